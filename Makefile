@@ -1,0 +1,100 @@
+# Everything here works from a bare checkout: only Python >= 3.11 and make are needed. What a target needs is installed
+# into .venv the first time, and again when pyproject.toml changes. pip takes its settings from the environment (PIP_*).
+#
+#   make PYTHON=/path/to/python3.12 test      to choose the interpreter
+#   make test ARGS="-k chain -x"              to pass arguments on (demo, test, bench)
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip
+INSTALL := $(PIP) install --quiet
+GROUPS := test lint docs
+PYTHON ?=
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help install demo test check lint format types contracts docs bench clean distclean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMPS)/dev  ## fill .venv with the package (editable), all extras, and all that tests and benchmarks need
+	@echo "Ready. Activate it with: . $(BIN)/activate"
+
+demo: $(STAMPS)/core  ## run the main job on built-in data
+	@$(BIN)/consilience demo $(ARGS)
+
+test: $(STAMPS)/test  ## run the tests, the doctests among them
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(ARGS)
+
+check: $(STAMPS)/dev  ## lint, types, contracts, docs and tests: what must pass before a change goes in
+	@$(MAKE) --no-print-directory ARGS= lint types contracts docs
+	@$(MAKE) --no-print-directory test
+
+lint: $(STAMPS)/lint  ## style: ruff's rules and its formatter
+	@echo "ruff check";  $(BIN)/ruff check --quiet .
+	@echo "ruff format"; $(BIN)/ruff format --quiet --check .
+
+format: $(STAMPS)/lint  ## put the code in shape: what `make lint` would only complain about
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: $(STAMPS)/lint  ## mypy, strict
+	@echo "mypy"; $(BIN)/mypy
+
+contracts: $(STAMPS)/lint  ## who may import whom (.importlinter)
+	@$(BIN)/lint-imports --no-logo
+
+docs: $(STAMPS)/docs  ## build docs/_build/html; a warning is an error
+	@$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
+	@echo "docs: docs/_build/html/index.html"
+
+bench: $(STAMPS)/dev  ## measure speed and quality against other packages
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+clean:  ## remove caches and build products; keep .venv
+	@rm -rf build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	@find src tests benchmarks docs -type d -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean  ## remove .venv too
+	@rm -rf $(VENV)
+
+# The environment. One stamp for each thing installed; a failed installation leaves none.
+
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
+
+$(STAMPS)/venv:
+	@if $(BIN)/python -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && $(PIP) --version >/dev/null 2>&1; then exit 0; fi; \
+	for python in $(CANDIDATES); do \
+	  $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1 || continue; \
+	  $$python -c 'import venv, ensurepip' >/dev/null 2>&1 || { bare=$$python; continue; }; \
+	  echo "creating $(VENV) with $$($$python --version)"; \
+	  exec $$python -m venv --clear $(VENV); \
+	done; \
+	if [ -n "$$bare" ]; then \
+	  echo "error: $$bare comes without its venv module. On Debian and Ubuntu: apt install python3-venv" >&2; \
+	else \
+	  echo "error: found no Python >= 3.11 (tried: $(CANDIDATES))." >&2; \
+	fi; \
+	echo "       Or name another one: make PYTHON=/path/to/python3.12 ..." >&2; exit 1
+	@$(INSTALL) --upgrade 'pip>=25.1'
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/core: $(STAMPS)/venv pyproject.toml
+	@echo "installing consilience into $(VENV)"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
+	@echo "installing consilience and the group '$*' into $(VENV)"
+	@$(INSTALL) --editable '.[all]' --group $*
+	@touch $(STAMPS)/core $@
+
+$(STAMPS)/dev: $(STAMPS)/venv pyproject.toml
+	@echo "installing consilience, all extras and the group 'dev' into $(VENV) (a minute or two)"
+	@$(INSTALL) --editable '.[all]' --group dev
+	@touch $(STAMPS)/core $(GROUPS:%=$(STAMPS)/%) $@

@@ -1,0 +1,53 @@
+"""Fuse the labels of many fallible workers into one, with honest probabilities and no ground truth.
+
+import consilience as cs
+
+fused = cs.fuse("answers.csv")        # item, worker, label
+fused.to_frame()                      # label, confidence and class probabilities of each item
+fused.worker_report()                 # how reliable each worker is
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
+_HOMES = {
+    "Responses": "responses",
+    "read_responses": "models.inputs",
+    "MajorityVote": "models.majority_vote",
+    "DawidSkene": "models.dawid_skene",
+    "fuse": "models.fuse",
+    "held_out_score": "models.held_out",
+    "load": "store",
+}
+_MODULES = ("engines", "errors", "metrics")
+
+__all__ = [*_HOMES, *_MODULES, "__version__"]
+
+if TYPE_CHECKING:
+    from . import engines, errors, metrics
+    from .models.dawid_skene import DawidSkene
+    from .models.fuse import fuse
+    from .models.held_out import held_out_score
+    from .models.inputs import read_responses
+    from .models.majority_vote import MajorityVote
+    from .responses import Responses
+    from .store import load
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    if name in _HOMES:
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'consilience' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

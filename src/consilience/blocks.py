@@ -1,0 +1,99 @@
+"""Blocks: runs of whole items (whole sequences) as plain arrays, the unit in which all work is done.
+
+Every pass over the data is `statistics = sum over blocks of step(block, parameters)`. Where blocks begin and end
+depends on the data alone, never on how many threads or machines there are, and sums are taken in block order: that is
+why results are the same to the bit wherever they are computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .responses import Responses
+
+# Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
+# in the processor's cache and that two threads have something to share at a hundred thousand answers.
+BLOCK_SIZE = 1 << 17
+
+Array = TypeVar("Array", bound=NDArray[np.generic])
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive items. Arrays are read-only; an empty `weight` or `gold` means there are none.
+
+    Attributes
+    ----------
+    first_item : int
+        Index of the first item among all items.
+    codes : int32 array
+        For each answer its row in this block's slice of the worker model's table.
+    offsets : int64 array
+        Item i of the block owns the answers offsets[i]:offsets[i + 1].
+    rows : int64 array
+        Which rows of the whole table the slice holds. Only workers met in the block are in it, so that what a block
+        reads and returns stays small when there are hundreds of thousands of them.
+    weight : float64 array
+        Weight of each answer.
+    gold : int32 array
+        Known class of each item, or -1.
+    sequences : int64 array
+        Sequence s of the block owns the items sequences[s]:sequences[s + 1]; empty where items are not in sequences.
+    """
+
+    first_item: int
+    codes: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    gold: NDArray[np.int32]
+    sequences: NDArray[np.int64]
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in the block."""
+        return len(self.offsets) - 1
+
+
+def freeze(array: Array) -> Array:
+    """Return the array marked read-only. Kernels are compiled once for read-only inputs, wherever these come from."""
+    array.flags.writeable = False
+    return array
+
+
+def cut_blocks(
+    responses: Responses, codes: NDArray[np.signedinteger], n_codes: int, gold: NDArray[np.int32] | None = None
+) -> list[Block]:
+    """Cut the answers into blocks; `codes` is each answer's row in the worker model's table of `n_codes` rows."""
+    from .kernels.layout import compact_codes
+
+    offsets, sequences = responses.offsets, responses.sequences
+    ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
+    size = offsets[ends] + ends
+    n_blocks = max(1, int(size[-1]) // BLOCK_SIZE)
+    # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
+    cuts = np.unique(np.searchsorted(size, np.linspace(0, int(size[-1]), n_blocks + 1).astype(np.int64)))
+    nothing = freeze(np.empty(0))
+    blocks = []
+    for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        start, stop = int(ends[first]), int(ends[last])
+        answers = slice(int(offsets[start]), int(offsets[stop]))
+        rows, local = compact_codes(codes[answers], n_codes)
+        blocks.append(
+            Block(
+                first_item=start,
+                codes=freeze(local),
+                offsets=freeze(offsets[start : stop + 1] - offsets[start]),
+                rows=freeze(rows),
+                weight=nothing if responses.weight is None else freeze(responses.weight[answers]),
+                gold=freeze(np.empty(0, np.int32) if gold is None else gold[start:stop].astype(np.int32)),
+                sequences=freeze(
+                    np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
+                ),
+            )
+        )
+    return blocks

@@ -1,0 +1,77 @@
+"""From expected counts to probabilities: maximum a posteriori, or variational Bayes.
+
+Both take counts n of shape (R, L, K) (for each r and k a distribution over L outcomes) and pseudo-counts s, and give
+what the E-step multiplies (`weights`), what is reported (`mean`), and what the parameters add to the objective
+(`bound`):
+
+==============  ==================================  =====================  ======================================
+estimation      weights                             mean                   bound
+==============  ==================================  =====================  ======================================
+"em"            p = (n + s) / sum_l (n + s)         p                      sum s log p
+"variational"   exp(psi(a) - psi(sum_l a))          a / sum_l a            -KL(Dir(a) || Dir(s)), a = n + s
+==============  ==================================  =====================  ======================================
+
+So in EM the pseudo-counts are those of a Dirichlet(s + 1) prior, whose mode is sought, and in variational Bayes s is
+the Dirichlet parameter itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .blocks import freeze
+from .kernels.types import Floats
+
+ESTIMATIONS = ("variational", "em")
+
+
+class Estimate(NamedTuple):
+    """Distributions over axis 1: for the E-step, also in logarithms, and for the reader."""
+
+    weights: Floats
+    log_weights: Floats
+    mean: Floats
+    bound: float
+
+
+def estimate(counts: Floats, smoothing: Floats, estimation: str) -> Estimate:
+    """Return the parameters that best explain expected counts under the given kind of estimation.
+
+    Parameters
+    ----------
+    counts : array of shape (R, L, K)
+        Expected counts.
+    smoothing : array of shape (1, L, K) or (R, L, K)
+        Pseudo-counts.
+    estimation : {"em", "variational"}
+        See the table above.
+
+    Examples
+    --------
+    >>> counts = np.array([[[9.0], [1.0]]])
+    >>> estimate(counts, np.ones((1, 2, 1)), "em").mean.ravel()
+    array([0.83333333, 0.16666667])
+    """
+    from .kernels.dirichlet import expect_logs
+
+    total = counts + smoothing
+    mass = total.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / mass
+    if (mass <= 0).any():
+        # A class that a worker never met, and no smoothing: the crowd's matrix stands in, or else ignorance.
+        pooled = counts.sum(axis=0)
+        pooled_mass = pooled.sum(axis=0)
+        safe = np.where(pooled_mass > 0, pooled_mass, 1.0)
+        fallback = np.where(pooled_mass > 0, pooled / safe, 1.0 / counts.shape[1])
+        mean = np.where(mass > 0, mean, fallback)
+    if estimation == "em":
+        with np.errstate(divide="ignore"):
+            logs = np.log(mean)
+        bound = float(np.sum(np.where(smoothing > 0, smoothing * logs, 0.0))) if np.any(smoothing > 0) else 0.0
+        return Estimate(freeze(mean), freeze(logs), mean, bound)
+    log_weights = np.empty_like(total)
+    bound = float(expect_logs(counts, smoothing, log_weights))
+    return Estimate(freeze(np.exp(log_weights)), freeze(log_weights), freeze(mean), bound)

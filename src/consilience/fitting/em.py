@@ -1,0 +1,214 @@
+"""The one EM loop, for any structure, worker model and engine.
+
+Each iteration is E-step, then M-step; a final E-step follows the loop, so that posteriors always belong to the
+parameters that are reported. The objective at parameters theta is
+
+    sum_n log Z_n(theta) + bound(theta)
+
+the penalised log likelihood for EM, the evidence lower bound for variational Bayes (see `consilience.estimation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..blocks import Block
+from ..engines.base import Engine
+from ..estimation import Estimate
+from ..kernels.types import Floats
+from ..responses import Responses
+from ..workers.rows import RowCounts, RowTable, count, make_table, vote, weigh
+
+
+class Summary(Protocol):
+    """A structure's expected counts: a NamedTuple whose fields add."""
+
+    @property
+    def log_normaliser(self) -> float:
+        """Sum over items of log Z."""
+
+    @property
+    def mass(self) -> Floats:
+        """Expected number of items of each class."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class StructureParameters(Protocol):
+    """Parameters of a structure: they know how to infer posteriors of one block, in place."""
+
+    @property
+    def mean(self) -> Floats:
+        """The class prior."""
+
+    @property
+    def bound(self) -> float:
+        """What the parameters add to the objective."""
+
+    def infer(self, block: Block, evidence: Floats) -> Summary: ...
+    def point(self) -> StructureParameters: ...
+
+
+class Structure(Protocol):
+    """A structure: it turns its summary into parameters."""
+
+    def update(self, summary: Any) -> StructureParameters: ...
+    def summarise(self, block: Block, posterior: Floats) -> Summary: ...
+
+
+class Workers(Protocol):
+    """A worker model: it says which row of a table an answer is, and estimates the rows."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the table."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]: ...
+    def votes(self) -> Floats: ...
+    def update(self, counts: Floats) -> Estimate: ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be fitted, and where the data are."""
+
+    engine: Engine
+    placed: Sequence[Any]
+    workers: Workers
+    structure: Structure
+    n_responses: int
+    weighted: bool
+
+
+class Parameters(NamedTuple):
+    """Everything that is learned."""
+
+    workers: Estimate
+    structure: StructureParameters
+
+    def objective(self, log_normaliser: float) -> float:
+        """Return the objective, given the E-step's sum of log Z."""
+        return log_normaliser + self.workers.bound + self.structure.bound
+
+
+class Statistics(NamedTuple):
+    """Everything one pass over the data adds up to."""
+
+    counts: Floats  # (n_rows, K)
+    summary: Summary
+
+
+class Progress(NamedTuple):
+    """What a callback is told after each iteration."""
+
+    iteration: int
+    max_iter: int
+    objective: float
+    gain: float  # of the objective, per answer
+
+
+class Fit(NamedTuple):
+    """The result of one run of the loop."""
+
+    parameters: Parameters
+    statistics: Statistics
+    trace: Floats
+    n_iter: int
+    converged: bool
+
+    @property
+    def objective(self) -> float:
+        """The objective at the final parameters."""
+        return float(self.trace[-1])
+
+
+def run_em(
+    problem: Problem,
+    start: Parameters,
+    max_iter: int,
+    tol: float,
+    callback: Callable[[Progress], object] | None = None,
+) -> Fit:
+    """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
+
+    With `tol=0` exactly `max_iter` iterations are made.
+    """
+    parameters, trace, converged = start, [], False
+    for iteration in range(max_iter):
+        statistics = expect(problem, parameters)
+        trace.append(parameters.objective(statistics.summary.log_normaliser))
+        gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
+        if callback is not None:
+            callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
+        if tol > 0 and gain < tol:
+            converged = True
+            return Fit(parameters, statistics, np.array(trace), iteration, converged)
+        parameters = maximise(problem, statistics)
+    statistics = expect(problem, parameters)
+    trace.append(parameters.objective(statistics.summary.log_normaliser))
+    return Fit(parameters, statistics, np.array(trace), max_iter, converged)
+
+
+def expect(problem: Problem, parameters: Parameters) -> Statistics:
+    """E-step: expected counts of answers and of the structure, summed over blocks in their order."""
+    table = make_table(parameters.workers, problem.weighted)
+    return add_up(problem, problem.engine.map(expect_block, problem.placed, table, parameters.structure))
+
+
+def expect_from_votes(problem: Problem, prior: Floats) -> Statistics:
+    """Return the statistics of vote shares instead of posteriors: where most fits begin."""
+    return add_up(
+        problem, problem.engine.map(vote_block, problem.placed, problem.workers.votes(), prior, problem.structure)
+    )
+
+
+def maximise(problem: Problem, statistics: Statistics) -> Parameters:
+    """M-step."""
+    return Parameters(problem.workers.update(statistics.counts), problem.structure.update(statistics.summary))
+
+
+def infer_posterior(
+    engine: Engine, placed: Sequence[Any], table: RowTable, structure: StructureParameters
+) -> tuple[Floats, float]:
+    """Return the posteriors of all items, in order, and their log likelihood (or its bound's data part)."""
+    results = list(engine.map(infer_block, placed, table, structure))
+    return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
+
+
+def add_up(problem: Problem, results: Iterator[tuple[RowCounts, Summary]]) -> Statistics:
+    """Sum block results in block order."""
+    counts = np.zeros((problem.workers.n_rows, problem.workers.n_classes))
+    total: Any = None
+    for block_counts, summary in results:
+        counts[block_counts.rows] += block_counts.counts
+        total = summary if total is None else type(total)(*(a + b for a, b in zip(total, summary, strict=True)))
+    return Statistics(counts, total)
+
+
+def expect_block(block: Block, table: RowTable, structure: StructureParameters) -> tuple[RowCounts, Summary]:
+    """E-step of one block."""
+    evidence, log_scale = weigh(block, table)
+    summary: Any = structure.infer(block, evidence)  # evidence is the posterior from here on
+    return count(block, evidence), summary._replace(log_normaliser=summary.log_normaliser + log_scale)
+
+
+def infer_block(block: Block, table: RowTable, structure: StructureParameters) -> tuple[Floats, float]:
+    """Posteriors of one block, and their log normaliser."""
+    evidence, log_scale = weigh(block, table)
+    summary = structure.infer(block, evidence)
+    return evidence, summary.log_normaliser + log_scale
+
+
+def vote_block(block: Block, votes: Floats, prior: Floats, structure: Structure) -> tuple[RowCounts, Summary]:
+    """Statistics of one block's vote shares."""
+    shares = vote(block, votes, prior)
+    return count(block, shares), structure.summarise(block, shares)

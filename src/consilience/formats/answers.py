@@ -1,0 +1,255 @@
+"""Long tables of answers: columns found, ids encoded, answers sorted by item, duplicates settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..errors import InputError, ParameterError, parameter_error, shorten
+from ..vocabulary import (
+    Codes,
+    Column,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    find_missing,
+    lookup,
+    to_column,
+    to_values,
+)
+from .frames import Table, open_frame
+
+DUPLICATES = ("error", "first", "last", "mean")
+# Weights of one worker's spread answer may exceed 1 by rounding.
+WEIGHT_SLACK = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Where each sequence begins among the items, what it is called, and the position of each item in it."""
+
+    ids: Values
+    offsets: NDArray[np.int64]
+    position: Values
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def of_items(self) -> NDArray[np.int64]:
+        """Return the index of the sequence that each item belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers sorted by item, in integers, with the values that these stand for."""
+
+    offsets: NDArray[np.int64]
+    worker: Codes
+    label: Codes
+    weight: NDArray[np.float64] | None
+    workers: Values
+    labels: Values
+    keys: Values | Sequences  # ids of the items
+    backend: str = "pyarrow"
+
+
+def answers_from_table(
+    table: Table,
+    item: str | None,
+    worker: str | None,
+    label: str | None,
+    sequence: str | None,
+    position: str | None,
+    weight: str | None,
+    items: Any,
+    duplicates: str,
+) -> Answers:
+    """Read a table whose columns are found by name or alias; see `Responses.from_frame`."""
+    from ..kernels.layout import order_by
+
+    if duplicates not in DUPLICATES:
+        raise parameter_error("duplicates", "Responses", f"one of {', '.join(map(repr, DUPLICATES))}", duplicates)
+    key_names = _find_keys(table, item, sequence, position)
+    worker_name, label_name = table.need("worker", worker), table.need("label", label)
+    if table.n_rows == 0:
+        raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
+    drop = "A missing answer needs no row: drop it."
+    fill = "Every answer must say who gave it about what: fill it in or drop the row."
+    label_codes, labels = encode_sorted(table.values(label_name, drop))
+    worker_codes, workers = encode_sorted(table.values(worker_name, fill))
+    weights = None if weight is None else _read_weights(table, table.need("weight", weight))
+    item_codes, keys = _encode_items(table, key_names, fill, items)
+    n_items = len(keys) if not isinstance(keys, Sequences) else int(keys.offsets[-1])
+
+    order, offsets = order_by(item_codes, n_items)
+    answers = Answers(
+        offsets,
+        worker_codes[order],
+        label_codes[order],
+        None if weights is None else weights[order],
+        workers,
+        labels,
+        keys,
+        table.backend,
+    )
+    return _settle_duplicates(answers, order, duplicates, table)
+
+
+def _find_keys(table: Table, item: str | None, sequence: str | None, position: str | None) -> tuple[str, ...]:
+    """Return the columns that identify an item: (item,) or (sequence, position)."""
+    if item is None and (sequence is not None or position is not None or table.find("item", None) is None):
+        if sequence is None and position is None and table.find("sequence", None) is None:
+            raise table.no_column("item", None)
+        return table.need("sequence", sequence), table.need("position", position)
+    if item is not None and (sequence is not None or position is not None):
+        raise ParameterError("Give either item= or sequence= and position=, not both: a position is an item.")
+    return (table.need("item", item),)
+
+
+def _encode_items(
+    table: Table, names: tuple[str, ...], remedy: str, extra: Any
+) -> tuple[NDArray[np.integer[Any]], Values | Sequences]:
+    """Return the item of each row, and the keys of all items; `extra` names items that have no row."""
+    columns = [table.values(name, remedy) for name in names]
+    if len(names) == 1:
+        codes, ids = encode_in_order_of_appearance(columns[0])
+        if extra is not None:
+            ids = _append_new(ids, key_columns(extra, 1)[0])
+        return codes, ids
+    return _encode_positions(columns[0], columns[1], None if extra is None else key_columns(extra, 2), table)
+
+
+def _encode_positions(
+    sequence: Column, position: Column, extra: list[Column] | None, table: Table
+) -> tuple[NDArray[np.int64], Sequences]:
+    """Number the distinct (sequence, position) pairs: sequences as they appear, positions in order within."""
+    from ..kernels.layout import number_runs, order_by
+
+    owner, ids = encode_in_order_of_appearance(sequence)
+    place = to_values(_numbers(position, table))
+    n_rows = len(owner)
+    if extra is not None:
+        ids = _append_new(ids, extra[0])
+        owner = np.concatenate([owner, lookup(ids, extra[0]).astype(np.int32)])
+        place = np.concatenate([place, to_values(_numbers(extra[1], table))])
+    places, rank = np.unique(place, return_inverse=True)
+    # Two counting sorts, the lesser key first: linear in the answers.
+    by_place, _ = order_by(rank, len(places))
+    by_owner, _ = order_by(owner[by_place], len(ids))
+    item, first = number_runs(owner, rank, by_place[by_owner])
+    offsets = np.searchsorted(owner[first], np.arange(len(ids) + 1))
+    return item[:n_rows], Sequences(ids, offsets.astype(np.int64), place[first])
+
+
+def _numbers(position: Column, table: Table) -> Column:
+    """Return positions as something with an order: numbers and times as they are, text only if it reads as numbers."""
+    if isinstance(position, np.ndarray) or pa.types.is_dictionary(position.type) or pa.types.is_string(position.type):
+        try:
+            return to_column(np.array(to_values(position).tolist(), dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"Positions of {table.name} must be numbers or times, so that they have an order: {error}."
+            ) from error
+    return position
+
+
+def _append_new(ids: Values, column: Column) -> Values:
+    """Return `ids` with the entries of `column` it does not have yet, in order of appearance."""
+    _, more = encode_in_order_of_appearance(column)
+    new = more[lookup(ids, to_column(more)) < 0]
+    if not len(new):
+        return ids
+    if ids.dtype == new.dtype and ids.dtype != object:
+        return np.concatenate([ids, new])
+    return to_values(to_column(ids.tolist() + new.tolist()))
+
+
+def key_columns(extra: Any, n_columns: int) -> list[Column]:
+    """Return the key columns of `items=`: a table, an array of ids, or pairs."""
+    remedy = "Give the ids of items that exist."
+    if isinstance(extra, dict) or hasattr(extra, "columns") or hasattr(extra, "column_names"):
+        named = open_frame(extra, "the items table")
+        roles = ("item",) if n_columns == 1 else ("sequence", "position")
+        return [named.values(named.need(role, None), remedy) for role in roles]
+    if n_columns == 1:
+        columns = [to_column(extra)]
+    else:
+        pairs = list(extra)
+        if any(not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2 for pair in pairs):
+            raise InputError("items= of sequences must be a table or (sequence, position) pairs.")
+        columns = [to_column([pair[0] for pair in pairs]), to_column([pair[1] for pair in pairs])]
+    for column in columns:
+        if len(find_missing(column)):
+            raise InputError(f"items= has missing entries. {remedy}")
+    return columns
+
+
+def _read_weights(table: Table, name: str) -> NDArray[np.float64]:
+    column = to_values(table.values(name, "Every answer needs a weight in (0, 1]: fill it in or drop the row."))
+    try:
+        weights = np.array(column, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Column {name!r} of {table.name} must hold numbers: {error}.") from error
+    wrong = np.flatnonzero(~((weights > 0) & (weights <= 1)))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"Column {name!r} of {table.name} has {len(wrong):,} weight(s) outside (0, 1]; the first is {weights[row]} "
+            f"at {table.locate(row)}. Divide all weights by the largest, and drop answers that count for nothing."
+        )
+    return weights
+
+
+def _settle_duplicates(answers: Answers, order: NDArray[np.int64], policy: str, table: Table) -> Answers:
+    """Apply `duplicates=` to (item, worker) pairs answered more than once, or with weights of more than 1 in all."""
+    from ..kernels.layout import find_repeat
+
+    repeat = find_repeat(answers.offsets, answers.worker, len(answers.workers))
+    if repeat < 0:
+        return answers
+    item = np.repeat(np.arange(len(answers.offsets) - 1), np.diff(answers.offsets))
+    pairs = item * len(answers.workers) + answers.worker
+    _, pair = np.unique(pairs, return_inverse=True)
+    size = np.bincount(pair)
+    total = size if answers.weight is None else np.bincount(pair, weights=answers.weight)
+    too_much = (total > 1 + WEIGHT_SLACK)[pair]
+    if not too_much.any():
+        return answers
+    if policy == "error":
+        first = int(np.flatnonzero(too_much)[0])
+        same = np.flatnonzero(pair == pair[first])
+        where = " and ".join(table.locate(int(row)) for row in np.sort(order[same])[:2])
+        count = int((total > 1 + WEIGHT_SLACK).sum())
+        spread = "" if answers.weight is None else ", with weights of more than 1 in all"
+        raise InputError(
+            f"Worker {shorten(answers.workers[answers.worker[first]])} answered item "
+            f"{shorten(_key(answers.keys, int(item[first])))} more than once{spread}: see {where} of {table.name}. {count:,} such pair(s). "
+            "Remove them, or say duplicates='first', 'last' or 'mean'."
+        )
+    if policy == "mean":
+        weight = np.ones(len(pair)) if answers.weight is None else answers.weight
+        return replace(answers, weight=np.where(too_much, weight / size[pair], weight))
+    step = 1 if policy == "first" else -1
+    chosen = np.zeros(len(pair), bool)
+    _, chosen_at = np.unique(pair[::step], return_index=True)
+    chosen[chosen_at if step == 1 else len(pair) - 1 - chosen_at] = True
+    kept = chosen | ~too_much
+    return replace(
+        answers,
+        offsets=np.concatenate([[0], np.cumsum(kept)])[answers.offsets].astype(np.int64),
+        worker=answers.worker[kept],
+        label=answers.label[kept],
+        weight=None if answers.weight is None else answers.weight[kept],
+    )
+
+
+def _key(keys: Values | Sequences, item: int) -> object:
+    if isinstance(keys, Sequences):
+        owner = int(np.searchsorted(keys.offsets, item, side="right")) - 1
+        return keys.ids[owner], keys.position[item]
+    return keys[item]

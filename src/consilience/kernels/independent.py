@@ -1,0 +1,41 @@
+"""Posteriors of independent items."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .answers import LOG_IMPOSSIBLE
+from .compile import Width, count_of, kernel
+from .types import Floats
+
+
+@kernel
+def normalise_items(evidence: Floats, prior: Floats, mass: Floats, width: Width) -> float:
+    """Turn evidence into posteriors, in place: q[i, k] = prior[k] b[i, k] / Z_i with Z_i = sum_k prior[k] b[i, k].
+
+    Adds sum_i q[i, k] to `mass` and returns sum_i log Z_i. Where the prior rules out every class that the answers
+    allow, the answers decide.
+    """
+    n_classes = count_of(width)
+    log_total = 0.0
+    product = 1.0  # of many Z_i: one logarithm for all of them
+    for i in range(evidence.shape[0]):
+        total = 0.0
+        for k in range(n_classes):
+            total += prior[k] * evidence[i, k]
+        if total > 0.0:
+            product *= total
+            for k in range(n_classes):
+                evidence[i, k] = prior[k] * evidence[i, k] / total
+        else:
+            for k in range(n_classes):
+                total += evidence[i, k]
+            for k in range(n_classes):
+                evidence[i, k] /= total
+            log_total += LOG_IMPOSSIBLE
+        for k in range(n_classes):
+            mass[k] += evidence[i, k]
+        if not 1e-150 < product < 1e150:
+            log_total += np.log(product)
+            product = 1.0
+    return log_total + np.log(product)

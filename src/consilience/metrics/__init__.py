@@ -1,0 +1,39 @@
+"""How good are labels, probabilities and parameters, and how far do workers agree before any model.
+
+Labels are compared by position and by Python equality: `1`, `1.0` and `True` are the same label, `"1"` is another.
+"""
+
+from __future__ import annotations
+
+from consilience.metrics.agreement import agreement_matrix, krippendorff_alpha, pairwise_agreement
+from consilience.metrics.labels import ClassScore, accuracy, class_f1, confusion_counts, macro_f1
+from consilience.metrics.parameters import confusion_error, prior_error, rank_correlation, transition_error
+from consilience.metrics.probabilities import (
+    ReliabilityCurve,
+    accuracy_at_coverage,
+    brier,
+    calibration_error,
+    log_loss,
+    reliability_curve,
+)
+
+__all__ = [
+    "ClassScore",
+    "ReliabilityCurve",
+    "accuracy",
+    "accuracy_at_coverage",
+    "agreement_matrix",
+    "brier",
+    "calibration_error",
+    "class_f1",
+    "confusion_counts",
+    "confusion_error",
+    "krippendorff_alpha",
+    "log_loss",
+    "macro_f1",
+    "pairwise_agreement",
+    "prior_error",
+    "rank_correlation",
+    "reliability_curve",
+    "transition_error",
+]

@@ -1,0 +1,248 @@
+"""Metrics of posterior probabilities against gold.
+
+The column order of a posterior is given by `classes`. Where several classes share the top probability, the top label is
+the first of them, as in `argmax`.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from consilience.errors import InputError, listing, parameter_error
+from consilience.metrics._encode import Codes, Labels, encode_gold
+
+_CLIP = 1e-10  # one confident mistake costs 23 nats, not infinity
+_SUM_TOLERANCE = 0.01  # lets probabilities rounded for a file through, and stops logits and counts
+
+
+class ReliabilityCurve(NamedTuple):
+    """Mean confidence, accuracy and number of items of each non-empty bin, by rising confidence."""
+
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    n_items: NDArray[np.int64]
+
+
+def log_loss(gold: Labels, posterior: ArrayLike, classes: Labels) -> float:
+    r"""Return the mean negative log probability of the gold label, in nats.
+
+    .. math:: -\frac{1}{N} \sum_i \log \max(p_i(y_i), 10^{-10})
+
+    Parameters
+    ----------
+    gold : array-like of labels
+        One label of `classes` per item.
+    posterior : array-like, shape (n_items, n_classes)
+        Probabilities; rows sum to 1.
+    classes : array-like of labels
+        What the columns of `posterior` stand for.
+
+    Returns
+    -------
+    float
+        0 is perfect, log(n_classes) is what a uniform guess gets.
+
+    Examples
+    --------
+    >>> round(log_loss(["a", "b"], [[0.9, 0.1], [0.5, 0.5]], classes=["a", "b"]), 4)
+    0.3993
+    """
+    truth, probability = _check(gold, posterior, classes)
+    of_gold = probability[np.arange(len(truth)), truth]
+    return float(np.mean(np.log(1 / np.maximum(of_gold, _CLIP))))
+
+
+def brier(gold: Labels, posterior: ArrayLike, classes: Labels) -> float:
+    r"""Return the multi-class Brier score.
+
+    .. math:: \frac{1}{N} \sum_i \sum_k (p_i(k) - 1[k = y_i])^2
+
+    Parameters
+    ----------
+    gold : array-like of labels
+        One label of `classes` per item.
+    posterior : array-like, shape (n_items, n_classes)
+        Probabilities; rows sum to 1.
+    classes : array-like of labels
+        What the columns of `posterior` stand for.
+
+    Returns
+    -------
+    float
+        0 is perfect, 2 is certain and always wrong. For two classes it is twice the one-column Brier score.
+
+    Examples
+    --------
+    >>> round(brier(["a", "b"], [[0.9, 0.1], [0.5, 0.5]], classes=["a", "b"]), 4)
+    0.26
+    """
+    truth, probability = _check(gold, posterior, classes)
+    error = probability.copy()
+    error[np.arange(len(truth)), truth] -= 1
+    return float(np.sum(error**2) / len(truth))
+
+
+def calibration_error(
+    gold: Labels, posterior: ArrayLike, classes: Labels, bins: int = 15, adaptive: bool = False
+) -> float:
+    r"""Return the expected calibration error (ECE) of the top label.
+
+    .. math:: \sum_b \frac{n_b}{N} \, | \mathrm{accuracy}_b - \mathrm{confidence}_b |
+
+    Parameters
+    ----------
+    gold : array-like of labels
+        One label of `classes` per item.
+    posterior : array-like, shape (n_items, n_classes)
+        Probabilities; rows sum to 1.
+    classes : array-like of labels
+        What the columns of `posterior` stand for.
+    bins : int, default 15
+        Number of bins.
+    adaptive : bool, default False
+        Bins of equal width if False, of equal mass if True; see `reliability_curve`.
+
+    Returns
+    -------
+    float
+        0 means that of the items held with confidence c, a share c is right.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger, "On calibration of modern neural networks", ICML 2017.
+
+    Examples
+    --------
+    >>> posterior = [[0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]
+    >>> round(calibration_error(["a", "b", "b", "b"], posterior, classes=["a", "b"]), 4)
+    0.35
+    """
+    curve = reliability_curve(gold, posterior, classes, bins=bins, adaptive=adaptive)
+    return float(np.average(np.abs(curve.accuracy - curve.confidence), weights=curve.n_items))
+
+
+def reliability_curve(
+    gold: Labels, posterior: ArrayLike, classes: Labels, bins: int = 15, adaptive: bool = False
+) -> ReliabilityCurve:
+    r"""Return the accuracy of the top label against its probability, in bins.
+
+    .. math:: \mathrm{confidence}_b = \frac{1}{n_b} \sum_{i \in b} \max_k p_i(k), \quad
+              \mathrm{accuracy}_b = \frac{1}{n_b} \sum_{i \in b} 1[\arg\max_k p_i(k) = y_i]
+
+    Parameters
+    ----------
+    gold : array-like of labels
+        One label of `classes` per item.
+    posterior : array-like, shape (n_items, n_classes)
+        Probabilities; rows sum to 1.
+    classes : array-like of labels
+        What the columns of `posterior` stand for.
+    bins : int, default 15
+        Number of bins; empty ones are left out of the result.
+    adaptive : bool, default False
+        If False, bin b holds confidences in (b/bins, (b+1)/bins]. If True, bins hold equal numbers of items, but for
+        ties: equal confidences always share a bin, so that the order of items does not matter, and bins become fewer.
+
+    Returns
+    -------
+    ReliabilityCurve
+        Arrays `confidence`, `accuracy` and `n_items`, one entry per non-empty bin.
+
+    Examples
+    --------
+    >>> posterior = [[0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]
+    >>> curve = reliability_curve(["a", "b", "b", "b"], posterior, classes=["a", "b"], bins=4)
+    >>> curve.confidence.round(3).tolist(), curve.accuracy.round(3).tolist(), curve.n_items.tolist()
+    ([0.6, 0.867], [1.0, 0.667], [1, 3])
+    """
+    if not isinstance(bins, Integral) or bins < 1:
+        raise parameter_error("bins", "reliability_curve", "an integer >= 1", bins)
+    confidence, correct = _top(*_check(gold, posterior, classes))
+    if adaptive:
+        first_of_bin = len(confidence) * np.arange(1, bins) // bins
+        bin_of = np.searchsorted(np.sort(confidence)[first_of_bin], confidence, side="right")
+    else:
+        bin_of = np.searchsorted(np.arange(1, bins) / bins, confidence, side="left")
+    n_items = np.bincount(bin_of)
+    filled = n_items > 0
+    n_items = n_items[filled]
+    return ReliabilityCurve(
+        np.bincount(bin_of, weights=confidence)[filled] / n_items,
+        np.bincount(bin_of, weights=correct)[filled] / n_items,
+        n_items.astype(np.int64, copy=False),
+    )
+
+
+def accuracy_at_coverage(gold: Labels, posterior: ArrayLike, classes: Labels, coverage: float = 0.8) -> float:
+    r"""Return the accuracy on the most confident share of the items.
+
+    .. math:: \frac{1}{cN} \sum_{i \in S_c} 1[\arg\max_k p_i(k) = y_i]
+
+    with :math:`S_c` the :math:`cN` items of highest top probability. Among items tied at the border the expectation
+    over random choices is taken, so that the order of items does not matter; a fraction of an item counts pro rata.
+
+    Parameters
+    ----------
+    gold : array-like of labels
+        One label of `classes` per item.
+    posterior : array-like, shape (n_items, n_classes)
+        Probabilities; rows sum to 1.
+    classes : array-like of labels
+        What the columns of `posterior` stand for.
+    coverage : float, default 0.8
+        The share c of items to keep, in (0, 1]; 1 is plain accuracy.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> posterior = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+    >>> gold = ["a", "b", "b", "b"]
+    >>> accuracy_at_coverage(gold, posterior, classes=["a", "b"], coverage=0.5)
+    1.0
+    >>> accuracy_at_coverage(gold, posterior, classes=["a", "b"], coverage=1.0)
+    0.75
+    """
+    if not 0 < coverage <= 1:
+        raise parameter_error("coverage", "accuracy_at_coverage", "a number > 0 and <= 1", coverage)
+    confidence, correct = _top(*_check(gold, posterior, classes))
+    _, tie = np.unique(-confidence, return_inverse=True)
+    n_kept = np.append(0, np.cumsum(np.bincount(tie)))
+    n_right = np.append(0, np.cumsum(np.bincount(tie, weights=correct)))
+    wanted = coverage * len(confidence)
+    # A line from one group of ties to the next is the expectation of a random choice within the group.
+    return float(np.interp(wanted, n_kept, n_right) / wanted)
+
+
+def _check(gold: Labels, posterior: ArrayLike, classes: Labels) -> tuple[Codes, NDArray[np.float64]]:
+    truth, n_classes = encode_gold(gold, classes)
+    try:
+        probability = np.asarray(posterior, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"The posterior must be a matrix of numbers: {error}.") from None
+    if probability.shape != (len(truth), n_classes):
+        raise InputError(
+            f"The posterior must have one row per gold label and one column per class, shape "
+            f"{(len(truth), n_classes)}. Got shape {probability.shape} instead."
+        )
+    if not len(truth):
+        raise InputError("There are 0 gold labels. A metric needs at least one item.")
+    proper = (probability.min(axis=1) >= 0) & (np.abs(probability.sum(axis=1) - 1) <= _SUM_TOLERANCE)
+    if not proper.all():
+        wrong = np.flatnonzero(~proper)
+        raise InputError(
+            f"Rows of the posterior must be probabilities that sum to 1. {len(wrong)} of {len(truth)} rows are not: "
+            f"rows {listing(wrong.tolist())}. The first is {probability[wrong[0]].tolist()}."
+        )
+    return truth, probability
+
+
+def _top(truth: Codes, probability: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    return probability.max(axis=1), probability.argmax(axis=1) == truth

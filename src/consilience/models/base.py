@@ -1,0 +1,202 @@
+"""What every model has: settings, results as tables, saving, and the checks that come before."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import NotFittedError, ParameterError, listing, parameter_error
+from ..formats.frames import build_frame
+from ..kernels.types import Floats
+from ..responses import Responses
+from ..vocabulary import Column, Values, to_column
+from .worker_report import describe_workers
+
+
+class Model(ABC):
+    """Base of all models: scikit-learn's conventions without scikit-learn.
+
+    Settings are keyword arguments, stored as given and checked when `fit` is called; what was learned is in attributes
+    that end in an underscore.
+    """
+
+    #: Attributes set by `fit`, beside the tables of items and workers; `save` writes them all.
+    _arrays: tuple[str, ...] = ("posterior_", "prior_", "confusion_", "trace_", "_counts", "_n_answers")
+    _scalars: tuple[str, ...] = ("n_iter_", "converged_")
+
+    classes_: Values
+    workers_: Values
+    answer_labels_: Values
+    posterior_: Floats
+    prior_: Floats
+    confusion_: Floats
+    trace_: Floats
+    n_iter_: int
+    converged_: bool
+    _label_codes: NDArray[np.int64]
+    _counts: Floats  # (M, L, K): expected counts of answers
+    _n_answers: NDArray[np.int64]
+    _keys: dict[str, Column]
+    _backend: str
+
+    @abstractmethod
+    def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
+        """Learn from answers; return the model itself."""
+
+    @abstractmethod
+    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None) -> Floats:
+        """Return class probabilities of other items answered by the same workers."""
+
+    def predict(self, responses: Any, graph: Any = None, gold: Any = None) -> Values:
+        """Return the most probable label of other items answered by the same workers."""
+        self._check_fitted()
+        return self.classes_[self.predict_proba(responses, graph, gold).argmax(axis=1)]
+
+    def fit_predict(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Values:
+        """Fit, and return the labels."""
+        return self.fit(responses, graph=graph, gold=gold, engine=engine).labels_
+
+    @property
+    def labels_(self) -> Values:
+        """The fused label of each item."""
+        self._check_fitted()
+        return self.classes_[self._label_codes]
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 (scikit-learn's signature)
+        """Return the settings."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings; return the model itself."""
+        known = self._defaults()
+        for name, value in settings.items():
+            if name not in known:
+                raise ParameterError(f"{type(self).__name__} has no setting {name!r}; it has {listing(known, 20)}.")
+            setattr(self, name, value)
+        return self
+
+    def fresh(self, **settings: Any) -> Self:
+        """Return an unfitted copy with the same settings, but for those given."""
+        return type(self)(**{**self.get_params(), **settings})
+
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        changed = [
+            f"{name}={_brief(value)}" for name, value in self.get_params().items() if not _same(value, defaults[name])
+        ]
+        text = f"{type(self).__name__}({', '.join(changed)})"
+        return f"{text}: {self._describe()}" if self._is_fitted() else text
+
+    def _describe(self) -> str:
+        steps = f", {self.n_iter_} iterations" if self.n_iter_ else ""
+        settled = "" if self.converged_ else " (not converged)"
+        return (
+            f"{len(self._label_codes):,} items, {len(self.workers_):,} workers, {len(self.classes_)} classes{steps}"
+            f"{settled}; mean confidence {self.posterior_.max(axis=1).mean():.3f}"
+        )
+
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "posterior_")
+
+    def _check_fitted(self) -> None:
+        if not self._is_fitted():
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(responses) first.")
+
+    def _refuse_graph(self, graph: Any) -> None:
+        if graph is not None:
+            raise ParameterError(f"{type(self).__name__} takes no graph: it treats items as independent of each other.")
+
+    def _remember(self, responses: Responses) -> None:
+        """Keep what results are told in: ids of items and workers, labels, the frame library."""
+        self.workers_ = responses.workers
+        self.answer_labels_ = responses.labels
+        self._keys = responses.key_columns()
+        self._backend = responses.backend
+        self._n_answers = np.bincount(responses.worker, minlength=responses.n_workers)
+
+    def to_frame(self) -> Any:
+        """Return a table with one row per item: its id, label, confidence, and the probability of each class.
+
+        The table is of the library that the answers came in (pandas, polars), pyarrow for files and matrices.
+        """
+        self._check_fitted()
+        columns: dict[str, Column] = dict(self._keys)
+        columns["label"] = to_column(self.labels_)
+        rows = np.arange(len(self.posterior_))
+        columns["confidence"] = to_column(self.posterior_[rows, self._label_codes])
+        for k, name in enumerate(_distinct([f"p({name})" for name in self.classes_.tolist()], columns)):
+            columns[name] = to_column(np.ascontiguousarray(self.posterior_[:, k]))
+        return build_frame(columns, self._backend)
+
+    def worker_report(self) -> Any:
+        """Return a table with one row per worker: how many answers, how good, and what to look at.
+
+        Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by posterior);
+        informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
+        tells all, also for one who is always wrong in the same way); worst_confusion; flags ("few answers",
+        "uninformative", "contrary", "one label").
+        """
+        self._check_fitted()
+        columns = describe_workers(
+            self._counts, self.confusion_, self.prior_, self._n_answers, self.answer_labels_, self.classes_
+        )
+        return build_frame({"worker": to_column(self.workers_), **columns}, self._backend)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to one file, without pickle; `consilience.load` reads it."""
+        from ..store import save_model
+
+        self._check_fitted()
+        return save_model(self, path)
+
+
+def check_choice(owner: Model, name: str, choices: tuple[str, ...]) -> str:
+    """Return the setting `name` if it is one of `choices`."""
+    value = getattr(owner, name)
+    if not isinstance(value, str) or value not in choices:
+        raise parameter_error(name, type(owner).__name__, f"one of {', '.join(map(repr, choices))}", value)
+    return value
+
+
+def check_number(owner: Model, name: str, least: float, *, whole: bool = False) -> float:
+    """Return the setting `name` if it is a (whole) number and at least `least`."""
+    value = getattr(owner, name)
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not (least <= value < np.inf):
+        kind = "a whole number" if whole else "a number"
+        raise parameter_error(name, type(owner).__name__, f"{kind} >= {least}", value)
+    return value
+
+
+def _distinct(names: list[str], taken: dict[str, Column]) -> list[str]:
+    """Make column names distinct: the classes 1 and "1" have the same text."""
+    seen = set(taken)
+    result = []
+    for name in names:
+        unique, n = name, 2
+        while unique in seen:
+            unique, n = f"{name} ({n})", n + 1
+        seen.add(unique)
+        result.append(unique)
+    return result
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<array {'x'.join(map(str, value.shape))}>"
+    return f"<{type(value).__name__}>" if isinstance(value, Model) else repr(value)
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, (str, int, float, tuple, bool)) and value == default)

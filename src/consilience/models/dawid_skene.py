@@ -1,0 +1,106 @@
+"""Dawid and Skene's model: independent items, one confusion matrix per worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..fitting.em import Progress
+from ..kernels.types import Floats
+from ..structures.independent import Independent
+from .latent import LatentModel
+
+
+class DawidSkene(LatentModel):
+    r"""Fuse independent answers by learning how each worker confuses the classes.
+
+    The truth :math:`y_n` of item n is drawn from the class prior :math:`\pi`, and worker m answers l when it is k
+    with probability :math:`\Gamma_m[k, l]`, independently of the other workers:
+
+    .. math::  P(y_n = k \mid \text{answers}) \propto \pi_k \prod_m \Gamma_m[k, f_{mn}]^{w_{mn}}
+
+    Prior and matrices are learned together with the labels (Dawid & Skene, 1979), by variational Bayes or EM.
+
+    Parameters
+    ----------
+    workers : {"confusion"}
+        How a worker answers: one confusion matrix each.
+    estimation : {"variational", "em"}
+        Variational Bayes with Dirichlet priors, or EM for the mode.
+    prior : {"learn", "uniform"} or array
+        The class prior: learned, equal, or given.
+    smoothing : float, pair or array
+        Pseudo-counts of the confusion matrices: one number, a pair (off diagonal, diagonal), or an array of shape
+        (classes, labels). EM adds them to expected counts, variational Bayes takes them as the Dirichlet parameter.
+        The class prior is smoothed by the smallest of them.
+    start : {"majority"}, fitted model or array
+        Where to start: from vote shares, from the matrices of a fitted model, or from given confusion matrices of shape
+        (workers, classes, labels).
+    n_init : int
+        Number of starts; those after the first are random. The one with the highest objective is kept.
+    max_iter : int
+        Most iterations.
+    tol : float
+        Stop when the objective gains less than this per answer. 0 runs exactly `max_iter` iterations.
+    seed : int
+        Seed of the random starts.
+    callback : callable, optional
+        Called after each iteration with a `Progress` (iteration, max_iter, objective, gain).
+
+    Attributes
+    ----------
+    labels_ : ndarray
+        The most probable class of each item (the first of equals).
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Class probabilities, rows as `Responses.items`, columns as `classes_`.
+    prior_ : ndarray of shape (n_classes,)
+        Class prior.
+    confusion_ : ndarray of shape (n_workers, n_classes, n_labels)
+        ``confusion_[w, truth, answer]``; rows sum to 1. The paper's Gamma_m is the transpose.
+    trace_ : ndarray
+        The objective before each iteration and at the end; it never falls.
+    n_iter_, converged_ : int, bool
+        How the fit ended.
+    starts_ : dict
+        The trace of every start.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> answers = {
+    ...     "item": [1, 1, 1, 2, 2, 2, 3, 3, 3],
+    ...     "worker": ["ann", "bob", "eve"] * 3,
+    ...     "label": ["cat", "cat", "dog", "dog", "dog", "cat", "cat", "cat", "cat"],
+    ... }
+    >>> model = cs.DawidSkene().fit(answers)
+    >>> model.labels_
+    array(['cat', 'dog', 'cat'], dtype=object)
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: str = "confusion",
+        estimation: str = "variational",
+        prior: Any = "learn",
+        smoothing: Any = (0.1, 1.1),
+        start: Any = "majority",
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        seed: int = 0,
+        callback: Callable[[Progress], object] | None = None,
+    ) -> None:
+        self.workers = workers
+        self.estimation = estimation
+        self.prior = prior
+        self.smoothing = smoothing
+        self.start = start
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+        self.callback = callback
+
+    def _make_structure(self, n_classes: int, fixed_prior: Floats | None, smoothing: float) -> Independent:
+        return Independent(n_classes, fixed_prior, smoothing, self.estimation)

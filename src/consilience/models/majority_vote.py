@@ -1,0 +1,136 @@
+"""Majority vote: every worker counts the same."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..blocks import cut_blocks
+from ..engines.base import resolve_engine
+from ..fitting.em import Problem, expect_from_votes, maximise
+from ..gold import match_gold
+from ..kernels.types import Floats
+from ..responses import Responses
+from ..structures.independent import Independent
+from ..vocabulary import lookup, to_column
+from ..workers.confusion import ConfusionWorkers, smoothing_array
+from ..workers.rows import vote
+from .base import Model, check_choice, check_number
+from .inputs import as_responses
+
+
+class MajorityVote(Model):
+    """The label that most workers gave.
+
+    The posterior of a class is its share of the item's votes (of their weights, where there are weights). Answers that
+    are not among the classes do not count; an item without votes gets the overall shares, `prior_`.
+
+    Parameters
+    ----------
+    ties : {"random", "first"}
+        Which of several classes with equal votes is the label: one of them at random (by `seed` and the item's place,
+        so that the same input gives the same label), or the first in the order of the classes.
+    seed : int
+        Seed of the tie rule.
+
+    Attributes
+    ----------
+    labels_, posterior_, classes_, prior_, confusion_
+        Results. `confusion_` compares each worker with the vote shares.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> answers = {"item": [1, 1, 1, 2], "worker": ["a", "b", "c", "a"], "label": ["x", "x", "y", "y"]}
+    >>> cs.MajorityVote().fit(answers).labels_
+    array(['x', 'y'], dtype=object)
+    """
+
+    def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
+        self.ties = ties
+        self.seed = seed
+
+    def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
+        """Count the votes.
+
+        Parameters
+        ----------
+        responses : Responses or table
+            The answers.
+        graph : None
+            Not used by this model.
+        gold : dict, Series or table, optional
+            Known labels; they count as unanimous.
+        engine : optional
+            Where to work; see `consilience.engines`.
+        """
+        check_choice(self, "ties", ("random", "first"))
+        check_number(self, "seed", 0, whole=True)
+        self._refuse_graph(graph)
+        r = as_responses(responses)
+        known = match_gold(gold, r, r.classes)
+        workers = ConfusionWorkers(
+            r.n_workers,
+            r.class_of_label,
+            r.n_classes,
+            smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers),
+            "em",
+        )
+        chosen = resolve_engine(engine)
+        placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, known))
+        problem = Problem(
+            chosen, placed, workers, Independent(r.n_classes, None, 0.0, "em"), r.n_responses, r.weight is not None
+        )
+        prior = overall_shares(r)
+        statistics = expect_from_votes(problem, prior)
+        parameters = maximise(problem, statistics)
+        self._remember(r)
+        self.classes_ = r.classes
+        self.posterior_ = np.concatenate(list(chosen.map(vote, placed, workers.votes(), prior)))
+        self._label_codes = break_ties(self.posterior_, self.ties, self.seed)
+        self.prior_ = parameters.structure.mean
+        self.confusion_ = np.ascontiguousarray(parameters.workers.mean.transpose(0, 2, 1))
+        self._counts = statistics.counts.reshape(r.n_workers, r.n_labels, r.n_classes)
+        self.trace_ = np.empty(0)
+        self.n_iter_ = 0
+        self.converged_ = True
+        return self
+
+    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None) -> Floats:
+        """Return the vote shares of other items. Workers need not be known."""
+        self._check_fitted()
+        self._refuse_graph(graph)
+        r = as_responses(responses)
+        named = lookup(self.classes_, to_column(r.labels))
+        workers = ConfusionWorkers(r.n_workers, named, len(self.classes_), np.empty((1, 0, 0)), "em")
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(gold, r, self.classes_))
+        return np.concatenate([vote(block, workers.votes(), self.prior_) for block in blocks])
+
+    def predict(self, responses: Any, graph: Any = None, gold: Any = None) -> Any:
+        """Return the labels with most votes, ties broken as in `fit`."""
+        shares = self.predict_proba(responses, graph, gold)
+        return self.classes_[break_ties(shares, self.ties, self.seed)]
+
+
+def overall_shares(responses: Responses) -> Floats:
+    """Return each class's share of all votes; equal shares where there are none."""
+    votes = np.bincount(responses.label, weights=responses.weight, minlength=responses.n_labels)
+    shares = np.zeros(responses.n_classes)
+    named = responses.class_of_label >= 0
+    shares[responses.class_of_label[named]] = votes[named]
+    return shares / shares.sum() if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
+
+
+def break_ties(shares: Floats, rule: str, seed: int) -> NDArray[np.int64]:
+    """Return the class with the largest share of each item, ties broken by the rule.
+
+    Shares that differ by rounding only are tied: 1/3 + 1/3 and 2/3 are the same vote.
+    """
+    tied = shares >= shares.max(axis=1, keepdims=True) - 1e-12
+    if rule == "first":
+        return tied.argmax(axis=1)
+    draws = np.random.default_rng(seed).random(len(shares))
+    wanted = np.floor(draws * tied.sum(axis=1)).astype(np.int64)
+    return np.asarray((np.cumsum(tied, axis=1) == (wanted + 1)[:, None]).argmax(axis=1))

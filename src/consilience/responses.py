@@ -1,0 +1,328 @@
+"""Responses: who said what about which item, checked once and held as plain integer arrays.
+
+Everything after this file works on these arrays: answers are sorted by item (items of a sequence stand together, in
+order of position), item i owns the answers `offsets[i]:offsets[i + 1]`, and `worker` and `label` are indices into
+`workers` and `labels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InputError, listing
+from .formats.answers import Answers, Sequences, answers_from_table
+from .formats.frames import open_frame
+from .formats.matrices import answers_from_matrix, answers_from_probabilities
+from .vocabulary import (
+    Codes,
+    Column,
+    Values,
+    encode_in_order_of_appearance,
+    find_missing,
+    lookup,
+    objects,
+    to_column,
+    to_values,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """Answers of workers about items.
+
+    Build one with `from_frame`, `from_matrix`, `from_probabilities` or `consilience.read_responses`.
+
+    Attributes
+    ----------
+    items : ndarray
+        Item ids in order of first appearance; (sequence, position) pairs for sequences.
+    workers : ndarray
+        Worker ids, sorted.
+    labels : ndarray
+        What workers say, sorted (categoricals: in category order).
+    classes : ndarray
+        What can be true; the labels seen, unless given.
+    n_items, n_workers, n_classes, n_responses : int
+        How many there are.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> r = cs.Responses.from_frame({"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]})
+    >>> r
+    Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
+    """
+
+    offsets: NDArray[np.int64]
+    worker: Codes
+    label: Codes
+    weight: NDArray[np.float64] | None
+    workers: Values
+    labels: Values
+    classes: Values
+    item_ids: Values | None  # None where the items are the positions of `sequences`
+    sequences: Sequences | None
+    backend: str = "pyarrow"  # the frame library in which results go back
+
+    def __repr__(self) -> str:
+        kind = f" in {len(self.sequences):,} sequences" if self.sequences is not None else ""
+        return (
+            f"Responses({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} workers, "
+            f"{self.n_classes} classes: {listing(self.classes.tolist())})"
+        )
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, those nobody answered included."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that workers use."""
+        return len(self.labels)
+
+    @property
+    def n_responses(self) -> int:
+        """Number of answers."""
+        return len(self.worker)
+
+    @cached_property
+    def items(self) -> Values:
+        """Item ids, in the order of every per-item result; pairs (sequence, position) for sequences."""
+        if self.item_ids is not None:
+            return self.item_ids
+        assert self.sequences is not None
+        owners = self.sequences.ids[self.sequences.of_items()].tolist()
+        return objects(list(zip(owners, self.sequences.position.tolist(), strict=True)))
+
+    @cached_property
+    def class_of_label(self) -> NDArray[np.int64]:
+        """For each label, the class it names, or -1 ("unsure")."""
+        return lookup(self.classes, to_column(self.labels))
+
+    @cached_property
+    def label_of_class(self) -> NDArray[np.int64]:
+        """For each class, the label that names it, or -1 (nobody said it)."""
+        return lookup(self.labels, to_column(self.classes))
+
+    def key_columns(self) -> dict[str, Column]:
+        """Return what identifies an item, as named columns: item, or sequence and position."""
+        if self.sequences is None:
+            return {"item": to_column(self.items)}
+        owner = self.sequences.ids[self.sequences.of_items()]
+        return {"sequence": to_column(owner), "position": to_column(self.sequences.position)}
+
+    def find_items(self, keys: Sequence[Column]) -> NDArray[np.int64]:
+        """Return the index of the item with each key (one column, or sequence and position), or -1."""
+        if self.sequences is None:
+            return lookup(self.items, keys[0])
+        owner = lookup(self.sequences.ids, keys[0])
+        places, place_of_item = np.unique(self.sequences.position, return_inverse=True)
+        place = lookup(places, keys[1])
+        known = self.sequences.of_items() * len(places) + place_of_item
+        wanted = np.where((owner < 0) | (place < 0), -1, owner * len(places) + place)
+        # Items stand in order of sequence and position, so `known` is sorted.
+        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(known[at] == wanted, at, -1)
+
+    def keep(self, answers: NDArray[np.bool_]) -> Responses:
+        """Return the same items, workers and labels with only the answers marked True."""
+        kept = np.concatenate([[0], np.cumsum(answers)])
+        return replace(
+            self,
+            offsets=kept[self.offsets].astype(np.int64),
+            worker=self.worker[answers],
+            label=self.label[answers],
+            weight=None if self.weight is None else self.weight[answers],
+        )
+
+    def item_of_answer(self) -> NDArray[np.int64]:
+        """Return the index of the item that each answer is about."""
+        return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        item: str | None = None,
+        worker: str | None = None,
+        label: str | None = None,
+        sequence: str | None = None,
+        position: str | None = None,
+        weight: str | None = None,
+        classes: ArrayLike | None = None,
+        items: Any = None,
+        duplicates: str = "error",
+    ) -> Responses:
+        """Read answers from a long table: one row per answer.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or dict of columns
+            Any table narwhals knows will do; lazy ones are collected.
+        item, worker, label : str, optional
+            Column names. By default the first that exists of item/task/question/id, worker/annotator/judge/labeler,
+            label/answer/response.
+        sequence, position : str, optional
+            Columns that name the sequence an item belongs to and its place in it; they replace `item`. Found by these
+            names where the table has no item column.
+        weight : str, optional
+            Column of weights in (0, 1]. A weight scales an answer's log likelihood and its count; with weights a
+            worker may spread one answer over several labels of an item.
+        classes : sequence, optional
+            What can be true, in this order. Default: all labels seen. May leave labels out ("unsure" is an answer and
+            no class) and may name classes nobody said.
+        items : table, array, or (sequence, position) pairs, optional
+            Items that exist even if nobody answered them.
+        duplicates : {"error", "first", "last", "mean"}
+            What to do when a worker answered an item more than once; "mean" spreads one vote over the answers.
+
+        Returns
+        -------
+        Responses
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"task": ["a", "a", "b"], "annotator": [1, 2, 1], "answer": [True, False, True]}
+        >>> cs.Responses.from_frame(table).classes
+        array([False,  True])
+        """
+        answers = answers_from_table(
+            open_frame(frame), item, worker, label, sequence, position, weight, items, duplicates
+        )
+        return cls.from_answers(answers, classes)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        F: ArrayLike,
+        missing: Any = -1,
+        lengths: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        items: Any = None,
+        workers: Any = None,
+    ) -> Responses:
+        """Read answers from a matrix: F[item, worker] is a label.
+
+        Rows and columns keep their order; a row or column without answers stays.
+
+        Parameters
+        ----------
+        F : array of shape (n_items, n_workers)
+            Labels. NaN, None and masked entries are missing, as is `missing`.
+        missing : label, default -1
+            The entry that stands for no answer.
+        lengths : array, optional
+            Lengths of consecutive sequences of rows.
+        labels : sequence, optional
+            What the integers in F stand for: F holds indices into it. For a matrix of other things, the labels in
+            the order wanted.
+        classes : sequence, optional
+            What can be true; default: all labels.
+        items, workers : sequence, optional
+            Names of rows ((sequence, position) pairs with `lengths`) and columns; default 0, 1, 2, ...
+
+        Returns
+        -------
+        Responses
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.Responses.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
+        Responses(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
+        """
+        return cls.from_answers(answers_from_matrix(F, missing, lengths, labels, items, workers), classes)
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        P: ArrayLike,
+        lengths: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        items: Any = None,
+        workers: Any = None,
+    ) -> Responses:
+        """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
+
+        Each vote is one answer spread over the classes by weights. Rows of NaN are missing.
+
+        Parameters
+        ----------
+        P : array of shape (n_items, n_workers, n_classes)
+            Probabilities; a row may sum to less than 1 (a vote that counts less), not to more.
+        lengths, items, workers
+            As in `from_matrix`.
+        classes : sequence, optional
+            Names of the classes; default 0, 1, 2, ...
+
+        Returns
+        -------
+        Responses
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.Responses.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
+        Responses(4 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
+        """
+        return cls.from_answers(answers_from_probabilities(P, lengths, classes, items, workers), None)
+
+    @classmethod
+    def from_answers(cls, answers: Answers, classes: ArrayLike | None) -> Responses:
+        """Return answers that are sorted and encoded already, with their classes."""
+        weight = answers.weight
+        keys = answers.keys
+        responses = cls(
+            offsets=answers.offsets,
+            worker=answers.worker,
+            label=answers.label,
+            weight=None if weight is None or bool(np.all(weight == 1.0)) else weight,
+            workers=answers.workers,
+            labels=answers.labels,
+            classes=_class_values(classes, answers.labels),
+            item_ids=None if isinstance(keys, Sequences) else keys,
+            sequences=keys if isinstance(keys, Sequences) else None,
+            backend=answers.backend,
+        )
+        for array in (responses.offsets, responses.worker, responses.label, responses.weight):
+            if array is not None:
+                array.flags.writeable = False
+        return responses
+
+
+def _class_values(classes: ArrayLike | None, labels: Values) -> Values:
+    """Return the classes: the labels, or those given, which must include at least one label."""
+    if classes is None:
+        return labels
+    column = to_column(sorted(classes) if isinstance(classes, (set, frozenset)) else classes)
+    codes, values = encode_in_order_of_appearance(column)
+    if len(values) < len(codes) or len(find_missing(column)) or not len(values):
+        raise InputError(f"classes must be distinct values, at least one; got {listing(to_values(column).tolist())}.")
+    found = lookup(labels, column)
+    if (found < 0).all():
+        raise InputError(
+            f"No worker ever said any of the classes {listing(values.tolist())}; they said {listing(labels.tolist())}. "
+            "classes must be written as the labels are."
+        )
+    if labels.dtype != values.dtype and (found >= 0).all():
+        return labels[found]  # as the workers' labels are written: 1, not "1"
+    return values

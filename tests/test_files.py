@@ -1,0 +1,543 @@
+import gzip
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience.errors import InputError
+from consilience.formats import files
+from consilience.formats.files import SUFFIXES, Source, check_writable, read_table, replace_file, write_table
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+AWKWARD = [
+    "<script>alert(1)</script>",
+    "=1+1",
+    "🦉 é",
+    "a\nb\r\nc",
+    'say "hi"',
+    "x" * 10_000,
+    "NA",
+    "null",
+    " a,b\t",
+    "-",
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(name, content):
+    path = Path(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return name
+
+
+def read(name, content, columns=None):
+    return read_table(write(name, content), columns).table
+
+
+def message(call, *arguments):
+    with pytest.raises(InputError) as caught:
+        call(*arguments)
+    return str(caught.value)
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_round_trip(folder, suffix):
+    table = pa.table({"item": range(len(AWKWARD)), 'a, "b"\n': AWKWARD, "label": ["007", None, *"abcdefgh"]})
+    write_table(table, f"table{suffix}")
+    assert read_table(f"table{suffix}").table.equals(table)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_round_trip_of_any_text(suffix, data):
+    width, length = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 5))
+    cell = st.none() | st.text(st.characters(codec="utf-8")) | st.text(""",;"'\n\r\t 01-\\\ufeff""")
+    columns = {str(i): data.draw(st.lists(cell, min_size=length, max_size=length)) for i in range(width)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"table{suffix}")
+        write_table(pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()}), path)
+        back = read_table(path).table.to_pydict()
+    if suffix in TEXT_SUFFIXES:
+        back = {name: [None if cell is None else str(cell) for cell in cells] for name, cells in back.items()}
+        columns = {name: [cell or None for cell in cells] for name, cells in columns.items()}
+    assert back == columns
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".arrow"])
+def test_types_survive(folder, suffix):
+    table = pa.table({"i": [1, None, 2**62], "f": [0.1, 2.5, None], "b": [True, None, False]})
+    write_table(table, f"table{suffix}")
+    assert read_table(f"table{suffix}").table.equals(table)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_categories_keep_their_order(folder, suffix):
+    category = pa.dictionary(pa.int8(), pa.string(), ordered=True)
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, None], pa.int8()), ["low", "high", "unused"], ordered=True)
+    write_table(pa.table({"label": column}), f"table{suffix}")
+    back = read_table(f"table{suffix}").table["label"]
+    assert back.type == category
+    assert back.chunk(0).dictionary.to_pylist() == ["low", "high", "unused"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_categories_are_written_as_values_in_text(folder, suffix):
+    table = pa.table(
+        {"text": pa.array(["b", None, "a"]).dictionary_encode(), "i": pa.array([3, 1, 3]).dictionary_encode()}
+    )
+    write_table(table, f"table{suffix}")
+    assert read_table(f"table{suffix}").table.to_pydict() == table.to_pydict()
+
+
+def test_chunks_with_different_dictionaries_are_written(folder):
+    chunks = [pa.array(["x"]).dictionary_encode(), pa.array(["y"]).dictionary_encode()]
+    write_table(pa.table({"a": pa.chunked_array(chunks)}), "table.arrow")
+    assert read_table("table.arrow").table.to_pydict() == {"a": ["x", "y"]}
+
+
+def test_csv_is_quoted_only_where_needed(folder):
+    write_table(pa.table({"item": [1, 2], "label": ["cat", 'a "b"'], "p": [0.5, None]}), "table.csv")
+    assert Path("table.csv").read_text() == 'item,label,p\n1,cat,0.5\n2,"a ""b""",\n'
+
+
+def test_json_lines_are_valid_json(folder):
+    write_table(pa.table({"label": ["é"], "p": [float("nan")], "q": [1.5]}), "table.jsonl")
+    assert Path("table.jsonl").read_text("utf-8") == '{"label": "é", "p": null, "q": 1.5}\n'
+
+
+def test_arrow_streams_are_read(folder):
+    table = pa.table({"a": [1, 2]})
+    with pa.OSFile("table.arrow", "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert read_table("table.arrow").table.equals(table)
+
+
+# CSV and TSV
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["0", "-1", "9223372036854775807"], [0, -1, 2**63 - 1]),
+        (["1", "", "2"], [1, None, 2]),
+        (["1", "9223372036854775808"], None),
+        (["1", "007"], None),
+        (["1", "+2"], None),
+        (["1", "-0"], None),
+        (["1", " 2"], None),
+        (["1", "2.0"], None),
+        (["1", "0x10"], None),
+        (["1", "1_000"], None),
+        (["1", "NA"], None),
+        (["nan", "None", "null", "#N/A"], None),
+        (["1.50", "2"], None),
+        (["true", "false"], None),
+        (["2020-01-01", "2020-01-02"], None),
+    ],
+)
+def test_only_canonical_integers_become_integers(folder, texts, values):
+    column = read("a.csv", "x,y\n" + "".join(f"{text},.\n" for text in texts))["x"]
+    assert column.to_pylist() == (texts if values is None else values)
+    assert column.type == (pa.string() if values is None else pa.int64())
+
+
+def test_empty_fields_are_missing(folder):
+    table = read("a.csv", 'a,b,c\nx,,""\n,"",y\n')
+    assert table.to_pydict() == {"a": ["x", None], "b": [None, None], "c": [None, "y"]}
+    assert table.schema.types == [pa.string()] * 3
+
+
+@pytest.mark.parametrize("content", ["\ufeffa,b\r\n1,x\r\n2,y", "\n\na,b\n\n1,x\n2,y\n\n", 'a,"b"\r1,x\r2,"y"\r'])
+def test_line_ends_blank_lines_and_byte_order_mark(folder, content):
+    assert read("a.csv", content).to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_rows_longer_than_a_block(folder, suffix, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK", 1 << 12)
+    table = pa.table({"a": ["x"] * 500 + ["y" * 200_000, "z\n" * 9_000], "b": range(502)})
+    write_table(table, f"table{suffix}")
+    assert read_table(f"table{suffix}").table.equals(table)
+
+
+def test_text_in_a_later_block_keeps_earlier_numbers_as_text(folder, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK", 1 << 10)
+    assert read("a.csv", "a\n" + "12\n" * 2000 + "x\n")["a"].to_pylist() == ["12"] * 2000 + ["x"]
+
+
+def test_columns_are_chosen_and_unknown_ones_ignored(folder):
+    table = pa.table({"a": [1], "a.b": ["x"], "c": ["y"]})
+    for suffix in SUFFIXES:
+        write_table(table, f"t{suffix}")
+        source = read_table(f"t{suffix}", ["c", "a", "nope"])
+        assert source.table.equals(table.select(["a", "c"]))
+        assert source.columns == ("a", "a.b", "c")
+        assert read_table(f"t{suffix}", ["nope"]).table.num_columns == 0
+    pq.write_table(pa.table({"a": [{"b": 1}], "a.b": [2]}), "nested.parquet")
+    assert read_table("nested.parquet", ["a.b"]).table.to_pydict() == {"a.b": [2]}
+
+
+# JSON lines
+
+
+@pytest.mark.parametrize("text", ["2020-01-01", "2020-01-01 10:00:00", "2020-01-01T10:00:00Z", "2020-01-01T10:00"])
+def test_times_stay_text(folder, text):
+    lines = [{"n": 1, "t": text, "u": "x"}, {"n": 2, "t": None, "u": text}, {"n": 3, "t": text, "u": "y"}]
+    table = read("a.jsonl", "\n".join(map(json.dumps, lines)))
+    assert table.to_pylist() == lines
+    assert table.column_names == ["n", "t", "u"]
+
+
+def test_nested_values(folder):
+    write("a.jsonl", '{"a": 1, "b": [1], "c": {"x": 2}}\n')
+    assert read_table("a.jsonl", ["a"]).table.to_pydict() == {"a": [1]}
+    assert read_table("a.jsonl").table.num_columns == 3
+    assert "'b'" in message(read_table, "a.jsonl", ["a", "b"])
+    assert "struct" in message(read_table, "a.jsonl", ["c"])
+
+
+def test_unwanted_columns_may_hold_anything(folder):
+    lines = '{"a": 2.5, "b": [1], "n": null}\n{"a": 1, "b": 7, "t": "2020-01-01"}\n{"b": {"x": "y"}, "a": null}\n'
+    source = read_table(write("a.jsonl", lines), ["a", "t", "n"])
+    assert source.table.to_pydict() == {"a": [2.5, 1, None], "n": [None] * 3, "t": [None, "2020-01-01", None]}
+    assert source.columns == ("a", "b", "n", "t")
+    assert "line 2: column 'b' holds 7" in message(read_table, "a.jsonl")
+    assert "line 2: column 'b' holds 7" in message(read_table, "a.jsonl", ["a", "b"])
+
+
+def test_nested_values_are_named_in_a_file_with_mixed_columns(folder):
+    write("a.jsonl", '{"a": [1], "b": 1}\n{"a": [2], "b": "x"}\n')
+    assert "Column 'a' of 'a.jsonl' holds nested values (list)" in message(read_table, "a.jsonl", ["a"])
+
+
+# Several files
+
+
+def test_folder_and_glob(folder):
+    write("d/b.csv", "a,b\n3,x\n")
+    write("d/a.csv", "b,a\ny,1\nz,2\n")
+    write("d/.hidden.csv", "broken")
+    write("d/_SUCCESS", "")
+    write("d/inner/c.csv", "a,b\n9,9\n")
+    for path in ("d", Path("d"), "d/*", "d/?.csv", "d/[ab].csv"):
+        source = read_table(path)
+        assert source.table.to_pydict() == {"b": ["y", "z", "x"], "a": [1, 2, 3]}
+        assert source.files == ((os.path.join("d", "a.csv"), 2), (os.path.join("d", "b.csv"), 1))
+    assert read_table("**/c.csv").table.num_rows == 1
+    write("[a].csv", "a\n1\n")
+    assert read_table("[a].csv").table.num_rows == 1
+
+
+def test_integers_and_text_of_several_files_become_text(folder):
+    write("d/1.csv", "a,b,c\n1,1,\n")
+    write("d/2.csv", "a,b,c\n02,2,5\n")
+    write("d/3.csv", "a,b,c\n,,\n")
+    table = read_table("d").table
+    assert table.to_pydict() == {"a": ["1", "02", None], "b": [1, 2, None], "c": [None, 5, None]}
+    assert table.schema.types == [pa.string(), pa.int64(), pa.int64()]
+
+
+def test_types_of_several_files_are_promoted(folder):
+    write("d/1.jsonl", '{"a": 1, "b": null, "c": "2020-01-01"}')
+    write("d/2.jsonl", '{"a": 1.5, "b": true, "c": "x"}')
+    assert read_table("d").table.to_pydict() == {"a": [1, 1.5], "b": [None, True], "c": ["2020-01-01", "x"]}
+
+
+def test_categories_of_several_files_are_unified(folder):
+    Path("d").mkdir()
+    for i in range(3):
+        labels = pa.array([f"{i}-{j}" for j in range(100)]).dictionary_encode()
+        labels = pa.DictionaryArray.from_arrays(labels.indices.cast(pa.int8()), labels.dictionary)
+        write_table(pa.table({"a": labels}), f"d/{i}.parquet")
+    column = read_table("d").table["a"]
+    assert pa.types.is_dictionary(column.type)
+    assert column.to_pylist() == [f"{i}-{j}" for i in range(3) for j in range(100)]
+    assert all(chunk.dictionary.equals(column.chunk(0).dictionary) for chunk in column.chunks)
+    write_table(pa.table({"a": ["plain"]}), "d/3.parquet")
+    write_table(pa.table({"a": [4]}), "d/4.parquet")
+    column = read_table("d").table["a"]
+    assert column.type == pa.string()
+    assert column.to_pylist()[-3:] == ["2-99", "plain", "4"]
+
+
+def test_an_empty_part_does_no_harm(folder):
+    write("d/1.csv", "a,b\n")
+    write("d/2.csv", "a,b\n1,x\n")
+    source = read_table("d")
+    assert source.table.to_pydict() == {"a": [1], "b": ["x"]}
+    assert source.locate(0) == f"{os.path.join('d', '2.csv')}, line 2"
+
+
+# Where a row stands
+
+
+def test_locate_counts_lines_as_an_editor_does(folder):
+    source = read_table(write("a.csv", 'a,b\n\n1,x\n2,"y\n\nz"\n3,5" disk\n4,z\n'))
+    assert [source.locate(row) for row in range(4)] == [f"a.csv, line {line}" for line in (3, 4, 7, 8)]
+    source = read_table(write("a.jsonl", '{"a": 1}\n\n{"a": 2}\n'))
+    assert [source.locate(row) for row in range(2)] == ["a.jsonl, line 1", "a.jsonl, line 3"]
+
+
+def test_locate_in_several_files(folder):
+    write("d/1.tsv.gz", gzip.compress(b"a\tb\n1\tx\n2\ty\n"))
+    write("d/2.tsv", "a\tb\n3\tz\n")
+    source = read_table("d")
+    assert source.locate(1) == f"{os.path.join('d', '1.tsv.gz')}, line 3"
+    assert source.locate(2) == f"{os.path.join('d', '2.tsv')}, line 2"
+    for row in (-1, 3):
+        with pytest.raises(IndexError):
+            source.locate(row)
+
+
+def test_locate_without_the_file(folder):
+    assert Source(pa.table({"a": [1]}), (("gone.csv", 1),)).locate(0) == "gone.csv, row 1"
+
+
+# Errors of reading
+
+
+def test_missing_file(folder):
+    write("answers.csv", "a\n1\n")
+    assert "Did you mean 'answers.csv'" in message(read_table, "answer.csv")
+    assert "does not exist. Check" in message(read_table, "zzz.parquet")
+    assert "folder 'nowhere'" in message(read_table, os.path.join("nowhere", "answers.csv"))
+
+
+def test_unsupported_suffix(folder):
+    assert ".csv .tsv .jsonl" in message(read_table, write("answers.xlsx", "x"))
+
+
+def test_nothing_to_read(folder):
+    Path("d").mkdir()
+    assert "found nothing" in message(read_table, "d")
+    assert "found nothing" in message(read_table, "d/*.csv")
+    write("d/readme.txt", "x")
+    assert "readme.txt" in message(read_table, "d")
+
+
+def test_mixed_formats(folder):
+    write("d/a.csv", "a\n1\n")
+    write("d/b.jsonl", '{"a": 1}\n')
+    assert "2 formats" in message(read_table, "d")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_empty_file(folder, suffix):
+    assert f"'a{suffix}' is empty (0 bytes)" in message(read_table, write(f"a{suffix}", b""))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+@pytest.mark.parametrize("content", [b"\n\n", "\ufeff".encode(), "\ufeff\n".encode()])
+def test_file_without_text(folder, suffix, content):
+    assert f"'a{suffix}'" in message(read_table, write(f"a{suffix}", content))
+
+
+@pytest.mark.parametrize("content", ["a,b", "a,b\n", "\ufeffa,b\r\n"])
+def test_header_only(folder, content):
+    assert "columns 'a', 'b' and no rows" in message(read_table, write("a.csv", content))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_table_without_rows(folder, suffix):
+    write_table(pa.table({"a": pa.array([], pa.string())}), f"a{suffix}")
+    assert "columns 'a' and no rows" in message(read_table, f"a{suffix}")
+
+
+@pytest.mark.parametrize("block", [1 << 22, 1 << 10])
+def test_ragged_rows(folder, block, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK", block)
+    content = "a,b\n" + "1,x\n" * 1000 + '\n1,"x\ny"\n1,x,oops\n'
+    assert "a.csv, line 1005: expected 2 columns" in message(read_table, write("a.csv", content))
+    assert "found 3: '1,x,oops'" in message(read_table, "a.csv")
+    assert "a.tsv, line 3: expected 2" in message(read_table, write("a.tsv", "a\tb\n1\t2\n3\n"))
+
+
+def test_open_quote(folder):
+    content = 'a,b\n1,x\n2,"y\n3,z\n4,z\n'
+    for columns in (None, ["a"]):
+        assert "a.csv, line 3: a quote is opened" in message(read_table, write("a.csv", content), columns)
+    assert read("a.csv", 'a,b\n1,"x\ny"\r\n')["b"].to_pylist() == ["x\ny"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", b"a,b\n1,e\n1,\xe9\n"),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,e\n1,\xe9\n")),
+        ("a.jsonl", b'{"a": "e"}\n\n{"a": "\xe9"}\n'),
+    ],
+)
+def test_wrong_encoding(folder, name, content):
+    assert f"{name}, line 3: the text is not UTF-8. Save the file as UTF-8." in message(
+        read_table, write(name, content)
+    )
+
+
+def test_utf_16(folder):
+    assert "line 1: the text is not UTF-8" in message(read_table, write("a.csv", "a,b\n1,2\n".encode("utf-16")))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather", ".csv.gz", ".jsonl.gz"])
+def test_damaged_files(folder, suffix):
+    write_table(pa.table({"a": range(1000), "b": [f"text {i**3}" for i in range(1000)]}), f"a{suffix}")
+    content = Path(f"a{suffix}").read_bytes()
+    for broken in (content[:1000], content[:-1], content[:3], b"hello, world\n" * 5):
+        assert f"'b{suffix}' cannot be read" in message(read_table, write(f"b{suffix}", broken))
+
+
+def test_text_that_is_not_utf_8_in_binary_files(folder):
+    column = pa.array([b"\xff"]).view(pa.string())
+    pq.write_table(pa.table({"a": column}), "a.parquet")
+    assert "'a.parquet' cannot be read" in message(read_table, "a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"a": }', "line 3: not valid JSON"),
+        ('{"a": "x"', "line 3: not valid JSON"),
+        ("[1, 2]", "line 3: expected one JSON object per line, found [1, 2]"),
+        ('{"a": 1}', "line 3: column 'a' holds 1, and a value of type str before"),
+        ('{"a": true}', "line 3: column 'a' holds True"),
+        ('{"a": {"x": 1}}', "line 3: column 'a' holds {'x': 1}"),
+        ('{"b": 1e999}', "cannot be read"),
+        ('{"b": 1, "b": 2}', "cannot be read"),
+    ],
+)
+def test_broken_json(folder, line, words):
+    error = message(read_table, write("a.jsonl", '{"a": "x"}\n\n' + line + "\n"))
+    assert words in error
+    assert "a.jsonl" in error
+
+
+def test_duplicate_columns(folder):
+    assert "'a.csv' has several columns named 'a'" in message(read_table, write("a.csv", "a,b,a\n1,2,3\n"), ["b"])
+    pq.write_table(pa.table([[1], [2]], ["b", "b"]), "a.parquet")
+    assert "several columns named 'b'" in message(read_table, "a.parquet")
+
+
+def test_files_with_different_columns(folder):
+    write("d/1.csv", "a,b\n1,2\n")
+    write("d/2.csv", "a\n1\n")
+    assert "2.csv' has no column 'b'" in message(read_table, "d")
+    write("d/2.csv", "a,b,c\n1,2,3\n")
+    assert "1.csv' has no column 'c'" in message(read_table, "d")
+    assert read_table("d", ["a", "b"]).table.num_rows == 2
+
+
+def test_files_with_incompatible_types(folder):
+    write("d/1.jsonl", '{"a": null}')
+    write("d/2.jsonl", '{"a": true}')
+    write("d/3.jsonl", '{"a": 1.5}')
+    error = message(read_table, "d")
+    assert "3.jsonl' does not go with" in error
+    assert "bool" in error
+
+
+def deny(*_):
+    raise PermissionError(13, "Permission denied")
+
+
+def test_no_permission_to_read(folder, monkeypatch):
+    write("d/a.csv", "a\n1\n")
+    monkeypatch.setattr(files, "_open_stream", deny)
+    assert "permission denied" in message(read_table, "d/a.csv")
+    monkeypatch.setattr(os, "listdir", deny)
+    assert "'d' cannot be read: permission denied" in message(read_table, "d")
+
+
+# Writing
+
+
+def test_check_writable(folder, monkeypatch):
+    write("d/old.csv", "x")
+    assert "is a folder" in message(check_writable, "d")
+    assert "Use one of .csv" in message(check_writable, "labels.xlsx")
+    assert "there is no folder" in message(check_writable, "nowhere/labels.csv")
+    for path in ("labels.csv", "d/old.csv", "LABELS.PARQUET", Path("d/new.csv.gz")):
+        check_writable(path)
+    check_writable("report.html", suffixes=[".html"])
+    check_writable("model", suffixes=None)
+    assert sorted(os.listdir()) == ["d"]
+    assert os.listdir("d") == ["old.csv"]
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("old.csv"))
+    check_writable("d/new.csv")
+    assert "no permission to write to 'd/old.csv'" in message(check_writable, "d/old.csv")
+
+
+@pytest.mark.parametrize("path", ["d", "labels.xlsx", "labels", "nowhere/labels.csv"])
+def test_write_table_checks_first(folder, path):
+    Path("d").mkdir()
+    assert message(write_table, pa.table({"a": [1]}), path) == message(check_writable, path)
+
+
+def test_types_a_format_cannot_hold(folder):
+    assert "cannot be written to 'a.csv'" in message(write_table, pa.table({"a": [[1]]}), "a.csv")
+    assert os.listdir() == []
+
+
+def test_upper_case_suffixes(folder):
+    write_table(pa.table({"a": [1]}), "A.CSV.GZ")
+    assert gzip.decompress(Path("A.CSV.GZ").read_bytes()) == b"a\n1\n"
+    assert read_table("A.CSV.GZ").table.to_pydict() == {"a": [1]}
+
+
+def interrupt(path, error):
+    with replace_file(path) as temporary:
+        temporary.write_text("half")
+        raise error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, SystemExit])
+def test_interruption_leaves_the_old_file(folder, error):
+    write("old.csv", "old")
+    for path in ("old.csv", "new.csv"):
+        with pytest.raises(error):
+            interrupt(path, error)
+    assert os.listdir() == ["old.csv"]
+    assert Path("old.csv").read_text() == "old"
+
+
+def test_replace_file(folder):
+    write("old.npz", "old")
+    os.chmod("old.npz", 0o640)
+    os.symlink("old.npz", "link.npz")
+    with replace_file("link.npz") as temporary:
+        assert temporary.suffix == ".npz"
+        assert temporary.parent == folder.resolve()
+        temporary.write_text("new")
+        assert Path("old.npz").read_text() == "old"
+    assert sorted(os.listdir()) == ["link.npz", "old.npz"]
+    assert os.path.islink("link.npz")
+    assert Path("old.npz").read_text() == "new"
+    assert os.stat("old.npz").st_mode & 0o777 == 0o640
+
+
+def test_disk_errors(folder, monkeypatch):
+    write("old.csv", "old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(InputError, match=r"'old.csv' cannot be written: .*No space left"), replace_file("old.csv"):
+        full()
+    monkeypatch.setattr(os, "replace", full)
+    assert "No space left" in message(write_table, pa.table({"a": [1]}), "old.csv")
+    assert os.listdir() == ["old.csv"]
+    assert Path("old.csv").read_text() == "old"

@@ -1,0 +1,653 @@
+"""Each metric against a slow twin written from its definition, other libraries, and published numbers."""
+
+from __future__ import annotations
+
+import doctest
+import enum
+import itertools
+import math
+import random
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import krippendorff
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn.metrics
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from consilience import metrics
+from consilience.errors import InputError, ParameterError
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Answers(NamedTuple):
+    """The part of `Responses` that metrics may read."""
+
+    n_items: int
+    n_workers: int
+    offsets: np.ndarray
+    worker: np.ndarray
+    label: np.ndarray
+    labels: np.ndarray
+    weight: np.ndarray | None
+
+
+def make_answers(rows, n_items=None, n_workers=None, labels=None):
+    """Build answers from (item, worker, label) or (item, worker, label, weight), items and workers being integers."""
+    rows = sorted(rows, key=lambda row: row[0])  # stable: workers stay in the order given
+    labels = sorted({row[2] for row in rows}) if labels is None else labels
+    n_items = max((row[0] for row in rows), default=-1) + 1 if n_items is None else n_items
+    n_workers = max((row[1] for row in rows), default=-1) + 1 if n_workers is None else n_workers
+    per_item = np.bincount(np.array([row[0] for row in rows], dtype=np.int64), minlength=n_items)
+    return Answers(
+        n_items=n_items,
+        n_workers=n_workers,
+        offsets=np.append(0, np.cumsum(per_item)).astype(np.int64),
+        worker=np.array([row[1] for row in rows], dtype=np.int32),
+        label=np.array([labels.index(row[2]) for row in rows], dtype=np.int32),
+        labels=np.array(labels),
+        weight=np.array([row[3] for row in rows]) if rows and len(rows[0]) == 4 else None,
+    )
+
+
+def rows_of(matrix):
+    """Rows from a matrix of items x workers in which None or "*" is a missing answer."""
+    return [
+        (item, worker, label)
+        for item, answers in enumerate(matrix)
+        for worker, label in enumerate(answers)
+        if label not in (None, "*")
+    ]
+
+
+def is_close(x, y):
+    return math.isclose(x, y, rel_tol=1e-10, abs_tol=1e-12) or (math.isnan(x) and math.isnan(y))
+
+
+# ---------------------------------------------------------------------------------------------------------- labels
+
+LABEL_KINDS = {
+    "strings": ["a", "b", "c"],
+    "integers": [3, 10, -1],
+    "booleans": [True, False],
+    "floats": [0.5, 1.5],
+    "enums": list(Color),
+    "tuples": [("a", 1), ("b", 2)],
+    "mixed": [1, "1", Color.RED, ("a",)],
+}
+
+
+def slow_scores(gold, predicted):
+    pairs = list(zip(gold, predicted, strict=True))
+    scores = {}
+    for label in [*gold, *predicted]:
+        hit = sum(g == label and p == label for g, p in pairs)
+        false = sum(g != label and p == label for g, p in pairs)
+        missed = sum(g == label and p != label for g, p in pairs)
+        scores[label] = (
+            hit / (hit + false) if hit + false else 0.0,
+            hit / (hit + missed) if hit + missed else 0.0,
+            2 * hit / (2 * hit + false + missed),
+            hit + missed,
+        )
+    return scores
+
+
+@pytest.mark.parametrize("kind", LABEL_KINDS)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_label_metrics_equal_their_definitions(kind, data):
+    label = st.sampled_from(LABEL_KINDS[kind])
+    pairs = data.draw(st.lists(st.tuples(label, label), min_size=1, max_size=30))
+    gold, predicted = map(list, zip(*pairs, strict=True))
+
+    assert is_close(metrics.accuracy(gold, predicted), sum(g == p for g, p in pairs) / len(pairs))
+    scores, expected = metrics.class_f1(gold, predicted), slow_scores(gold, predicted)
+    assert scores.keys() == expected.keys()
+    for name, score in scores.items():
+        assert score == pytest.approx(expected[name], abs=1e-12)
+    assert is_close(metrics.macro_f1(gold, predicted), sum(s[2] for s in expected.values()) / len(expected))
+
+    classes, matrix = metrics.confusion_counts(gold, predicted)
+    counts = Counter(pairs)
+    assert matrix.tolist() == [[counts[g, p] for p in classes] for g in classes]
+    assert set(classes) == {*gold, *predicted}
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60))
+@settings(max_examples=50, deadline=None)
+def test_label_metrics_equal_scikit_learn(pairs):
+    gold, predicted = map(np.array, zip(*pairs, strict=True))
+    present = np.unique(np.concatenate([gold, predicted]))
+    assume(len(present) > 1)  # scikit-learn warns about a single class
+    assert is_close(metrics.accuracy(gold, predicted), sklearn.metrics.accuracy_score(gold, predicted))
+    assert is_close(
+        metrics.macro_f1(gold, predicted),
+        sklearn.metrics.f1_score(gold, predicted, average="macro", zero_division=0.0),
+    )
+    classes, matrix = metrics.confusion_counts(gold, predicted)
+    assert classes == present.tolist()
+    np.testing.assert_array_equal(matrix, sklearn.metrics.confusion_matrix(gold, predicted, labels=present))
+    columns = zip(*metrics.class_f1(gold, predicted).values(), strict=True)
+    reference = sklearn.metrics.precision_recall_fscore_support(gold, predicted, labels=present, zero_division=0.0)
+    for column, expected in zip(columns, reference, strict=True):
+        np.testing.assert_allclose(column, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        list,
+        tuple,
+        np.array,
+        lambda v: np.array(v, dtype=object),
+        pd.Series,
+        pd.Index,
+        lambda v: pd.Series(v, index=[9, 8, 7, 6]),
+        lambda v: pd.Series(v, dtype="category"),
+        lambda v: pd.Series(v, dtype="string"),
+        pl.Series,
+        lambda v: pl.Series(v, dtype=pl.Categorical),
+        lambda v: pl.Series(v, dtype=pl.Enum(["x", "y", "z"])),
+    ],
+)
+def test_containers_mean_the_same_labels(wrap):
+    gold, predicted = ["x", "y", "z", "y"], ["x", "z", "z", "y"]
+    assert metrics.accuracy(wrap(gold), predicted) == 0.75
+    assert metrics.class_f1(gold, wrap(predicted)) == metrics.class_f1(gold, predicted)
+
+
+def test_labels_are_equal_as_python_says():
+    assert metrics.accuracy([1, 0, 1], np.array([True, False, False])) == pytest.approx(2 / 3)
+    assert metrics.accuracy([1, 2], np.array([1.0, 2.0])) == 1
+    assert metrics.accuracy([1, "a"], ["1", "a"]) == 0.5  # no silent conversion of numbers to text
+    assert metrics.accuracy(["a", "a\0"], ["a", "a"]) == 0.5
+
+
+def test_classes_without_an_order_come_by_appearance():
+    classes, _ = metrics.confusion_counts([Color.RED, Color.BLUE], [Color.BLUE, Color.RED])
+    assert classes == [Color.RED, Color.BLUE]
+    assert list(metrics.class_f1(["b", 1], ["b", "a"])) == ["b", 1, "a"]
+    assert list(metrics.class_f1(["b", "c"], ["b", "a"])) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("function", [metrics.accuracy, metrics.class_f1, metrics.macro_f1, metrics.confusion_counts])
+@pytest.mark.parametrize(
+    ("gold", "predicted", "message"),
+    [
+        ([], [], "0 gold labels and 0 predicted"),
+        (["a"], [], "1 gold labels and 0 predicted"),
+        (["a", "b", "c"], np.array(["a", "b"]), "3 gold labels and 2 predicted"),
+        (["a", None, None], ["a", "b", "c"], "gold labels hold 2 nulls among 3"),
+        ([1.0, 2.0], np.array([1.0, np.nan]), "predicted labels hold 1 nulls among 2"),
+        (["a", "b"], pd.Series(["a", pd.NA], dtype="string"), "1 nulls"),
+        (pl.Series([1, None]), [1, 2], "1 nulls"),
+        ([["a"], ["b"]], ["a", "b"], r"hashable labels. Got \['a'\]"),
+        ("ab", ["a", "b"], "one-dimensional"),
+        (np.array([["a"], ["b"]]), ["a", "b"], r"shape \(2, 1\)"),
+        ({"a": 1}, ["a"], "one-dimensional"),
+    ],
+)
+def test_unusable_labels_are_refused(function, gold, predicted, message):
+    with pytest.raises(InputError, match=message):
+        function(gold, predicted)
+
+
+# --------------------------------------------------------------------------------------------------- probabilities
+
+CLASSES = ["x", "y", "z"]
+
+
+@st.composite
+def judged_posteriors(draw):
+    """Gold and a posterior; coarse weights make for many ties."""
+    most = draw(st.sampled_from([2, 4, 1000]))
+    row = st.lists(st.integers(0, most), min_size=3, max_size=3).filter(any)
+    rows = draw(st.lists(row, min_size=1, max_size=40))
+    gold = draw(st.lists(st.sampled_from(CLASSES), min_size=len(rows), max_size=len(rows)))
+    weight = np.array(rows, dtype=float)
+    return gold, weight / weight.sum(axis=1, keepdims=True)
+
+
+def top_labels(gold, posterior):
+    """(confidence, is right) of each item; the first of equals is the top."""
+    tops = []
+    for truth, row in zip(gold, posterior.tolist(), strict=True):
+        tops.append((max(row), CLASSES[row.index(max(row))] == truth))
+    return tops
+
+
+def slow_curve(tops, bins, adaptive):
+    if adaptive:
+        in_order = sorted(confidence for confidence, _ in tops)
+        starts = [in_order[len(tops) * b // bins] for b in range(1, bins)]
+        bin_of = [sum(start <= confidence for start in starts) for confidence, _ in tops]
+    else:
+        bin_of = [sum(confidence > b / bins for b in range(1, bins)) for confidence, _ in tops]
+    groups = defaultdict(list)
+    for b, top in zip(bin_of, tops, strict=True):
+        groups[b].append(top)
+    return [(*np.mean(groups[b], axis=0), len(groups[b])) for b in sorted(groups)]
+
+
+@given(judged_posteriors())
+@settings(max_examples=60, deadline=None)
+def test_log_loss_and_brier_equal_their_definitions(judged):
+    gold, posterior = judged
+    loss = [-math.log(max(row[CLASSES.index(g)], 1e-10)) for g, row in zip(gold, posterior, strict=True)]
+    assert is_close(metrics.log_loss(gold, posterior, CLASSES), sum(loss) / len(loss))
+    squares = [
+        sum((p - (k == g)) ** 2 for k, p in zip(CLASSES, row, strict=True))
+        for g, row in zip(gold, posterior, strict=True)
+    ]
+    assert is_close(metrics.brier(gold, posterior, CLASSES), sum(squares) / len(squares))
+
+
+def test_log_loss_and_brier_equal_scikit_learn():
+    rng = np.random.default_rng(0)
+    posterior = rng.dirichlet([1, 1, 1], size=200)
+    gold = rng.choice(CLASSES, size=200)
+    expected = sklearn.metrics.log_loss(gold, posterior, labels=CLASSES)
+    assert metrics.log_loss(gold, posterior, CLASSES) == pytest.approx(expected, abs=1e-12)
+
+    two = posterior[:, :2] / posterior[:, :2].sum(axis=1, keepdims=True)
+    binary = rng.choice(["x", "y"], size=200)
+    expected = 2 * sklearn.metrics.brier_score_loss(binary == "y", two[:, 1])
+    assert metrics.brier(binary, two, ["x", "y"]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_log_loss_is_clipped():
+    assert metrics.log_loss(["x"], [[0, 1]], ["x", "y"]) == pytest.approx(10 * math.log(10))
+    assert str(metrics.log_loss(["y"], [[0, 1]], ["x", "y"])) == "0.0"  # and not -0.0
+
+
+@given(judged_posteriors(), st.integers(1, 20), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_calibration_equals_its_definition(judged, bins, adaptive):
+    gold, posterior = judged
+    curve = metrics.reliability_curve(gold, posterior, CLASSES, bins=bins, adaptive=adaptive)
+    expected = slow_curve(top_labels(gold, posterior), bins, adaptive)
+    np.testing.assert_allclose(np.column_stack(curve), expected, atol=1e-12)
+    error = sum(n * abs(right - confidence) for confidence, right, n in expected) / len(gold)
+    assert is_close(metrics.calibration_error(gold, posterior, CLASSES, bins=bins, adaptive=adaptive), error)
+
+
+def test_adaptive_bins_hold_equal_numbers_without_ties():
+    rng = np.random.default_rng(0)
+    posterior = rng.dirichlet([1, 1, 1], size=150)
+    curve = metrics.reliability_curve(rng.choice(CLASSES, size=150), posterior, CLASSES, adaptive=True)
+    assert curve.n_items.tolist() == [10] * 15
+    assert np.all(np.diff(curve.confidence) > 0)
+
+
+def test_calibrated_probabilities_have_little_error():
+    rng = np.random.default_rng(0)
+    posterior = rng.dirichlet([1, 1, 1], size=20_000)
+    gold = np.array(CLASSES)[(posterior.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1)]
+    for adaptive in (False, True):
+        assert metrics.calibration_error(gold, posterior, CLASSES, adaptive=adaptive) < 0.02
+        certain = np.eye(3)[posterior.argmax(axis=1)]
+        wrong = 1 - metrics.accuracy_at_coverage(gold, posterior, CLASSES, coverage=1)
+        assert metrics.calibration_error(gold, certain, CLASSES, adaptive=adaptive) == pytest.approx(wrong)
+
+
+@given(judged_posteriors(), st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_accuracy_at_coverage_is_the_mean_over_orders_of_ties(judged, kept):
+    gold, posterior = judged
+    kept = min(kept, len(gold))
+    tops = sorted(top_labels(gold, posterior), reverse=True)
+    border = tops[kept - 1][0]
+    above = [right for confidence, right in tops if confidence > border]
+    tied = [right for confidence, right in tops if confidence == border]
+    expected = (sum(above) + (kept - len(above)) * sum(tied) / len(tied)) / kept
+    found = metrics.accuracy_at_coverage(gold, posterior, CLASSES, coverage=kept / len(gold))
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@given(judged_posteriors(), st.randoms(use_true_random=False))
+@settings(max_examples=30, deadline=None)
+def test_order_of_items_does_not_matter(judged, shuffler):
+    gold, posterior = judged
+    order = list(range(len(gold)))
+    shuffler.shuffle(order)
+    shuffled = [gold[i] for i in order], posterior[order], CLASSES
+    for function, options in [
+        (metrics.calibration_error, {"adaptive": True}),
+        (metrics.calibration_error, {"adaptive": False}),
+        (metrics.accuracy_at_coverage, {"coverage": 0.37}),
+    ]:
+        assert is_close(function(gold, posterior, CLASSES, **options), function(*shuffled, **options))
+
+
+PROBABILITY_METRICS = [
+    metrics.log_loss,
+    metrics.brier,
+    metrics.calibration_error,
+    metrics.reliability_curve,
+    metrics.accuracy_at_coverage,
+]
+
+
+@pytest.mark.parametrize("function", PROBABILITY_METRICS)
+@pytest.mark.parametrize(
+    ("gold", "posterior", "classes", "message"),
+    [
+        (["x", "q"], [[0.5, 0.5], [0.5, 0.5]], ["x", "y"], "1 gold labels are not among the 2 classes: 'q'"),
+        (list("abcdefgh"), np.full((8, 2), 0.5), ["x", "y"], "8 gold .*: 'a', 'b', 'c', 'd', 'e' and 3 more"),
+        (["x"], [[0.5, 0.5]], ["x", "y", "z"], r"shape \(1, 3\). Got shape \(1, 2\)"),
+        (["x", "y"], [[0.5, 0.5]], ["x", "y"], r"shape \(2, 2\). Got shape \(1, 2\)"),
+        (["x"], [0.5, 0.5], ["x", "y"], r"Got shape \(2,\)"),
+        (["x"], [["p", "q"]], ["x", "y"], "matrix of numbers"),
+        (["x", "y"], [[1, 0], [0.5]], ["x", "y"], "matrix of numbers"),
+        ([], np.empty((0, 2)), ["x", "y"], "0 gold labels"),
+        (["x", "y"], [[0.5, 0.5], [2.0, -1.0]], ["x", "y"], r"1 of 2 rows are not: rows 1. The first is \[2.0, -1.0\]"),
+        (["x"], [[np.nan, 0.5]], ["x", "y"], "sum to 1"),
+        (["x"], [[3.0, 4.0]], ["x", "y"], "sum to 1"),
+        (["x"], [[0.5, 0.5]], ["x", "x"], "classes must differ. Found more than once: 'x'"),
+    ],
+)
+def test_unusable_posteriors_are_refused(function, gold, posterior, classes, message):
+    with pytest.raises(InputError, match=message):
+        function(gold, posterior, classes)
+
+
+def test_posteriors_may_be_frames_and_single_precision():
+    gold, posterior = pd.Series(["x", "y"]), np.array([[0.8, 0.2], [0.4, 0.6]])
+    expected = metrics.brier(gold, posterior, ["x", "y"])
+    assert metrics.brier(gold, pd.DataFrame(posterior), np.array(["x", "y"])) == expected
+    assert metrics.brier(gold, pl.DataFrame(posterior), pl.Series(["x", "y"])) == expected
+    assert metrics.brier(gold, posterior.astype(np.float32), ["x", "y"]) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("bins", [0, -1, 2.5, "many"])
+def test_bins_are_checked(bins):
+    with pytest.raises(ParameterError, match="'bins' parameter"):
+        metrics.calibration_error(["x"], [[1.0]], ["x"], bins=bins)
+
+
+@pytest.mark.parametrize("coverage", [0, -0.5, 1.5, math.nan])
+def test_coverage_is_checked(coverage):
+    with pytest.raises(ParameterError, match="'coverage' parameter"):
+        metrics.accuracy_at_coverage(["x"], [[1.0]], ["x"], coverage=coverage)
+
+
+# ------------------------------------------------------------------------------------------------------- agreement
+
+
+def slow_alpha(rows):
+    """Nominal alpha by the coincidence matrix, one pair of answers at a time."""
+    units = defaultdict(list)
+    for item, _, label in rows:
+        units[item].append(label)
+    coincidence = Counter()
+    for values in units.values():
+        for a, b in itertools.permutations(range(len(values)), 2):
+            coincidence[values[a], values[b]] += 1 / (len(values) - 1)
+    marginal = Counter()
+    for (c, _), mass in coincidence.items():
+        marginal[c] += mass
+    if len(marginal) < 2:
+        return math.nan
+    n = sum(marginal.values())
+    observed = sum(mass for (c, d), mass in coincidence.items() if c != d) / n
+    expected = sum(marginal[c] * marginal[d] for c in marginal for d in marginal if c != d) / (n * (n - 1))
+    return 1 - observed / expected
+
+
+def slow_pairs(rows):
+    """(item if shared, same label, weight) of each ordered pair of entries of different answers."""
+    for (i, v, c, x), (j, w, d, y) in itertools.permutations(rows, 2):
+        if (i, v) != (j, w):
+            yield i if i == j else None, c == d, x * y
+
+
+@st.composite
+def answer_rows(draw):
+    n_workers = draw(st.integers(1, 5))
+    n_labels = draw(st.integers(1, 4))
+    cell = st.one_of(st.none(), st.integers(0, n_labels - 1))
+    matrix = draw(st.lists(st.lists(cell, min_size=n_workers, max_size=n_workers), min_size=1, max_size=12))
+    rows = rows_of(matrix)
+    draw(st.randoms(use_true_random=False)).shuffle(rows)
+    return rows
+
+
+@st.composite
+def weighted_rows(draw):
+    """Answers spread over labels, the weights of each answer summing to at most 1."""
+    rows = []
+    for item, worker in itertools.product(range(draw(st.integers(1, 5))), range(draw(st.integers(1, 4)))):
+        share = draw(st.lists(st.integers(0, 4), min_size=3, max_size=3))
+        rows += [(item, worker, label, x / 12) for label, x in enumerate(share) if x]
+    draw(st.randoms(use_true_random=False)).shuffle(rows)
+    return rows
+
+
+@given(answer_rows())
+@settings(max_examples=100, deadline=None)
+def test_alpha_equals_its_definition(rows):
+    assert is_close(metrics.krippendorff_alpha(make_answers(rows)), slow_alpha(rows))
+
+
+@given(answer_rows())
+@settings(max_examples=100, deadline=None)
+def test_alpha_equals_the_reference_package(rows):
+    found = metrics.krippendorff_alpha(make_answers(rows))
+    assume(not math.isnan(found))
+    matrix = np.full((max(r[1] for r in rows) + 1, max(r[0] for r in rows) + 1), np.nan)
+    for item, worker, label in rows:
+        matrix[worker, item] = label
+    assert is_close(found, krippendorff.alpha(matrix, level_of_measurement="nominal"))
+
+
+@pytest.mark.parametrize(
+    ("workers", "alpha"),
+    [
+        # Krippendorff (2011), "Computing Krippendorff's alpha-reliability", nominal data: B and C.
+        (["aabbdcccedda", "babbbccceddd"], 0.692),
+        (["123321412***", "1233224125*3", "*3332342251*", "12332441251*"], 0.743),
+    ],
+)
+def test_alpha_gives_the_published_numbers(workers, alpha):
+    rows = rows_of(zip(*workers, strict=True))
+    assert metrics.krippendorff_alpha(make_answers(rows)) == pytest.approx(alpha, abs=5e-4)
+    assert slow_alpha(rows) == pytest.approx(alpha, abs=5e-4)
+
+
+@given(answer_rows())
+@settings(max_examples=60, deadline=None)
+def test_pairwise_agreement_equals_its_definition(rows):
+    pairs = [a[2] == b[2] for a, b in itertools.combinations(rows, 2) if a[0] == b[0]]
+    expected = sum(pairs) / len(pairs) if pairs else math.nan
+    assert is_close(metrics.pairwise_agreement(make_answers(rows)), expected)
+
+
+@given(answer_rows())
+@settings(max_examples=60, deadline=None)
+def test_agreement_matrix_equals_its_definition(rows):
+    r = make_answers(rows, n_workers=6)
+    share, n_common = metrics.agreement_matrix(r)
+    said = {(item, worker): label for item, worker, label in rows}
+    assert n_common.dtype == np.int64
+    for v, w in itertools.product(range(r.n_workers), repeat=2):
+        same = [said[i, v] == said[i, w] for i in range(r.n_items) if (i, v) in said and (i, w) in said]
+        assert n_common[v, w] == len(same)
+        assert is_close(share[v, w], sum(same) / len(same) if same else math.nan)
+
+
+@given(weighted_rows())
+@settings(max_examples=60, deadline=None)
+def test_weighted_agreement_equals_its_definition(rows):
+    r = make_answers(rows)
+    total, agreeing = Counter(), Counter()
+    for item, same, weight in slow_pairs(rows):
+        total[item] += weight
+        agreeing[item] += weight * same
+    total.pop(None, None)
+    if not total:
+        assert math.isnan(metrics.pairwise_agreement(r))
+        assert math.isnan(metrics.krippendorff_alpha(r))
+        return
+    found = metrics.pairwise_agreement(r)
+    assert found == pytest.approx(sum(agreeing[i] for i in total) / sum(total.values()), abs=1e-10)
+
+    paired = [row for row in rows if row[0] in total]
+    mass = Counter()
+    for item, _, _, weight in paired:
+        mass[item] += weight
+    observed = sum(mass[i] * (1 - agreeing[i] / total[i]) for i in total) / sum(mass.values())
+    pool = list(slow_pairs(paired))
+    expected = sum(weight for _, same, weight in pool if not same) / sum(weight for *_, weight in pool)
+    alpha = metrics.krippendorff_alpha(r)
+    if len({label for _, _, label, _ in paired}) < 2:
+        assert math.isnan(alpha)
+    else:
+        assert alpha == pytest.approx(1 - observed / expected, abs=1e-9)
+
+
+@given(weighted_rows())
+@settings(max_examples=40, deadline=None)
+def test_weighted_agreement_matrix_equals_its_definition(rows):
+    r = make_answers(rows)
+    share, n_common = metrics.agreement_matrix(r)
+    for v, w in itertools.product(range(r.n_workers), repeat=2):
+        pairs = [(a, b) for a in rows for b in rows if a[0] == b[0] and a[1] == v and b[1] == w]
+        total = sum(a[3] * b[3] for a, b in pairs)
+        agreeing = sum(a[3] * b[3] for a, b in pairs if a[2] == b[2])
+        assert n_common[v, w] == len({a[0] for a, _ in pairs})
+        assert is_close(share[v, w], agreeing / total if pairs else math.nan)
+
+
+@given(answer_rows(), st.sampled_from([1.0, 0.25]))
+@settings(max_examples=40, deadline=None)
+def test_equal_weights_change_nothing(rows, weight):
+    plain, weighted = make_answers(rows), make_answers([(*row, weight) for row in rows])
+    assert is_close(metrics.krippendorff_alpha(plain), metrics.krippendorff_alpha(weighted))
+    assert is_close(metrics.pairwise_agreement(plain), metrics.pairwise_agreement(weighted))
+    for a, b in zip(metrics.agreement_matrix(plain), metrics.agreement_matrix(weighted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_agreement_knows_its_limits():
+    unanimous = make_answers([(0, 0, "a"), (0, 1, "a"), (1, 0, "b")])  # "b" is on an item with one answer
+    assert math.isnan(metrics.krippendorff_alpha(unanimous))
+    assert metrics.pairwise_agreement(unanimous) == 1
+    for lonely in (make_answers([(0, 0, "a"), (1, 1, "b")]), make_answers([], n_items=3, n_workers=2)):
+        assert math.isnan(metrics.krippendorff_alpha(lonely))
+        assert math.isnan(metrics.pairwise_agreement(lonely))
+        share, n_common = metrics.agreement_matrix(lonely)
+        assert math.isnan(share[0, 1])
+        assert n_common[0, 1] == 0
+    perfect = make_answers([(i, w, "ab"[i % 2]) for i in range(9) for w in range(3)])
+    assert metrics.krippendorff_alpha(perfect) == 1
+    random.seed(0)
+    chance = make_answers([(i, w, random.choice("abc")) for i in range(4000) for w in range(3)])
+    assert abs(metrics.krippendorff_alpha(chance)) < 0.03
+
+
+def test_agreement_needs_no_table_of_items_by_labels():
+    n = 50_000
+    r = Answers(
+        n_items=n,
+        n_workers=2,
+        offsets=np.arange(n + 1) * 2,
+        worker=np.tile(np.array([0, 1], dtype=np.int32), n),
+        label=np.repeat(np.arange(n, dtype=np.int32), 2),
+        labels=np.arange(n),
+        weight=None,
+    )
+    assert metrics.krippendorff_alpha(r) == 1
+    assert metrics.pairwise_agreement(r) == 1
+    np.testing.assert_array_equal(metrics.agreement_matrix(r)[1], np.full((2, 2), n))
+
+
+def test_agreement_matrix_of_a_crowd_is_refused():
+    r = make_answers([(0, 0, "a"), (0, 1, "a")], n_workers=5_001)
+    with pytest.raises(InputError, match=r"at most 5,000 workers. Got 5,001"):
+        metrics.agreement_matrix(r)
+
+
+# ------------------------------------------------------------------------------------------------------ parameters
+
+
+def test_parameter_errors_equal_their_definitions():
+    rng = np.random.default_rng(0)
+    true, estimated = rng.dirichlet([1] * 4, size=(2, 5, 3))
+    worst = [max(sum(abs(true[w, k, a] - estimated[w, k, a]) for a in range(4)) for k in range(3)) for w in range(5)]
+    assert metrics.confusion_error(true, estimated) == pytest.approx(sum(worst) / 5, abs=1e-12)
+    # Transposed, with answers in rows, it is numpy's induced 1-norm, the largest column sum.
+    induced = [np.linalg.norm(difference.T, ord=1) for difference in true - estimated]
+    assert metrics.confusion_error(true, estimated) == pytest.approx(np.mean(induced), abs=1e-12)
+
+    t, that = rng.dirichlet([1] * 3, size=(2, 3))
+    assert metrics.transition_error(t, that) == pytest.approx(np.linalg.norm((t - that).T, ord=1), abs=1e-12)
+    assert metrics.prior_error([0.2, 0.8], [0.5, 0.5]) == pytest.approx(0.6)
+
+
+def test_parameter_errors_span_0_to_2():
+    swap = np.array([[0.0, 1.0], [1.0, 0.0]])
+    for function, true, worst in [
+        (metrics.confusion_error, np.eye(2)[None], swap[None]),
+        (metrics.transition_error, np.eye(2), swap),
+        (metrics.prior_error, [1, 0], [0, 1]),
+    ]:
+        assert function(true, true) == 0
+        assert function(true, worst) == 2
+
+
+def test_rank_correlation():
+    x, y = [0.9, 0.8, 0.7, 0.6, 0.5], [0.8, 0.9, 0.7, 0.6, 0.5]
+    assert metrics.rank_correlation(x, y) == pytest.approx(1 - 6 * 2 / (5 * 24))  # 1 - 6 sum d^2 / (n (n^2 - 1))
+    assert metrics.rank_correlation(x, np.negative(x)) == pytest.approx(-1)
+    assert metrics.rank_correlation(x, np.exp(x)) == pytest.approx(1)
+    assert math.isnan(metrics.rank_correlation(x, [1] * 5))
+    assert math.isnan(metrics.rank_correlation([1], [1]))
+    assert math.isnan(metrics.rank_correlation([1, 2, math.nan], [1, 2, 3]))
+
+
+@pytest.mark.parametrize(
+    ("function", "true", "estimated"),
+    [
+        (metrics.confusion_error, np.zeros((3, 2, 2)), np.zeros((2, 2, 2))),
+        (metrics.confusion_error, np.zeros((2, 2)), np.zeros((2, 2))),
+        (metrics.confusion_error, np.zeros((0, 2, 2)), np.zeros((0, 2, 2))),
+        (metrics.transition_error, np.zeros((2, 2)), np.zeros((3, 3))),
+        (metrics.prior_error, np.zeros(2), np.zeros(3)),
+        (metrics.prior_error, np.zeros(2), np.zeros((1, 2))),
+        (metrics.rank_correlation, [1, 2], [1, 2, 3]),
+    ],
+)
+def test_parameters_of_other_shapes_are_refused(function, true, estimated):
+    with pytest.raises(InputError, match=r"same shape.*Got shapes \("):
+        function(true, estimated)
+
+
+# ------------------------------------------------------------------------------------------------- import and docs
+
+
+def test_import_is_light():
+    script = (
+        "import sys, consilience.metrics; "
+        "print([m for m in ('numba', 'scipy', 'pandas', 'polars', 'sklearn') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_examples_in_the_docs_run():
+    page = Path(__file__).parents[1] / "docs" / "metrics.md"
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.attempted > 10
+    assert result.failed == 0
