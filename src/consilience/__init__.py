@@ -22,7 +22,7 @@ _HOMES = {
     "DawidSkene": "models.dawid_skene",
     "fuse": "models.fuse",
     "held_out_score": "models.held_out",
-    "load": "store",
+    "load": "models.saved",
 }
 _MODULES = ("engines", "errors", "metrics")
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from .models.held_out import held_out_score
     from .models.inputs import read_responses
     from .models.majority_vote import MajorityVote
+    from .models.saved import load
     from .responses import Responses
-    from .store import load
 
 
 def __getattr__(name: str) -> Any:

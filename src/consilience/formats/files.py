@@ -254,8 +254,8 @@ def _read_file(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, lis
         if _FORMATS[_suffix(path)] in _TEXT_FORMATS:
             _check_encoding(path)
         raise InputError(
-            f"{path!r} cannot be read: {_reason(error)}. It may be damaged, cut off, or of another format than its suffix says; "
-            "write it again."
+            f"{path!r} cannot be read: {_reason(error)}. It may be damaged, cut off, or of another format than its "
+            "suffix says; write it again."
         ) from error
     return table, names
 

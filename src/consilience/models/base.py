@@ -27,7 +27,7 @@ class Model(ABC):
     """
 
     #: Attributes set by `fit`, beside the tables of items and workers; `save` writes them all.
-    _arrays: tuple[str, ...] = ("posterior_", "prior_", "confusion_", "trace_", "_counts", "_n_answers")
+    _arrays: tuple[str, ...] = ("posterior_", "prior_", "confusion_", "trace_", "_counts", "_n_answers", "_label_codes")
     _scalars: tuple[str, ...] = ("n_iter_", "converged_")
 
     classes_: Values
@@ -125,6 +125,15 @@ class Model(ABC):
         self._backend = responses.backend
         self._n_answers = np.bincount(responses.worker, minlength=responses.n_workers)
 
+    def _state(self) -> dict[str, NDArray[Any]]:
+        """Return all learned arrays by name, for saving."""
+        return {name.strip("_"): getattr(self, name) for name in self._arrays}
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back what `_state` gave."""
+        for name in self._arrays:
+            setattr(self, name, arrays[name.strip("_")])
+
     def to_frame(self) -> Any:
         """Return a table with one row per item: its id, label, confidence, and the probability of each class.
 
@@ -155,7 +164,7 @@ class Model(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to one file, without pickle; `consilience.load` reads it."""
-        from ..store import save_model
+        from .saved import save_model
 
         self._check_fitted()
         return save_model(self, path)

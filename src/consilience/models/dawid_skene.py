@@ -7,7 +7,7 @@ from typing import Any
 
 from ..fitting.em import Progress
 from ..kernels.types import Floats
-from ..structures.independent import Independent
+from ..structures.independent import Independent, IndependentParameters
 from .latent import LatentModel
 
 
@@ -76,6 +76,8 @@ class DawidSkene(LatentModel):
     >>> model.labels_
     array(['cat', 'dog', 'cat'], dtype=object)
     """
+
+    _structure_type = IndependentParameters
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import cut_blocks
+from ..blocks import cut_blocks, freeze
 from ..engines.base import resolve_engine
 from ..errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, listing, parameter_error
 from ..estimation import ESTIMATIONS, Estimate
@@ -42,8 +42,7 @@ STARTS = ("majority",)
 class LatentModel(Model):
     """A hidden label per item, a structure over the labels, and workers who answer by their confusion matrices."""
 
-    _arrays = (*Model._arrays, "_log_weights", "_prior_weights")
-    _scalars = (*Model._scalars, "_weighted")
+    _arrays = (*Model._arrays, "_log_weights")
 
     workers: str
     estimation: str
@@ -57,9 +56,11 @@ class LatentModel(Model):
     callback: Callable[[Progress], object] | None
 
     _log_weights: Floats  # (M, L, K): what the E-step uses
-    _prior_weights: Floats
     _structure_parameters: StructureParameters
     starts_: dict[str, Floats]
+
+    #: The NamedTuple that holds what the structure learned.
+    _structure_type: type[Any]
 
     @abstractmethod
     def _make_structure(self, n_classes: int, fixed_prior: Floats | None, smoothing: float) -> Structure:
@@ -184,6 +185,20 @@ class LatentModel(Model):
         self._counts = fit.statistics.counts.reshape(workers.mean.shape)
         self._log_weights = workers.log_weights
         self._structure_parameters = structure
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        structure: Any = self._structure_parameters
+        parts = {f"structure {name}": np.asarray(value) for name, value in structure._asdict().items()}
+        traces = {f"start {name}": trace for name, trace in self.starts_.items()}
+        return super()._state() | parts | traces
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        super()._restore(arrays)
+        fields = {name: arrays[f"structure {name}"] for name in self._structure_type._fields}
+        self._structure_parameters = self._structure_type(
+            **{name: value.item() if value.ndim == 0 else freeze(value) for name, value in fields.items()}
+        )
+        self.starts_ = {name.removeprefix("start "): arrays[name] for name in arrays if name.startswith("start ")}
 
     def _smoothing_used(self) -> Floats:
         named = lookup(self.classes_, to_column(self.answer_labels_))

@@ -1,0 +1,125 @@
+"""Judging a model without any truth: hide some answers, fit on the rest, see how well the hidden ones are predicted."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, ParameterError
+from ..kernels.types import Floats
+from ..responses import Responses
+from .base import Model
+from .inputs import as_responses
+
+# Answers per class that the crowd's matrix is worth when a worker's own is judged.
+SHRINKAGE = 20.0
+
+
+class HeldOutScore(NamedTuple):
+    """How well hidden answers were predicted. Scores of two models on the same hidden answers can be compared."""
+
+    score: float  # mean log probability of a hidden answer
+    error: float  # its standard error
+    n_answers: int
+    totals: Floats  # log probability of each hidden unit: an answer, or a worker's answers in one sequence
+    sizes: NDArray[np.int64]  # answers in each unit
+
+    def minus(self, other: HeldOutScore) -> tuple[float, float]:
+        """Return the difference of two scores, and the standard error of the paired difference."""
+        if not np.array_equal(self.sizes, other.sizes):
+            raise ParameterError("The two scores are not of the same hidden answers: use the same fraction and seed.")
+        return _mean_and_error(self.totals - other.totals, self.sizes)
+
+
+def held_out_score(
+    model: Model, responses: Any, graph: Any = None, gold: Any = None, fraction: float = 0.1, seed: int = 0
+) -> HeldOutScore:
+    r"""Hide a fraction of the answers, fit a fresh copy of `model` on the rest, and score the hidden answers.
+
+    The score is the mean of :math:`\log \sum_k q_{nk} \Gamma_m[k, f]` over hidden answers f of worker m about item n,
+    with the posterior q and matrices counted from q and the answers that are left, shrunk towards the whole crowd's:
+    it is the posterior that is judged, and every model's in the same way. Needs no gold.
+
+    Parameters
+    ----------
+    model : Model
+        Whose settings to use; the model itself is not touched.
+    responses : Responses or table
+        The answers.
+    graph, gold
+        As for `fit`.
+    fraction : float
+        Share of answers to hide: single answers of independent items, all answers of a worker in a sequence together
+        for sequences (a worker's neighbouring answers are alike, and would give each other away).
+    seed : int
+        Which answers are hidden. The same seed hides the same answers for every model.
+
+    Returns
+    -------
+    HeldOutScore
+        Higher is better. `a.minus(b)` compares two models.
+
+    Examples
+    --------
+    >>> import consilience as cs, numpy as np
+    >>> truth = np.tile([0, 1], 50)
+    >>> votes = np.stack([truth, truth, 1 - truth], axis=1)
+    >>> r = cs.Responses.from_matrix(votes)
+    >>> fit, vote = (cs.held_out_score(m, r) for m in (cs.DawidSkene(), cs.MajorityVote()))
+    >>> fit.score > vote.score
+    True
+    """
+    if not 0 < fraction < 1:
+        raise ParameterError(
+            f"The 'fraction' parameter of held_out_score must be between 0 and 1. Got {fraction!r} instead."
+        )
+    r = as_responses(responses)
+    hidden, unit = hide_answers(r, fraction, seed)
+    fitted = model.fresh(callback=None) if "callback" in model.get_params() else model.fresh()
+    fitted.fit(r.keep(~hidden), graph=graph, gold=gold)
+    item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
+    probability = np.einsum("ik,ik->i", fitted.posterior_[item], pooled_confusion(fitted._counts)[worker, label])
+    logs = np.log(np.maximum(probability, 1e-300))
+    if r.weight is not None:
+        logs = logs * r.weight[hidden]
+    totals = np.bincount(unit, weights=logs)
+    sizes = np.bincount(unit)
+    score, error = _mean_and_error(totals, sizes)
+    return HeldOutScore(score, error, int(hidden.sum()), totals, sizes)
+
+
+def pooled_confusion(counts: Floats) -> Floats:
+    """Return matrices (M, L, K) from expected counts, shrunk towards the crowd's as if that were `SHRINKAGE` answers."""
+    pooled = counts.sum(axis=0) + 1.0 / counts.shape[1]
+    pooled /= pooled.sum(axis=0)
+    return np.asarray((counts + SHRINKAGE * pooled) / (counts.sum(axis=1, keepdims=True) + SHRINKAGE))
+
+
+def hide_answers(r: Responses, fraction: float, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which answers to hide, and the unit (0, 1, ...) that each hidden answer belongs to."""
+    rng = np.random.default_rng(seed)
+    if r.sequences is None:
+        unit_of_answer = np.arange(r.n_responses)
+    else:
+        owner = r.sequences.of_items()[r.item_of_answer()]
+        _, unit_of_answer = np.unique(owner * r.n_workers + r.worker, return_inverse=True)
+    n_units = int(unit_of_answer.max()) + 1
+    if n_units < 2:
+        raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
+    n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
+    chosen = np.full(n_units, -1, np.int64)
+    chosen[np.sort(rng.choice(n_units, n_hidden, replace=False))] = np.arange(n_hidden)
+    unit = chosen[unit_of_answer]
+    return unit >= 0, unit[unit >= 0]
+
+
+def _mean_and_error(totals: Floats, sizes: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the mean per answer, and its standard error over units."""
+    n = sizes.sum()
+    mean = float(totals.sum() / n)
+    if len(totals) < 2:
+        return mean, float("inf")
+    spread = np.sum((totals - mean * sizes) ** 2) * len(totals) / (len(totals) - 1)
+    return mean, float(np.sqrt(spread) / n)

@@ -1,0 +1,98 @@
+"""Saving fitted models, and loading them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import StoreError, shorten
+from ..store import read_archive, write_archive
+from ..vocabulary import to_column, to_values
+from .base import Model
+from .comparison import Comparison
+
+# The classes that a file may name, and where they are. A file can name nothing else.
+_HOMES = {"MajorityVote": "majority_vote", "DawidSkene": "dawid_skene"}
+
+
+def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model to one file; see `Model.save`."""
+    vocabularies = {"classes": model.classes_, "workers": model.workers_, "answer labels": model.answer_labels_}
+    comparison = getattr(model, "comparison_", None)
+    header = {
+        "class": type(model).__name__,
+        "settings": {name: _to_json(name, value) for name, value in model.get_params().items()},
+        "scalars": {name: getattr(model, name) for name in model._scalars},
+        "backend": model._backend,
+        "keys": list(model._keys),
+        "comparison": None if comparison is None else asdict(comparison),
+    }
+    columns = {name: to_column(values) for name, values in vocabularies.items()}
+    columns |= {f"key {name}": column for name, column in model._keys.items()}
+    return write_archive(path, header, model._state(), columns)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `Model.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Model
+        Fitted, with the results and settings it had; a `callback`, or another model as `start`, is not kept.
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile, pathlib
+    >>> answers = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]}
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "votes.model"
+    >>> file = cs.MajorityVote().fit(answers).save(file)
+    >>> cs.load(file).labels_
+    array(['x', 'y'], dtype=object)
+    """
+    archive = read_archive(path)
+    header = archive.header
+    try:
+        name = header["class"]
+        if name not in _HOMES:
+            raise StoreError(f"{os.fspath(path)} holds a {shorten(name)}, which this release does not know.")
+        cls = getattr(import_module(f".{_HOMES[name]}", __package__), name)
+        model: Model = cls(**{key: _from_json(value) for key, value in header["settings"].items()})
+        model.classes_ = to_values(archive.columns["classes"])
+        model.workers_ = to_values(archive.columns["workers"])
+        model.answer_labels_ = to_values(archive.columns["answer labels"])
+        model._keys = {key: archive.columns[f"key {key}"] for key in header["keys"]}
+        model._backend = header["backend"]
+        for scalar in model._scalars:
+            setattr(model, scalar, header["scalars"][scalar])
+        model._restore(archive.arrays)
+        if header["comparison"] is not None:
+            model.comparison_ = Comparison(**header["comparison"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{os.fspath(path)} is damaged: {error!r} is missing or wrong.") from error
+    return model
+
+
+def _to_json(name: str, value: Any) -> Any:
+    if name == "callback":
+        return None
+    if isinstance(value, Model):
+        return "majority"
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return {"array": np.asarray(value, dtype=np.float64).tolist(), "tuple": isinstance(value, tuple)}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(value["array"]) if value["tuple"] else np.array(value["array"])
+    return value
