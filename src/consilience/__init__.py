@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {
     "Responses": "responses",
+    "Graph": "graph",
     "read_responses": "models.inputs",
     "MajorityVote": "models.majority_vote",
     "DawidSkene": "models.dawid_skene",
@@ -24,19 +25,23 @@ _HOMES = {
     "held_out_score": "models.held_out",
     "load": "models.saved",
 }
-_MODULES = ("engines", "errors", "metrics")
+_MODULES = ("engines", "errors", "metrics", "simulate")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
-    from . import engines, errors, metrics
-    from .models.dawid_skene import DawidSkene
-    from .models.fuse import fuse
-    from .models.held_out import held_out_score
-    from .models.inputs import read_responses
-    from .models.majority_vote import MajorityVote
-    from .models.saved import load
-    from .responses import Responses
+    from . import engines as engines
+    from . import errors as errors
+    from . import metrics as metrics
+    from . import simulate as simulate
+    from .graph import Graph as Graph
+    from .models.dawid_skene import DawidSkene as DawidSkene
+    from .models.fuse import fuse as fuse
+    from .models.held_out import held_out_score as held_out_score
+    from .models.inputs import read_responses as read_responses
+    from .models.majority_vote import MajorityVote as MajorityVote
+    from .models.saved import load as load
+    from .responses import Responses as Responses
 
 
 def __getattr__(name: str) -> Any:

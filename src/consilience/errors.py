@@ -50,7 +50,13 @@ def shorten(value: object, width: int = 60) -> str:
     >>> shorten("a" * 100, width=12)
     "'aaaaaaaa..."
     """
-    text = repr(value)
+    # A NumPy scalar is shown as the plain value it holds; this file imports no NumPy.
+    plain = (
+        value.item()
+        if type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__len__")
+        else value
+    )
+    text = repr(plain)
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

@@ -70,7 +70,8 @@ def estimate(counts: Floats, smoothing: Floats, estimation: str) -> Estimate:
     if estimation == "em":
         with np.errstate(divide="ignore"):
             logs = np.log(mean)
-        bound = float(np.sum(np.where(smoothing > 0, smoothing * logs, 0.0))) if np.any(smoothing > 0) else 0.0
+        # 0 log 0 = 0: where nothing is added, a probability may be zero.
+        bound = float(np.sum(smoothing * np.where(smoothing > 0, logs, 0.0))) if np.any(smoothing > 0) else 0.0
         return Estimate(freeze(mean), freeze(logs), mean, bound)
     log_weights = np.empty_like(total)
     bound = float(expect_logs(counts, smoothing, log_weights))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataWarning, InputError, listing
-from .formats.frames import Table, open_frame, open_series
+from .errors import DataWarning, InputError, listing, shorten
+from .formats.frames import Table, is_table, open_frame, open_series
 from .responses import Responses
 from .vocabulary import Column, Values, find_missing, lookup, to_column, to_values
 
@@ -46,7 +47,9 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
         )
     used = known & (item >= 0)
     if not used.any():
-        example = listing(to_values(keys[0])[known][:3].tolist())
+        first = np.flatnonzero(known)[:3]
+        columns = [to_values(key)[first].tolist() for key in keys]
+        example = listing(columns[0] if len(columns) == 1 else zip(*columns, strict=True))
         raise InputError(
             f"None of the {int(known.sum()):,} gold items occurs in the answers (gold has {example}; the answers have "
             f"{listing(responses.items[:3].tolist())}). Check that both use the same ids."
@@ -76,25 +79,39 @@ def _read(gold: Any, responses: Responses) -> tuple[list[Column], Column, str]:
     if isinstance(gold, Table):
         return _read_table(gold, paired)
     if isinstance(gold, Mapping) and not _is_columns(gold, paired):
-        return _split(list(gold), paired), to_column(list(gold.values())), name
+        return _split(list(gold), paired), to_column(list(gold.values()), "gold"), name
     series = open_series(gold)
     if series is not None:
         index, labels = series
-        return _split(to_values(index).tolist(), paired), labels, name
-    return _read_table(open_frame(gold, name), paired)
+        return [index] if not paired else _split(to_values(index).tolist(), paired), labels, name
+    if not is_table(gold):
+        raise InputError(
+            f"gold must be a dict such as {{item: label}}, a Series, or a table with columns item and label. "
+            f"Got {shorten(gold)} instead."
+        )
+    return _read_table(open_frame(gold, name, nameable=False), paired)
 
 
 def _read_table(table: Table, paired: bool) -> tuple[list[Column], Column, str]:
-    roles = ("sequence", "position") if paired else ("item",)
     remedy = "Say which item each gold label belongs to."
-    keys = [table.values(table.need(role, None), remedy) for role in roles]
+    keys = [table.values(table.need(role, None), remedy) for role in _roles(paired)[:-1]]
     return keys, table.read(table.need("label", None)), table.name
 
 
 def _is_columns(gold: Mapping[Any, Any], paired: bool) -> bool:
     """Tell a dict of columns from a dict of items."""
-    wanted = {"sequence", "position", "label"} if paired else {"item", "label"}
-    return wanted <= set(gold) and all(isinstance(gold[name], (list, tuple, np.ndarray)) for name in wanted)
+    table = Table(list(gold), gold.__getitem__, 0, "", "", str)
+    names = [table.find(role, None) for role in _roles(paired)]
+    columns = [gold[name] for name in names if name is not None]
+    return len(columns) == len(names) and all(map(_is_column, columns))
+
+
+def _is_column(values: Any) -> bool:
+    return hasattr(values, "__len__") and not isinstance(values, (str, bytes, Enum))
+
+
+def _roles(paired: bool) -> tuple[str, ...]:
+    return ("sequence", "position", "label") if paired else ("item", "label")
 
 
 def _split(keys: list[Any], paired: bool) -> list[Column]:

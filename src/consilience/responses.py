@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError, listing
 from .formats.answers import Answers, Sequences, answers_from_table
-from .formats.frames import open_frame
+from .formats.frames import open_frame, read_column
 from .formats.matrices import answers_from_matrix, answers_from_probabilities
 from .vocabulary import (
     Codes,
@@ -27,6 +27,7 @@ from .vocabulary import (
     find_missing,
     lookup,
     objects,
+    sorted_order,
     to_column,
     to_values,
 )
@@ -54,8 +55,8 @@ class Responses:
     Examples
     --------
     >>> import consilience as cs
-    >>> r = cs.Responses.from_frame({"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]})
-    >>> r
+    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
+    >>> cs.Responses.from_frame(answers)
     Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
 
@@ -150,7 +151,11 @@ class Responses:
             worker=self.worker[answers],
             label=self.label[answers],
             weight=None if self.weight is None else self.weight[answers],
-        )
+        )._freeze()
+
+    def unweighted(self) -> Responses:
+        """Return the same answers, each with weight 1."""
+        return replace(self, weight=None)
 
     def item_of_answer(self) -> NDArray[np.int64]:
         """Return the index of the item that each answer is about."""
@@ -291,7 +296,7 @@ class Responses:
         """Return answers that are sorted and encoded already, with their classes."""
         weight = answers.weight
         keys = answers.keys
-        responses = cls(
+        return cls(
             offsets=answers.offsets,
             worker=answers.worker,
             label=answers.label,
@@ -302,20 +307,26 @@ class Responses:
             item_ids=None if isinstance(keys, Sequences) else keys,
             sequences=keys if isinstance(keys, Sequences) else None,
             backend=answers.backend,
-        )
-        for array in (responses.offsets, responses.worker, responses.label, responses.weight):
+        )._freeze()
+
+    def _freeze(self) -> Responses:
+        """Mark the arrays as read-only: kernels are compiled for such arrays."""
+        for array in (self.offsets, self.worker, self.label, self.weight):
             if array is not None:
                 array.flags.writeable = False
-        return responses
+        return self
 
 
 def _class_values(classes: ArrayLike | None, labels: Values) -> Values:
     """Return the classes: the labels, or those given, which must include at least one label."""
     if classes is None:
         return labels
-    column = to_column(sorted(classes) if isinstance(classes, (set, frozenset)) else classes)
-    codes, values = encode_in_order_of_appearance(column)
-    if len(values) < len(codes) or len(find_missing(column)) or not len(values):
+    if isinstance(classes, (set, frozenset)):
+        entries = objects(list(classes))
+        classes = entries[sorted_order(entries)]
+    column = read_column(classes, "classes")
+    values = column if len(find_missing(column)) else encode_in_order_of_appearance(column)[1]
+    if values is column or len(values) < len(column) or not len(values):
         raise InputError(f"classes must be distinct values, at least one; got {listing(to_values(column).tolist())}.")
     found = lookup(labels, column)
     if (found < 0).all():

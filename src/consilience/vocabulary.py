@@ -8,49 +8,148 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Iterable, Sequence
-from enum import Enum
-from typing import Any
+from collections.abc import Sequence
+from enum import Enum, Flag
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Column = pa.Array | NDArray[np.object_]
+from .errors import InputError, shorten
+
+Column: TypeAlias = "pa.Array | NDArray[np.object_]"
 Codes = NDArray[np.int32]
 Values = NDArray[Any]
 
 # Types that Arrow takes and gives back as they were. A subclass (an enum that is also a str) would come back changed.
-_PLAIN = {str, bytes, int, float, bool, datetime.date, datetime.datetime, datetime.timedelta, decimal.Decimal}
+_PLAIN = {
+    str,
+    bytes,
+    int,
+    float,
+    bool,
+    datetime.date,
+    datetime.datetime,
+    datetime.time,
+    datetime.timedelta,
+    decimal.Decimal,
+}
+_SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64, np.datetime64)
+_ZONED = {datetime.datetime, datetime.time}
 _NOTHING = type(None)
 
 
-def to_column(values: Any) -> Column:
+def to_column(values: Any, what: str = "The data") -> Column:
     """Return any one-dimensional values as a column: Arrow where the types survive it, else Python objects.
+
+    Values that have no identity (lists, dicts) are an error, in which `what` stands for the values.
 
     >>> to_column(["b", "a"]).type
     DataType(string)
     >>> to_column([("x", 1), ("y", 2)]).dtype
     dtype('O')
     """
-    if isinstance(values, pa.ChunkedArray):
-        return values.chunk(0) if values.num_chunks == 1 else values.unify_dictionaries().combine_chunks()
-    if isinstance(values, pa.Array):
-        return values
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biufMm":
-        return pa.array(values, from_pandas=True)
-    entries = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    kinds = set(map(type, entries)) - {_NOTHING}
-    if kinds <= _PLAIN and len(kinds - {float}) <= 1:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return _plain_array(values, what)
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise InputError(f"{what} must have one dimension. Got an array of shape {values.shape} instead.")
+        if values.dtype.kind in "biufMm":
+            try:
+                return _plain_array(pa.array(values, from_pandas=True), what)
+            except pa.ArrowNotImplementedError:  # times in hours, months, ...
+                pass
+        values = values.tolist()
+    try:
+        entries = list(values)
+    except TypeError as error:
+        raise InputError(f"{what} must be a sequence of values. Got {shorten(values)} instead.") from error
+    kinds = set(map(type, entries))
+    if len(kinds) == 1 and issubclass(next(iter(kinds)), _SCALARS):
+        return to_column(np.array(entries), what)
+    if kinds == {np.str_}:
+        entries, kinds = [str(entry) for entry in entries], {str}
+    kinds.discard(_NOTHING)
+    if len(kinds) == 2 and float in kinds and all(entry != entry for entry in entries if type(entry) is float):
+        # NaN among values of another type is a missing value; any other number would be taken for one of them.
+        plain, kinds = [None if type(entry) is float else entry for entry in entries], kinds - {float}
+    else:
+        plain = entries
+    if kinds <= _PLAIN and len(kinds) <= 1 and not (kinds & _ZONED and any(map(_has_zone, plain))):
         try:
-            column: pa.Array = pa.array(entries, from_pandas=True)
-            # An int among floats, or a float among strings, would come back as another type.
-            if len(kinds) <= 1 or column.type != pa.float64():
-                return column
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            return _plain_array(pa.array(plain, from_pandas=True), what)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
             pass
+    _check_hashable(entries, what)
     return objects(entries)
+
+
+def _plain_array(array: pa.Array | pa.ChunkedArray, what: str) -> Column:
+    """Return an Arrow array in one piece and of a type in which equal values are equal, one that can be encoded."""
+    if isinstance(array, pa.ChunkedArray):
+        if pa.types.is_string(array.type) and array.nbytes > np.iinfo(np.int32).max:
+            array = array.cast(pa.large_string())
+        array = array.unify_dictionaries().combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _plain_dictionary(array, what)
+    if pa.types.is_run_end_encoded(kind):
+        return _plain_array(pc.run_end_decode(array), what)
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind):
+        entries = array.to_pylist()
+        _check_hashable(entries, what)
+        return objects(entries)
+    if pa.types.is_float16(kind):
+        array = array.cast(pa.float32())
+    if pa.types.is_floating(kind):
+        return pc.add(array, pa.scalar(0.0, array.type))  # -0.0 is 0.0
+    if pa.types.is_string_view(kind):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(kind):
+        return array.cast(pa.large_binary())
+    if pa.types.is_date64(kind):
+        return array.cast(pa.date32())
+    if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
+        # Python's own times have microseconds: NumPy gives nanoseconds back as bare integers.
+        coarse = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
+        try:
+            return array.cast(coarse)
+        except pa.ArrowInvalid:
+            return array
+    return array
+
+
+def _plain_dictionary(array: pa.DictionaryArray, what: str) -> Column:
+    """Return a categorical whose categories are distinct values, none of them missing."""
+    categories = _plain_array(array.dictionary, what)
+    if isinstance(categories, np.ndarray):
+        return objects([None if i is None else categories[i] for i in array.indices.to_pylist()])
+    indices = array.indices
+    missing = find_missing(categories)
+    if len(missing):
+        known = pc.invert(pc.is_in(indices, value_set=pa.array(missing, indices.type)))
+        indices = pc.if_else(known, indices, pa.scalar(None, indices.type))
+    distinct = pc.dictionary_encode(categories, null_encoding="encode")
+    if len(distinct.dictionary) < len(categories):
+        indices = distinct.indices.take(indices)
+    return pa.DictionaryArray.from_arrays(indices, distinct.dictionary)
+
+
+def _has_zone(entry: Any) -> bool:
+    return getattr(entry, "tzinfo", None) is not None
+
+
+def _check_hashable(entries: list[Any], what: str) -> None:
+    for entry in entries:
+        try:
+            hash(entry)
+        except TypeError:
+            raise InputError(
+                f"{what} must hold single values, such as text, numbers or tuples. Got {shorten(entry)} instead, "
+                f"a {type(entry).__name__}."
+            ) from None
 
 
 def objects(entries: Sequence[Any]) -> NDArray[np.object_]:
@@ -64,11 +163,20 @@ def objects(entries: Sequence[Any]) -> NDArray[np.object_]:
 def find_missing(column: Column) -> NDArray[np.int64]:
     """Return the indices of nulls, NaNs and Nones."""
     if isinstance(column, np.ndarray):
-        missing = np.fromiter((entry is None or entry != entry for entry in column), bool, len(column))
-        return np.flatnonzero(missing)
+        return np.flatnonzero(np.fromiter(map(is_missing, column), bool, len(column)))
     if column.null_count == 0 and not pa.types.is_floating(column.type):
         return np.empty(0, np.int64)
     return np.flatnonzero(pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False))
+
+
+def is_missing(entry: Any) -> bool:
+    """Tell whether a Python object stands for no value: None, NaN, NaT or pandas' NA."""
+    if entry is None:
+        return True
+    try:
+        return bool(entry != entry)
+    except TypeError:  # NA has no truth value
+        return True
 
 
 def to_values(column: Column) -> Values:
@@ -77,6 +185,8 @@ def to_values(column: Column) -> Values:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return objects(column.to_pylist())  # NumPy knows no time zones
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
@@ -92,10 +202,7 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
         indices = pc.dictionary_encode(column.indices)
         seen = column.dictionary.take(indices.dictionary)
     else:
-        try:
-            indices = pc.dictionary_encode(column)
-        except pa.ArrowNotImplementedError:
-            return _encode_objects(objects(column.to_pylist()))
+        indices = pc.dictionary_encode(column)
         seen = indices.dictionary
     return np.asarray(indices.indices.to_numpy(zero_copy_only=False), np.int32), to_values(seen)
 
@@ -106,12 +213,13 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
     >>> encode_sorted(to_column([3, 1, 3]))
     (array([1, 0, 1], dtype=int32), array([1, 3]))
     """
-    codes, values = encode_in_order_of_appearance(column)
     if not isinstance(column, np.ndarray) and pa.types.is_dictionary(column.type):
-        seen = np.unique(np.asarray(column.indices.to_numpy(zero_copy_only=False)))
-        order = lookup(values, column.dictionary.take(pa.array(seen)))
-    else:
-        order = sorted_order(values)
+        indices = column.indices.to_numpy(zero_copy_only=False)
+        seen = np.bincount(indices, minlength=len(column.dictionary)) > 0
+        rank = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+        return rank[indices], to_values(column.dictionary.filter(pa.array(seen)))
+    codes, values = encode_in_order_of_appearance(column)
+    order = sorted_order(values)
     rank = np.empty(len(values), np.int32)
     rank[order] = np.arange(len(values), dtype=np.int32)
     return rank[codes], values[order]
@@ -123,16 +231,25 @@ def sorted_order(values: Values) -> NDArray[np.int64]:
         return np.argsort(values, kind="stable")
     entries = values.tolist()
     kinds = set(map(type, entries))
-    indices: Iterable[int]
-    if len(kinds) == 1 and issubclass(kind := kinds.pop(), Enum):
+    if len(kinds) == 1 and issubclass(kind := next(iter(kinds)), Enum):
+        if issubclass(kind, Flag):
+            return _argsort([entry.value for entry in entries])  # a union of flags is no member
         place = {member: i for i, member in enumerate(kind)}
-        indices = sorted(range(len(entries)), key=lambda i: place[entries[i]])
-    else:
+        return _argsort([place[entry] for entry in entries])
+    if frozenset not in kinds:  # whose < is not an order
         try:
-            indices = sorted(range(len(entries)), key=lambda i: entries[i])
+            return _argsort(entries)
         except TypeError:
-            indices = sorted(range(len(entries)), key=lambda i: (type(entries[i]).__name__, str(entries[i])))
-    return np.array(list(indices), dtype=np.int64)
+            pass
+    return _argsort([(type(entry).__name__, _texts(entry)) for entry in entries])
+
+
+def _argsort(keys: list[Any]) -> NDArray[np.int64]:
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+
+def _texts(entry: Any) -> list[str]:
+    return sorted(map(str, entry)) if isinstance(entry, frozenset) else [str(entry)]
 
 
 def lookup(values: Values, column: Column) -> NDArray[np.int64]:
@@ -165,25 +282,27 @@ def _same_type(known: pa.Array, column: pa.Array) -> tuple[pa.Array, pa.Array]:
         return known, column
 
     def is_text(kind: pa.DataType) -> bool:
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
     def is_number(kind: pa.DataType) -> bool:
         return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
-    if is_number(known.type) and is_number(column.type):
-        whole = pa.types.is_integer(known.type) and pa.types.is_integer(column.type)
-        common = pa.int64() if whole else pa.float64()
-    elif {is_text(known.type), is_text(column.type)} == {True} or (
-        {
-            is_text(known.type) or pa.types.is_integer(known.type),
-            is_text(column.type) or pa.types.is_integer(column.type),
-        }
-        == {True}
-    ):
+    def is_whole(kind: pa.DataType) -> bool:
+        return bool(pa.types.is_integer(kind))
+
+    kinds = (known.type, column.type)
+    if all(map(is_text, kinds)) or (any(map(is_text, kinds)) and any(map(is_whole, kinds))):
         common = pa.large_string()
+    elif all(map(is_whole, kinds)):
+        common = pa.int64()
+    elif all(map(is_number, kinds)):
+        common = pa.float64()
     else:
         return known, column
-    return pc.cast(known, common, safe=False), pc.cast(column, common, safe=False)
+    try:
+        return pc.cast(known, common), pc.cast(column, common)
+    except pa.ArrowInvalid:  # a number too large for the common type
+        return known, column
 
 
 def _encode_objects(entries: NDArray[np.object_]) -> tuple[Codes, Values]:

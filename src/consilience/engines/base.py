@@ -38,6 +38,6 @@ def resolve_engine(engine: Any) -> Engine:
         return Threads()
     if engine == "dask":
         return Dask()
-    if type(engine).__module__.split(".")[0] == "distributed":
+    if type(engine).__module__.split(".")[0] == "distributed" and hasattr(engine, "scatter"):
         return Dask(engine)
     raise parameter_error("engine", "fit", "None, 'threads', 'dask', a distributed.Client or an Engine", engine)

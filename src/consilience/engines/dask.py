@@ -15,7 +15,8 @@ class Dask(Engine):
     Parameters
     ----------
     client : distributed.Client, optional
-        Default: the current client of this process.
+        Default: the current client of this process, or else a new one, which joins the scheduler named in Dask's
+        configuration (``$DASK_SCHEDULER_ADDRESS``) or starts a cluster on this machine.
     """
 
     def __init__(self, client: Any = None) -> None:
@@ -25,7 +26,13 @@ class Dask(Engine):
             raise MissingDependencyError(
                 "The Dask engine needs the package 'distributed': pip install 'consilience[dask]'."
             ) from error
-        self.client = distributed.get_client() if client is None else client
+        if client is None:
+            try:
+                client = distributed.get_client()
+            except ValueError:
+                # No client in this process: the scheduler of Dask's configuration, or a cluster on this machine.
+                client = distributed.Client()  # type: ignore[no-untyped-call]
+        self.client = client
 
     def __repr__(self) -> str:
         return f"Dask({self.client!r})"

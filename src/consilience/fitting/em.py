@@ -50,15 +50,21 @@ class StructureParameters(Protocol):
     def bound(self) -> float:
         """What the parameters add to the objective."""
 
-    def infer(self, block: Block, evidence: Floats) -> Summary: ...
-    def point(self) -> StructureParameters: ...
+    def infer(self, block: Block, evidence: Floats) -> Summary:
+        """Turn evidence into posteriors, in place."""
+
+    def point(self) -> StructureParameters:
+        """Return the same with what is reported in the E-step: a proper likelihood."""
 
 
 class Structure(Protocol):
     """A structure: it turns its summary into parameters."""
 
-    def update(self, summary: Any) -> StructureParameters: ...
-    def summarise(self, block: Block, posterior: Floats) -> Summary: ...
+    def update(self, summary: Any) -> StructureParameters:
+        """Return the parameters that expected counts call for."""
+
+    def summarise(self, block: Block, posterior: Floats) -> Summary:
+        """Return the summary of posteriors that came from elsewhere, such as vote shares."""
 
 
 class Workers(Protocol):
@@ -72,9 +78,14 @@ class Workers(Protocol):
     def n_classes(self) -> int:
         """Number of classes."""
 
-    def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]: ...
-    def votes(self) -> Floats: ...
-    def update(self, counts: Floats) -> Estimate: ...
+    def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
+        """Return the row of each answer."""
+
+    def votes(self) -> Floats:
+        """Return which class each row votes for."""
+
+    def update(self, counts: Floats) -> Estimate:
+        """Return the rows that expected counts call for."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,7 @@ def run_em(
 
     With `tol=0` exactly `max_iter` iterations are made.
     """
-    parameters, trace, converged = start, [], False
+    parameters, trace = start, []
     for iteration in range(max_iter):
         statistics = expect(problem, parameters)
         trace.append(parameters.objective(statistics.summary.log_normaliser))
@@ -150,12 +161,12 @@ def run_em(
         if callback is not None:
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
         if tol > 0 and gain < tol:
-            converged = True
-            return Fit(parameters, statistics, np.array(trace), iteration, converged)
+            return Fit(parameters, statistics, np.array(trace), iteration, converged=True)
         parameters = maximise(problem, statistics)
     statistics = expect(problem, parameters)
     trace.append(parameters.objective(statistics.summary.log_normaliser))
-    return Fit(parameters, statistics, np.array(trace), max_iter, converged)
+    gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1)
+    return Fit(parameters, statistics, np.array(trace), max_iter, tol > 0 and gain < tol)
 
 
 def expect(problem: Problem, parameters: Parameters) -> Statistics:
@@ -173,7 +184,14 @@ def expect_from_votes(problem: Problem, prior: Floats) -> Statistics:
 
 def maximise(problem: Problem, statistics: Statistics) -> Parameters:
     """M-step."""
-    return Parameters(problem.workers.update(statistics.counts), problem.structure.update(statistics.summary))
+    from ..kernels.answers import SMALLEST
+
+    counts = statistics.counts
+    if not problem.weighted:
+        # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
+        # weights it counts for at least 1 / K in some class.
+        counts = np.where(counts < SMALLEST * problem.n_responses, 0.0, counts)
+    return Parameters(problem.workers.update(counts), problem.structure.update(statistics.summary))
 
 
 def infer_posterior(
@@ -186,10 +204,12 @@ def infer_posterior(
 
 def add_up(problem: Problem, results: Iterator[tuple[RowCounts, Summary]]) -> Statistics:
     """Sum block results in block order."""
+    from ..kernels.answers import add_to_rows
+
     counts = np.zeros((problem.workers.n_rows, problem.workers.n_classes))
     total: Any = None
     for block_counts, summary in results:
-        counts[block_counts.rows] += block_counts.counts
+        add_to_rows(block_counts.rows, block_counts.counts, counts)
         total = summary if total is None else type(total)(*(a + b for a, b in zip(total, summary, strict=True)))
     return Statistics(counts, total)
 

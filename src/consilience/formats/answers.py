@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..errors import InputError, ParameterError, parameter_error, shorten
+from ..errors import InputError, ParameterError, listing, parameter_error, shorten
 from ..vocabulary import (
     Codes,
     Column,
@@ -21,7 +23,7 @@ from ..vocabulary import (
     to_column,
     to_values,
 )
-from .frames import Table, open_frame
+from .frames import Table, is_table, open_frame, read_column
 
 DUPLICATES = ("error", "first", "last", "mean")
 # Weights of one worker's spread answer may exceed 1 by rounding.
@@ -113,13 +115,13 @@ def _find_keys(table: Table, item: str | None, sequence: str | None, position: s
 
 def _encode_items(
     table: Table, names: tuple[str, ...], remedy: str, extra: Any
-) -> tuple[NDArray[np.integer[Any]], Values | Sequences]:
+) -> tuple[NDArray[np.signedinteger[Any]], Values | Sequences]:
     """Return the item of each row, and the keys of all items; `extra` names items that have no row."""
     columns = [table.values(name, remedy) for name in names]
     if len(names) == 1:
         codes, ids = encode_in_order_of_appearance(columns[0])
         if extra is not None:
-            ids = _append_new(ids, key_columns(extra, 1)[0])
+            ids, _ = _append_new(ids, key_columns(extra, 1)[0])
         return codes, ids
     return _encode_positions(columns[0], columns[1], None if extra is None else key_columns(extra, 2), table)
 
@@ -131,13 +133,16 @@ def _encode_positions(
     from ..kernels.layout import number_runs, order_by
 
     owner, ids = encode_in_order_of_appearance(sequence)
-    place = to_values(_numbers(position, table))
+    place = read_positions(position, table.name)
     n_rows = len(owner)
-    if extra is not None:
-        ids = _append_new(ids, extra[0])
-        owner = np.concatenate([owner, lookup(ids, extra[0]).astype(np.int32)])
-        place = np.concatenate([place, to_values(_numbers(extra[1], table))])
-    places, rank = np.unique(place, return_inverse=True)
+    if extra is not None and len(extra[0]):
+        ids, more = _append_new(ids, extra[0])
+        owner = np.concatenate([owner, more.astype(np.int32)])
+        place = _join(place, read_positions(extra[1], "items="))
+    try:
+        places, rank = np.unique(place, return_inverse=True)
+    except TypeError as error:
+        raise InputError(f"Positions must have an order, and these cannot be compared: {error}.") from error
     # Two counting sorts, the lesser key first: linear in the answers.
     by_place, _ = order_by(rank, len(places))
     by_owner, _ = order_by(owner[by_place], len(ids))
@@ -146,43 +151,66 @@ def _encode_positions(
     return item[:n_rows], Sequences(ids, offsets.astype(np.int64), place[first])
 
 
-def _numbers(position: Column, table: Table) -> Column:
-    """Return positions as something with an order: numbers and times as they are, text only if it reads as numbers."""
-    if isinstance(position, np.ndarray) or pa.types.is_dictionary(position.type) or pa.types.is_string(position.type):
-        try:
-            return to_column(np.array(to_values(position).tolist(), dtype=np.float64))
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"Positions of {table.name} must be numbers or times, so that they have an order: {error}."
-            ) from error
-    return position
+def read_positions(column: Column, source: str) -> Values:
+    """Return positions as values with an order: numbers and times as they are, text only if it reads as numbers."""
+    if not isinstance(column, np.ndarray) and pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    values = to_values(column)
+    if not isinstance(column, np.ndarray) and (
+        pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type) or values.dtype.kind in "biuf"
+    ):
+        return values
+    entries = values.tolist()
+    if all(isinstance(entry, (datetime.datetime, datetime.time)) for entry in entries):
+        return values  # with time zones, which only Python's own times have
+    try:
+        numbers = np.array(entries, dtype=np.float64)
+        if numbers.ndim > 1 or np.isnan(numbers).any():
+            raise ValueError(f"got {listing(entries)}")
+        return np.array(entries, dtype=np.int64) if all(map(_is_whole, entries)) else numbers
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"Positions of {source} must be numbers or times, so that they have an order: {error}."
+        ) from error
 
 
-def _append_new(ids: Values, column: Column) -> Values:
-    """Return `ids` with the entries of `column` it does not have yet, in order of appearance."""
-    _, more = encode_in_order_of_appearance(column)
-    new = more[lookup(ids, to_column(more)) < 0]
-    if not len(new):
-        return ids
-    if ids.dtype == new.dtype and ids.dtype != object:
-        return np.concatenate([ids, new])
-    return to_values(to_column(ids.tolist() + new.tolist()))
+def _is_whole(entry: Any) -> bool:
+    return isinstance(entry, str) and entry.strip().lstrip("+-").isdecimal()
+
+
+def _append_new(ids: Values, column: Column) -> tuple[Values, NDArray[np.int64]]:
+    """Return `ids` followed by the entries of `column` it does not have yet, and the index of each entry in that."""
+    codes, distinct = encode_in_order_of_appearance(column)
+    index = lookup(ids, to_column(distinct))
+    new = index < 0
+    index[new] = len(ids) + np.arange(new.sum())
+    return _join(ids, distinct[new]), index[codes]
+
+
+def _join(first: Values, second: Values) -> Values:
+    if not len(second):
+        return first
+    kinds = first.dtype.kind + second.dtype.kind
+    whole = first if kinds == "if" else second
+    if kinds[0] == kinds[1] or (kinds in ("if", "fi") and np.abs(whole).max() <= 2**53):
+        return np.concatenate([first, second])
+    return to_values(to_column(first.tolist() + second.tolist()))
 
 
 def key_columns(extra: Any, n_columns: int) -> list[Column]:
     """Return the key columns of `items=`: a table, an array of ids, or pairs."""
     remedy = "Give the ids of items that exist."
-    if isinstance(extra, dict) or hasattr(extra, "columns") or hasattr(extra, "column_names"):
-        named = open_frame(extra, "the items table")
+    if is_table(extra):
+        named = open_frame(extra, "the items table", nameable=False)
         roles = ("item",) if n_columns == 1 else ("sequence", "position")
         return [named.values(named.need(role, None), remedy) for role in roles]
     if n_columns == 1:
-        columns = [to_column(extra)]
+        columns = [read_column(extra, "items=")]
     else:
-        pairs = list(extra)
+        pairs = list(extra) if isinstance(extra, Iterable) else [extra]
         if any(not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2 for pair in pairs):
             raise InputError("items= of sequences must be a table or (sequence, position) pairs.")
-        columns = [to_column([pair[0] for pair in pairs]), to_column([pair[1] for pair in pairs])]
+        columns = [to_column([pair[i] for pair in pairs], "items=") for i in range(2)]
     for column in columns:
         if len(find_missing(column)):
             raise InputError(f"items= has missing entries. {remedy}")
@@ -192,6 +220,8 @@ def key_columns(extra: Any, n_columns: int) -> list[Column]:
 def _read_weights(table: Table, name: str) -> NDArray[np.float64]:
     column = to_values(table.values(name, "Every answer needs a weight in (0, 1]: fill it in or drop the row."))
     try:
+        if column.dtype.kind in "mM":
+            raise TypeError("these are times")
         weights = np.array(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"Column {name!r} of {table.name} must hold numbers: {error}.") from error
@@ -226,10 +256,10 @@ def _settle_duplicates(answers: Answers, order: NDArray[np.int64], policy: str, 
         where = " and ".join(table.locate(int(row)) for row in np.sort(order[same])[:2])
         count = int((total > 1 + WEIGHT_SLACK).sum())
         spread = "" if answers.weight is None else ", with weights of more than 1 in all"
+        who, about = _entry(answers.workers, answers.worker[first]), _key(answers.keys, int(item[first]))
         raise InputError(
-            f"Worker {shorten(answers.workers[answers.worker[first]])} answered item "
-            f"{shorten(_key(answers.keys, int(item[first])))} more than once{spread}: see {where} of {table.name}. {count:,} such pair(s). "
-            "Remove them, or say duplicates='first', 'last' or 'mean'."
+            f"Worker {shorten(who)} answered item {shorten(about)} more than once{spread}: see {where} of "
+            f"{table.name}. {count:,} such pair(s). Remove them, or say duplicates='first', 'last' or 'mean'."
         )
     if policy == "mean":
         weight = np.ones(len(pair)) if answers.weight is None else answers.weight
@@ -239,17 +269,26 @@ def _settle_duplicates(answers: Answers, order: NDArray[np.int64], policy: str, 
     _, chosen_at = np.unique(pair[::step], return_index=True)
     chosen[chosen_at if step == 1 else len(pair) - 1 - chosen_at] = True
     kept = chosen | ~too_much
+    # A label that only occurred in answers that were dropped is a label nobody gave.
+    said = np.bincount(answers.label[kept], minlength=len(answers.labels)) > 0
+    rank = np.cumsum(said, dtype=np.int32) - np.int32(1)
     return replace(
         answers,
         offsets=np.concatenate([[0], np.cumsum(kept)])[answers.offsets].astype(np.int64),
         worker=answers.worker[kept],
-        label=answers.label[kept],
+        label=rank[answers.label[kept]],
         weight=None if answers.weight is None else answers.weight[kept],
+        labels=answers.labels[said],
     )
 
 
 def _key(keys: Values | Sequences, item: int) -> object:
     if isinstance(keys, Sequences):
         owner = int(np.searchsorted(keys.offsets, item, side="right")) - 1
-        return keys.ids[owner], keys.position[item]
-    return keys[item]
+        return _entry(keys.ids, owner), _entry(keys.position, item)
+    return _entry(keys, item)
+
+
+def _entry(values: Values, index: int) -> object:
+    """Return one of the values as Python writes it: 7, not np.int64(7)."""
+    return values[index : index + 1].tolist()[0]

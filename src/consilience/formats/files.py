@@ -467,7 +467,7 @@ def _unify(parts: list[pa.ChunkedArray[Any]]) -> list[pa.ChunkedArray[Any]]:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _write_csv(table: pa.Table, path: str) -> None:

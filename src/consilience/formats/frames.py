@@ -10,6 +10,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 import pyarrow as pa
+from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, listing, shorten
 from ..vocabulary import Column, find_missing, to_column
@@ -34,6 +35,7 @@ class Table:
     backend: str
     name: str
     locate: Callable[[int], str]
+    nameable: bool = True  # whether the caller can say which column plays which role
 
     def find(self, role: str, given: str | None) -> str | None:
         """Return the name of the column that plays `role`: the given one, or the first alias that exists.
@@ -44,7 +46,7 @@ class Table:
             if given not in self.names:
                 raise self.no_column(role, given)
             return given
-        by_lower = {str(name).lower(): name for name in self.names}
+        by_lower = {str(name).lower(): name for name in reversed(self.names)} | {name: name for name in self.names}
         return next((by_lower[alias] for alias in ALIASES[role] if alias in by_lower), None)
 
     def need(self, role: str, given: str | None) -> str:
@@ -56,12 +58,17 @@ class Table:
 
     def no_column(self, role: str, given: str | None) -> InputError:
         """Return the error for a missing column, with the nearest name there is."""
-        names = [str(name) for name in self.names]
-        close = difflib.get_close_matches(given or role, names, n=1, cutoff=0.5)
-        wanted = f"has no column {shorten(given)}" if given else f"has no column for the {role}"
-        hint = f" Did you mean {role}={close[0]!r}?" if close else f" Name it with {role}=."
-        aliases = "" if given else f" (looked for {', '.join(ALIASES[role])})"
-        return InputError(f"{self.name} {wanted}{aliases}. It has {listing(names)}.{hint}")
+        names = {str(name).lower(): str(name) for name in self.names}
+        tried = ALIASES[role] if given is None else (str(given).lower(),)
+        close = [names[name] for word in tried for name in difflib.get_close_matches(word, names, n=1, cutoff=0.6)]
+        wanted = f"has no column for the {role}" if given is None else f"has no column {shorten(given)}"
+        if self.nameable:
+            hint = f" Did you mean {role}={close[0]!r}?" if close else f" Name it with {role}=."
+        else:
+            hint = f" Rename {close[0]!r}?" if close else " Rename the column that holds it."
+        aliases = f" (looked for {', '.join(ALIASES[role])})" if given is None else ""
+        found = f"It has {listing(names.values())}" if names else "It has no columns"
+        return InputError(f"{self.name} {wanted}{aliases}. {found}.{hint}")
 
     def values(self, name: str, remedy: str) -> Column:
         """Return one column; a missing entry is an error that says where it is and ends with the remedy."""
@@ -75,33 +82,84 @@ class Table:
         return column
 
 
-def open_frame(frame: Any, name: str = "the table") -> Table:
+def open_frame(frame: Any, name: str = "the table", nameable: bool = True) -> Table:
     """Return a frame of any library narwhals knows, or a mapping of columns, as a `Table`."""
 
     def locate(row: int) -> str:
         return f"row {row} (counting from 0)"
 
     if isinstance(frame, Mapping):
+        for column, values in frame.items():
+            if not hasattr(values, "__len__"):
+                raise InputError(f"Column {column!r} of {name} must be a sequence of values. Got {shorten(values)}.")
         lengths = {len(values) for values in frame.values()}
         if len(lengths) > 1:
             raise InputError(f"The columns of {name} have different lengths: {listing(sorted(lengths))}.")
         n_rows = lengths.pop() if lengths else 0
-        return Table(list(frame), lambda column: to_column(frame[column]), n_rows, "pyarrow", name, locate)
-    try:
-        native = nw.from_native(frame)
-    except TypeError as error:
+        return Table(
+            list(frame),
+            lambda column: read_column(frame[column], f"Column {column!r} of {name}"),
+            n_rows,
+            "pyarrow",
+            name,
+            locate,
+            nameable,
+        )
+    native = _to_native(frame)
+    if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(
-            f"Cannot read answers from a {type(frame).__name__}. Give a pandas, polars or pyarrow table, a dict of "
+            f"Cannot read {name} from a {type(frame).__name__}. Give a pandas, polars or pyarrow table, a dict of "
             "columns, a path, or consilience.Responses; for arrays see Responses.from_matrix."
-        ) from error
-    if isinstance(native, nw.Series):
-        raise InputError(f"Expected a table with named columns; got a {type(frame).__name__}.")
+        )
     if isinstance(native, nw.LazyFrame):
         # polars collects to polars; engines such as DuckDB have no frame of their own and give Arrow.
         native = native.collect("polars" if native.implementation.is_polars() else "pyarrow")
     backend = "pandas" if native.implementation.is_pandas_like() else native.implementation.name.lower()
     eager = native
-    return Table(eager.columns, lambda column: _series_to_column(eager[column]), len(eager), backend, name, locate)
+    return Table(
+        eager.columns,
+        lambda column: _series_to_column(eager[column], f"Column {column!r} of {name}"),
+        len(eager),
+        backend,
+        name,
+        locate,
+        nameable,
+    )
+
+
+def is_table(values: Any) -> bool:
+    """Tell a table, of any frame library or a mapping of columns, from other things."""
+    return isinstance(values, Mapping) or isinstance(_to_native(values), (nw.DataFrame, nw.LazyFrame))
+
+
+def _to_native(values: Any) -> Any:
+    """Return what narwhals makes of a table or series; other things as they are."""
+    if isinstance(values, pa.RecordBatch):
+        values = pa.Table.from_batches([values])
+    try:
+        return nw.from_native(values, allow_series=True, pass_through=True)
+    except DuplicateError as error:
+        names = [*getattr(values, "column_names", values.columns)]
+        repeated = dict.fromkeys(name for name in names if names.count(name) > 1)
+        raise InputError(
+            f"A table has more than one column called {listing(repeated)}. Rename or drop the others."
+        ) from error
+
+
+def read_column(values: Any, what: str = "The data") -> Column:
+    """Return values that stand alone as a column: a series of any frame library, an array, or any sequence.
+
+    `what` stands for the values in messages.
+    """
+    if type(values).__module__.partition(".")[0] == "pandas" and not hasattr(values, "columns"):
+        import pandas as pd
+
+        # An index or a bare categorical: narwhals knows it in a series.
+        values = values.to_series() if isinstance(values, pd.Index) else pd.Series(values)
+    native = _to_native(values)
+    if isinstance(native, (nw.DataFrame, nw.LazyFrame)):
+        raise InputError(f"{what} must be a sequence of values. Got a {type(values).__name__} instead: name a column.")
+    return _series_to_column(native, what) if isinstance(native, nw.Series) else to_column(values, what)
 
 
 def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
@@ -119,26 +177,33 @@ def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
 
 def open_series(series: Any) -> tuple[Column, Column] | None:
     """Return (index, values) of a pandas-like Series, or None if it is no such thing."""
-    if not (hasattr(series, "index") and hasattr(series, "to_numpy") and hasattr(series, "name")):
+    native = _to_native(series)
+    if not (isinstance(native, nw.Series) and native.implementation.is_pandas_like()):
         return None
-    return to_column(series.index.tolist()), to_column(series.tolist())
+    return read_column(series.index, "The index of the series"), read_column(series, "The series")
 
 
-def _series_to_column(series: Any) -> Column:
+def _series_to_column(series: Any, what: str) -> Column:
     pandas_like = series.implementation.is_pandas_like()
     # pandas keeps strings, enums and anything else in object columns: the entries' own types decide.
-    if series.dtype == nw.Object or (pandas_like and series.to_native().dtype == object):
-        return to_column(series.to_list())
-    if series.dtype == nw.Categorical and pandas_like:
-        if isinstance(to_column(list(series.to_native().cat.categories)), np.ndarray):
-            return to_column(series.to_list())
-    elif series.dtype == nw.Categorical and series.implementation.is_polars():
+    if series.dtype == nw.Object or (
+        pandas_like and (series.to_native().dtype == object or series.dtype == nw.Unknown)
+    ):
+        return to_column(series.to_list(), what)
+    if pandas_like and series.to_native().dtype == "category":
+        categories = read_column(series.to_native().cat.categories, what)
+        if isinstance(categories, np.ndarray):
+            return to_column(series.to_list(), what)
+        codes = series.to_native().cat.codes.to_numpy()
+        return to_column(pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), categories), what)
+    if series.dtype == nw.Categorical and series.implementation.is_polars():
         # polars sorts categoricals by their text; an Enum keeps the order it was given.
         series = series.cast(nw.String)
     try:
-        return to_column(series.to_arrow())
+        column = series.to_arrow()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return to_column(series.to_list())
+        column = series.to_list()
+    return to_column(column, what)
 
 
 def _to_arrow(column: Column) -> pa.Array:
@@ -146,7 +211,7 @@ def _to_arrow(column: Column) -> pa.Array:
         column = to_column(column)
     if isinstance(column, np.ndarray):
         # Arrow has no type for these objects (enums, tuples, mixed types): their text has to do.
-        return pa.array([str(entry) for entry in column], pa.string())
+        return pa.array([str(entry).encode(errors="replace") for entry in column], pa.binary()).cast(pa.string())
     return column
 
 

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, listing
-from ..vocabulary import Codes, Values, encode_in_order_of_appearance, encode_sorted, lookup, to_column, to_values
-from .answers import Answers, Sequences, key_columns
+from ..vocabulary import (
+    Codes,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    find_missing,
+    is_missing,
+    lookup,
+    objects,
+    to_column,
+    to_values,
+)
+from .answers import Answers, Sequences, key_columns, read_positions
+from .frames import read_column
 
 
 def answers_from_matrix(
@@ -21,7 +34,7 @@ def answers_from_matrix(
     workers: Any,
 ) -> Answers:
     """Read F[item, worker]; see `Responses.from_matrix`."""
-    matrix = F if isinstance(F, np.ma.MaskedArray) else np.asarray(F)
+    matrix = _to_matrix(F)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
     answered = ~_missing_entries(matrix, missing)
@@ -49,10 +62,13 @@ def answers_from_probabilities(
     workers: Any,
 ) -> Answers:
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
-    votes = np.asarray(P, dtype=np.float64)
+    try:
+        votes: NDArray[np.float64] = np.ma.filled(np.ma.asarray(P, dtype=np.float64), np.nan)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"P must be an array of probabilities indexed by item, worker and class: {error}.") from error
     if votes.ndim != 3 or 0 in votes.shape:
         raise InputError(f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.")
-    answered = ~np.isnan(votes).any(axis=2)
+    answered: NDArray[np.bool_] = np.logical_not(np.isnan(votes).any(axis=2))
     votes = np.where(answered[:, :, None], votes, 0.0)
     total = votes.sum(axis=2)
     if not answered.any():
@@ -79,51 +95,94 @@ def answers_from_probabilities(
     )
 
 
+def _to_matrix(F: ArrayLike) -> NDArray[Any]:
+    """Return F as an array whose entries have the types they came with."""
+    if isinstance(F, np.ma.MaskedArray):
+        return F
+    if not (isinstance(F, (list, tuple)) and all(map(_is_row, F))):
+        return np.asarray(F)
+    # NumPy would make text of ["a", nan], and numbers of [True, -1].
+    rows = [objects(list(row)) for row in F]
+    widths = {len(row) for row in rows}
+    if len(widths) > 1:
+        raise InputError(f"F must have rows of one length; got lengths {listing(sorted(widths))}.")
+    return np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, Iterable) and not isinstance(row, (str, bytes, Mapping))
+
+
 def _missing_entries(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
     data = np.ma.getdata(matrix)
     mask = np.ma.getmaskarray(matrix).copy()
-    if data.dtype.kind == "f":
+    if data.dtype.kind in "fmM":
         mask |= np.isnan(data)
-    if data.dtype.kind == "O":
-        flat = data.ravel().tolist()
-        mask |= np.fromiter((v is None or v != v or v == missing for v in flat), bool, len(flat)).reshape(data.shape)
-    elif missing is not None and (np.isreal(missing) == (data.dtype.kind in "biuf")):
-        mask |= data == missing
+    if is_missing(missing):
+        missing = None
+    number = isinstance(missing, (int, float, np.number, np.bool_))
+    if data.dtype.kind in "biuf":
+        if number:
+            mask |= data == missing
+    elif data.dtype.kind == "O" or not number:
+        to_column(data.ravel(), "F")  # which refuses entries that have no identity
+        lost = (is_missing(entry) or bool(entry == missing) for entry in data.ravel().tolist())
+        mask |= np.fromiter(lost, bool, data.size).reshape(data.shape)
     return mask
 
 
 def _encode_entries(entries: NDArray[Any], labels: ArrayLike | None) -> tuple[Codes, Values]:
     """Return codes and vocabulary of the answers in a matrix."""
-    whole = entries.dtype.kind in "iu" or (entries.dtype.kind == "f" and bool(np.all(entries == np.round(entries))))
-    if labels is None:
+    if entries.dtype == object:
+        kinds = set(map(type, entries.tolist()))
+        entries = np.array(entries.tolist()) if kinds == {int, float} else to_values(to_column(entries, "F"))
+    whole = entries.dtype.kind in "iu" and entries.dtype != np.uint64
+    if entries.dtype.kind == "f":
         # A float matrix of whole numbers is an integer matrix that had to hold NaN.
-        return encode_sorted(to_column(entries.astype(np.int64) if whole else entries))
-    vocabulary = to_values(to_column(labels))
+        entries = entries.astype(np.float64)
+        whole = bool(np.all((entries == np.round(entries)) & (np.abs(entries) < 2**53)))
     if whole:
-        codes = entries.astype(np.int64)
-        outside = np.flatnonzero((codes < 0) | (codes >= len(vocabulary)))
+        entries = entries.astype(np.int64)
+    if labels is None:
+        return encode_sorted(to_column(entries, "F"))
+    vocabulary = _distinct(labels, "labels")
+    if entries.dtype.kind in "iu":
+        outside = np.flatnonzero((entries < 0) | (entries >= len(vocabulary)))
         if len(outside):
             raise InputError(
-                f"F holds {codes[outside[0]]}, which is no index into the {len(vocabulary)} labels given. "
+                f"F holds {entries[outside[0]]}, which is no index into the {len(vocabulary)} labels given. "
                 "With labels=, the integers of F are indices into it; say which entry means missing with missing=."
             )
-        return codes.astype(np.int32), vocabulary
-    codes = lookup(vocabulary, to_column(entries))
+        return entries.astype(np.int32), vocabulary
+    codes = lookup(vocabulary, to_column(entries, "F"))
     if (codes < 0).any():
         unknown = dict.fromkeys(entries[codes < 0].tolist())
         raise InputError(f"F holds labels that are not in labels=: {listing(unknown)}.")
     return codes.astype(np.int32), vocabulary
 
 
+def _distinct(given: Any, what: str) -> Values:
+    """Return the values of an option that must be distinct."""
+    if isinstance(given, (set, frozenset)):
+        raise InputError(f"{what} must be in order: give a list, not a set.")
+    column = read_column(given, what)
+    if len(find_missing(column)):
+        raise InputError(
+            f"{what} must be distinct values; {len(find_missing(column)):,} of {len(column):,} are missing."
+        )
+    codes, values = encode_in_order_of_appearance(column)
+    if len(values) < len(codes):
+        raise InputError(f"{what} must be distinct values; got {len(codes):,}, {len(values):,} of them distinct.")
+    return values
+
+
 def _names(given: Any, count: int, what: str) -> Values:
     """Return the names of rows or columns: those given, which must be distinct and as many, or 0, 1, 2, ..."""
     if given is None:
         return np.arange(count)
-    codes, values = encode_in_order_of_appearance(to_column(given))
-    if len(codes) != count or len(values) != count:
-        raise InputError(
-            f"{what} must be {count:,} distinct values; got {len(codes):,}, {len(values):,} of them distinct."
-        )
+    values = _distinct(given, what)
+    if len(values) != count:
+        raise InputError(f"{what} must be {count:,} distinct values; got {len(values):,}.")
     return values
 
 
@@ -131,20 +190,20 @@ def _row_keys(items: Any, n_items: int, lengths: ArrayLike | None) -> Values | S
     """Return the keys of a matrix's rows: item ids, or sequences of the given lengths."""
     if lengths is None:
         return _names(items, n_items, "items")
-    sizes = np.asarray(lengths)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes <= 0).any() or sizes.sum() != n_items:
+    sizes = to_values(read_column(lengths, "lengths"))
+    if sizes.dtype.kind not in "iu" or (sizes <= 0).any() or sizes.sum() != n_items:
         raise InputError(
-            f"lengths must be positive whole numbers that sum to the {n_items:,} rows; got {listing(sizes.ravel())} "
-            f"with sum {sizes.sum():,}."
+            f"lengths must be positive whole numbers that sum to the {n_items:,} rows; got {listing(sizes.tolist())}."
         )
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    sizes = sizes.astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
     owner = np.repeat(np.arange(len(sizes)), sizes)
     if items is None:
         return Sequences(np.arange(len(sizes)), offsets, np.arange(n_items) - offsets[owner])
     sequence, position = key_columns(items, 2)
     codes, ids = encode_in_order_of_appearance(sequence)
-    place = to_values(position)
-    in_order = np.all((np.diff(place) > 0) | (np.diff(owner) > 0)) if len(codes) == n_items else False
+    place = read_positions(position, "items=")
+    in_order = np.all((place[1:] > place[:-1]) | (np.diff(owner) > 0)) if len(codes) == n_items else False
     if not (in_order and np.array_equal(codes, owner)):
         raise InputError(
             "items must give each row's (sequence, position), by sequence as in lengths, positions rising."

@@ -12,10 +12,11 @@ import numpy as np
 from .compile import Width, count_of, kernel
 from .types import Floats, Integers
 
-# A running product below TINY is multiplied by HUGE and the fact is counted, class by class. It is looked at every
-# STRIDE answers, so a table entry may be as small as SMALLEST without the product leaving the range of a double.
-TINY, HUGE, LOG_HUGE = 1e-140, 1e140, 140 * np.log(10.0)
-STRIDE, SMALLEST = 4, 1e-39
+# A running product below TINY is multiplied by HUGE until it is not, and this is counted, class by class. It is looked
+# at every STRIDE answers, so a table entry may be as small as SMALLEST without the product leaving the range of a
+# double: TINY * SMALLEST ** STRIDE = 1e-300.
+TINY, HUGE, LOG_HUGE = 1e-60, 1e60, 60 * np.log(10.0)
+STRIDE, SMALLEST = 8, 1e-30
 # Log likelihood of answers that no class allows: they are set aside, at a price that stays finite.
 LOG_IMPOSSIBLE = -690.0
 
@@ -46,38 +47,51 @@ def multiply_rows(
             start += STRIDE
             if start < stop:
                 for k in range(n_classes):
-                    if 0.0 < out[i, k] < TINY:
+                    while 0.0 < out[i, k] < TINY:
                         out[i, k] *= HUGE
                         shift[k] += 1
                         shifted = True
-        if shifted:
-            least = shift.max()
-            for k in range(n_classes):
-                if out[i, k] > 0.0:
-                    least = min(least, shift[k])
-            for k in range(n_classes):
-                out[i, k] *= HUGE ** (least - shift[k])
-                shift[k] = 0
-            log_scale -= least * LOG_HUGE
         if gold.size > 0 and gold[i] >= 0:
-            log_scale += keep_gold(out, i, gold[i], width)
+            log_scale += keep_gold(out, i, gold[i], shift[gold[i]], width)
         else:
+            if shifted:
+                log_scale -= align(out, i, shift, width) * LOG_HUGE
             top = 0.0
             for k in range(n_classes):
                 top = max(top, out[i, k])
             if top < TINY:
                 log_scale += rescale(out, i, top, width)
+        if shifted:
+            shift[:] = 0
     return log_scale
 
 
 @kernel
-def keep_gold(out: Floats, i: int, gold: int, width: Width) -> float:
-    """Keep only class `gold` of evidence row i; return the log of what it was."""
+def align(out: Floats, i: int, shift: Integers, width: Width) -> int:
+    """Bring the entries of evidence row i, each out by HUGE ** shift[k], to the scale of the least shifted one.
+
+    Returns that shift, of the possible classes only; 0 where none is possible.
+    """
+    least = shift.max() + 1
+    for k in range(count_of(width)):
+        if out[i, k] > 0.0:
+            least = min(least, shift[k])
+    if least > shift.max():
+        return 0
+    for k in range(count_of(width)):
+        if out[i, k] > 0.0:
+            out[i, k] *= HUGE ** (least - shift[k])
+    return int(least)
+
+
+@kernel
+def keep_gold(out: Floats, i: int, gold: int, shift: int, width: Width) -> float:
+    """Keep only class `gold` of evidence row i, which is out by HUGE ** shift; return the log of what it was."""
     known = out[i, gold]
     for k in range(count_of(width)):
         out[i, k] = 0.0
     out[i, gold] = 1.0
-    return np.log(known) if known > 0.0 else LOG_IMPOSSIBLE
+    return np.log(known) - shift * LOG_HUGE if known > 0.0 else LOG_IMPOSSIBLE
 
 
 @kernel
@@ -116,19 +130,20 @@ def add_log_rows(
         top = -np.inf
         for k in range(n_classes):
             top = max(top, out[i, k])
-        if top == -np.inf:
-            log_scale += LOG_IMPOSSIBLE
-        else:
-            log_scale += top
         if gold.size > 0 and gold[i] >= 0:
-            # Also below the range of doubles the price of a known label is exact.
-            log_scale += max(out[i, gold[i]] - top, LOG_IMPOSSIBLE) if top > -np.inf else 0.0
+            known = out[i, gold[i]]
+            log_scale += known if known > -np.inf else LOG_IMPOSSIBLE
             for k in range(n_classes):
                 out[i, k] = 0.0
             out[i, gold[i]] = 1.0
-        else:
+        elif top > -np.inf:
+            log_scale += top
             for k in range(n_classes):
-                out[i, k] = np.exp(out[i, k] - top) if top > -np.inf else 1.0
+                out[i, k] = np.exp(out[i, k] - top)
+        else:
+            log_scale += LOG_IMPOSSIBLE
+            for k in range(n_classes):
+                out[i, k] = 1.0
     return log_scale
 
 
@@ -164,3 +179,11 @@ def count_rows(
                 row = codes[j]
                 for k in range(n_classes):
                     out[row, k] += posterior[i, k]
+
+
+@kernel
+def add_to_rows(rows: Integers, counts: Floats, out: Floats) -> None:
+    """Add counts[j] to out[rows[j]]."""
+    for j in range(rows.size):
+        for k in range(counts.shape[1]):
+            out[rows[j], k] += counts[j, k]

@@ -32,7 +32,7 @@ def width_of(n_classes: int) -> Width:
 
 def count_of(width: Width) -> int:
     """Return the number of classes that a `width` stands for; inside kernels a constant where it can be."""
-    return len(width) if isinstance(width, tuple) else width
+    return len(width) if isinstance(width, tuple) else int(width)
 
 
 @overload(count_of, inline="always", strict=False)

@@ -24,8 +24,12 @@ def normalise_items(evidence: Floats, prior: Floats, mass: Floats, width: Width)
         for k in range(n_classes):
             total += prior[k] * evidence[i, k]
         if total > 0.0:
-            product *= total
+            if total > 1e-150:
+                product *= total
+            else:
+                log_total += np.log(total)  # the product might leave the range of doubles
             for k in range(n_classes):
+                # A division, not a multiplication by 1 / total: what is certain is exactly 1.
                 evidence[i, k] = prior[k] * evidence[i, k] / total
         else:
             for k in range(n_classes):
@@ -38,4 +42,4 @@ def normalise_items(evidence: Floats, prior: Floats, mass: Floats, width: Width)
         if not 1e-150 < product < 1e150:
             log_total += np.log(product)
             product = 1.0
-    return log_total + np.log(product)
+    return float(log_total + np.log(product))

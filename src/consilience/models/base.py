@@ -42,6 +42,7 @@ class Model(ABC):
     _label_codes: NDArray[np.int64]
     _counts: Floats  # (M, L, K): expected counts of answers
     _n_answers: NDArray[np.int64]
+    comparison_: Any
     _keys: dict[str, Column]
     _backend: str
 
@@ -56,7 +57,7 @@ class Model(ABC):
     def predict(self, responses: Any, graph: Any = None, gold: Any = None) -> Values:
         """Return the most probable label of other items answered by the same workers."""
         self._check_fitted()
-        return self.classes_[self.predict_proba(responses, graph, gold).argmax(axis=1)]
+        return np.asarray(self.classes_[self.predict_proba(responses, graph, gold).argmax(axis=1)])
 
     def fit_predict(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Values:
         """Fit, and return the labels."""
@@ -66,7 +67,7 @@ class Model(ABC):
     def labels_(self) -> Values:
         """The fused label of each item."""
         self._check_fitted()
-        return self.classes_[self._label_codes]
+        return np.asarray(self.classes_[self._label_codes])
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -89,6 +90,10 @@ class Model(ABC):
     def fresh(self, **settings: Any) -> Self:
         """Return an unfitted copy with the same settings, but for those given."""
         return type(self)(**{**self.get_params(), **settings})
+
+    def __sklearn_clone__(self) -> Self:
+        """Return what `sklearn.base.clone` should: settings as they are. A model to start from stays fitted."""
+        return self.fresh()
 
     def __repr__(self) -> str:
         defaults = self._defaults()
@@ -185,7 +190,7 @@ def check_number(owner: Model, name: str, least: float, *, whole: bool = False) 
     if isinstance(value, bool) or not isinstance(value, kinds) or not (least <= value < np.inf):
         kind = "a whole number" if whole else "a number"
         raise parameter_error(name, type(owner).__name__, f"{kind} >= {least}", value)
-    return value
+    return float(value)
 
 
 def _distinct(names: list[str], taken: dict[str, Column]) -> list[str]:
@@ -208,4 +213,5 @@ def _brief(value: Any) -> str:
 
 
 def _same(value: Any, default: Any) -> bool:
-    return value is default or (isinstance(value, (str, int, float, tuple, bool)) and value == default)
+    # By their text, for a tuple may hold arrays, which have no one answer to ==.
+    return value is default or (type(value) is type(default) and repr(value) == repr(default))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import ConsilienceWarning
 from ..responses import Responses
 from .base import Model
 from .held_out import held_out_score
@@ -58,8 +60,25 @@ class Comparison:
         )
 
 
+def can_compare(responses: Responses) -> bool:
+    """Tell whether some answers can be hidden and others left: two answers, or two workers or sequences."""
+    if responses.sequences is None:
+        return responses.n_responses > 1
+    sequence = responses.sequences.of_items()[responses.item_of_answer()]
+    return bool((responses.worker != responses.worker[:1]).any() or (sequence != sequence[:1]).any())
+
+
 def compare_with_vote(model: Model, responses: Responses, graph: object, gold: object, seed: int = 0) -> Comparison:
-    """Compare a fitted model with majority vote on the same answers."""
+    """Compare a fitted model with majority vote on the same answers.
+
+    What there is to warn about was said when `model` was fitted; the fits made here say nothing.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        return _compare(model, responses, graph, gold, seed)
+
+
+def _compare(model: Model, responses: Responses, graph: object, gold: object, seed: int) -> Comparison:
     shares = MajorityVote(ties="first").fit(responses, gold=gold).posterior_
     rows = np.arange(len(shares))
     ours = model._label_codes

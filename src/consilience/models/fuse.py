@@ -11,7 +11,7 @@ from ..errors import ConsilienceWarning, ParameterError, listing
 from ..fitting.em import Progress
 from ..responses import Responses
 from .base import Model
-from .comparison import compare_with_vote
+from .comparison import can_compare, compare_with_vote
 from .dawid_skene import DawidSkene
 from .inputs import read_responses
 from .majority_vote import MajorityVote
@@ -65,11 +65,11 @@ def fuse(
     (60, True)
     """
     responses = _read(source, columns)
-    chosen = _choose(model)
+    chosen = choose_model(model)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.fresh(callback=callback)
     chosen.fit(responses, graph=graph, gold=gold, engine=engine)
-    if isinstance(chosen, MajorityVote) or responses.n_responses < 2:
+    if isinstance(chosen, MajorityVote) or not can_compare(responses):
         return chosen
     chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold)
     if not chosen.comparison_.better:
@@ -93,7 +93,8 @@ def _read(source: Any, columns: dict[str, Any]) -> Responses:
     return Responses.from_frame(source, **columns)
 
 
-def _choose(model: str | Model) -> Model:
+def choose_model(model: str | Model) -> Model:
+    """Return an unfitted model: the one named, or a copy of the one given."""
     if isinstance(model, Model):
         return model.fresh()
     if model == "auto":

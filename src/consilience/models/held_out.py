@@ -84,14 +84,14 @@ def held_out_score(
     logs = np.log(np.maximum(probability, 1e-300))
     if r.weight is not None:
         logs = logs * r.weight[hidden]
-    totals = np.bincount(unit, weights=logs)
+    totals = np.bincount(unit, weights=logs).astype(np.float64)
     sizes = np.bincount(unit)
     score, error = _mean_and_error(totals, sizes)
     return HeldOutScore(score, error, int(hidden.sum()), totals, sizes)
 
 
 def pooled_confusion(counts: Floats) -> Floats:
-    """Return matrices (M, L, K) from expected counts, shrunk towards the crowd's as if that were `SHRINKAGE` answers."""
+    """Return matrices (M, L, K) from expected counts, shrunk towards the crowd's, worth `SHRINKAGE` answers."""
     pooled = counts.sum(axis=0) + 1.0 / counts.shape[1]
     pooled /= pooled.sum(axis=0)
     return np.asarray((counts + SHRINKAGE * pooled) / (counts.sum(axis=1, keepdims=True) + SHRINKAGE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -46,11 +47,10 @@ def read_responses(
     return Responses.from_answers(answers, classes)
 
 
-def open_file(path: str | os.PathLike[str]) -> Table:
+def open_file(path: str | os.PathLike[str], nameable: bool = True) -> Table:
     """Return a table file, glob or folder as a `Table` that knows in which file and line a row stands."""
     source = read_table(path)
-    table = open_frame(source.table, os.fspath(path))
-    return Table(table.names, table.read, table.n_rows, "pyarrow", table.name, source.locate)
+    return replace(open_frame(source.table, os.fspath(path), nameable), locate=source.locate)
 
 
 def as_responses(source: Any) -> Responses:

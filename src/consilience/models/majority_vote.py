@@ -13,15 +13,16 @@ from ..fitting.em import Problem, expect_from_votes, maximise
 from ..gold import match_gold
 from ..kernels.types import Floats
 from ..responses import Responses
-from ..structures.independent import Independent
+from ..structures.independent import Independent, IndependentParameters
 from ..vocabulary import lookup, to_column
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.rows import vote
-from .base import Model, check_choice, check_number
+from .base import check_choice, check_number
 from .inputs import as_responses
+from .predicting import PredictingModel
 
 
-class MajorityVote(Model):
+class MajorityVote(PredictingModel):
     """The label that most workers gave.
 
     The posterior of a class is its share of the item's votes (of their weights, where there are weights). Answers that
@@ -38,7 +39,7 @@ class MajorityVote(Model):
     Attributes
     ----------
     labels_, posterior_, classes_, prior_, confusion_
-        Results. `confusion_` compares each worker with the vote shares.
+        Results. `confusion_` compares each worker with the vote shares; `score` is the likelihood under these matrices.
 
     Examples
     --------
@@ -47,6 +48,8 @@ class MajorityVote(Model):
     >>> cs.MajorityVote().fit(answers).labels_
     array(['x', 'y'], dtype=object)
     """
+
+    _structure_type = IndependentParameters
 
     def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
         self.ties = ties
@@ -80,19 +83,15 @@ class MajorityVote(Model):
         )
         chosen = resolve_engine(engine)
         placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, known))
-        problem = Problem(
-            chosen, placed, workers, Independent(r.n_classes, None, 0.0, "em"), r.n_responses, r.weight is not None
-        )
+        structure = Independent(r.n_classes, None, 0.0, "em")
+        problem = Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None)
         prior = overall_shares(r)
         statistics = expect_from_votes(problem, prior)
         parameters = maximise(problem, statistics)
-        self._remember(r)
-        self.classes_ = r.classes
+        # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
+        self._keep(r, parameters.workers, structure.given(prior), statistics, workers.smoothing)
         self.posterior_ = np.concatenate(list(chosen.map(vote, placed, workers.votes(), prior)))
         self._label_codes = break_ties(self.posterior_, self.ties, self.seed)
-        self.prior_ = parameters.structure.mean
-        self.confusion_ = np.ascontiguousarray(parameters.workers.mean.transpose(0, 2, 1))
-        self._counts = statistics.counts.reshape(r.n_workers, r.n_labels, r.n_classes)
         self.trace_ = np.empty(0)
         self.n_iter_ = 0
         self.converged_ = True
@@ -130,7 +129,7 @@ def break_ties(shares: Floats, rule: str, seed: int) -> NDArray[np.int64]:
     """
     tied = shares >= shares.max(axis=1, keepdims=True) - 1e-12
     if rule == "first":
-        return tied.argmax(axis=1)
+        return np.asarray(tied.argmax(axis=1))
     draws = np.random.default_rng(seed).random(len(shares))
     wanted = np.floor(draws * tied.sum(axis=1)).astype(np.int64)
     return np.asarray((np.cumsum(tied, axis=1) == (wanted + 1)[:, None]).argmax(axis=1))

@@ -44,6 +44,7 @@ def describe_workers(
     mix = counts.sum(axis=2) / np.maximum(total, 1e-300)[:, None]
     truth = counts.sum(axis=1) / np.maximum(total, 1e-300)[:, None]
     chance = sum(mix[:, label] * truth[:, k] for label, k in enumerate(said) if k >= 0)
+    error = np.sqrt(np.maximum(chance * (1 - chance), 0.0) / np.maximum(total, 1.0))
     flags = []
     for m in range(len(counts)):
         found = []
@@ -51,9 +52,9 @@ def describe_workers(
             found.append("few answers")
         elif mix[m].max() > ONE_LABEL and prior.max() < ONE_LABEL:
             found.append("one label")
-        elif accuracy[m] + CONTRARY < chance[m]:
+        elif accuracy[m] + CONTRARY + 2 * error[m] < chance[m]:
             found.append("contrary")
-        elif told[m] < UNINFORMATIVE:
+        elif told[m] < UNINFORMATIVE and prior.max() < 1:  # if the truth is always the same, there is nothing to tell
             found.append("uninformative")
         flags.append(", ".join(found))
     return {

@@ -40,8 +40,9 @@ class ConfusionWorkers:
 
     def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
         """Return the row of each answer."""
-        kind = np.int32 if self.n_rows < 2**31 else np.int64
-        return responses.worker.astype(kind) * kind(self.n_labels) + responses.label.astype(kind)
+        if self.n_rows < 2**31:
+            return responses.worker * np.int32(self.n_labels) + responses.label
+        return responses.worker * np.int64(self.n_labels) + responses.label
 
     def votes(self) -> Floats:
         """Return which class each row votes for, as a table of zeros and ones."""

@@ -1,0 +1,107 @@
+"""What all commands share: exit codes, errors and warnings in one line each, and common options.
+
+=====  ==========================================================
+code   meaning
+=====  ==========================================================
+0      done
+1      failure: something unexpected
+2      bad input or usage; the message says what to do
+130    interrupted
+=====  ==========================================================
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import click
+
+from ..errors import ConsilienceError, ConsilienceWarning
+
+FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+
+
+class Command(click.Command):
+    """A command whose errors end in an exit code and one line on stderr."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        debug, quiet = ctx.params.get("debug", False), ctx.params.get("quiet", False)
+        try:
+            with tidy_warnings(debug, quiet):
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # click knows what to do
+        except KeyboardInterrupt:
+            _leave(ctx, INTERRUPTED, "Interrupted.", debug)
+        except ConsilienceError as error:
+            _leave(ctx, BAD_INPUT, f"Error: {_told(error)}", debug)
+        except Exception as error:
+            remedy = "" if debug else " Run again with --debug for the traceback."
+            _leave(ctx, FAILURE, f"Failure: {type(error).__name__}: {_told(error).rstrip('.')}.{remedy}", debug)
+
+
+def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn:
+    from .text import make_inert
+
+    if debug:
+        print(*map(make_inert, traceback.format_exc().splitlines()), sep="\n", file=sys.stderr)
+    print(message, file=sys.stderr)
+    ctx.exit(code)
+
+
+def _told(problem: object) -> str:
+    from .text import make_inert, speak_options
+
+    return make_inert(speak_options(str(problem)))
+
+
+@contextmanager
+def tidy_warnings(debug: bool, quiet: bool) -> Iterator[None]:
+    """Print each warning of the package once, as one line on stderr; those of others only with `debug`."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        own = issubclass(category, ConsilienceWarning)
+        text = _told(message) if own else f"{category.__name__}: {_told(message)}"
+        if text not in told and not quiet and (own or debug):
+            told.add(text)
+            # Not by click, which would write past the progress display.
+            print(f"Warning: {text}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConsilienceWarning)
+        warnings.showwarning = show
+        yield
+
+
+def print_json(content: Any) -> None:
+    """Print one JSON object, in ASCII: text from the data cannot act on a terminal."""
+    click.echo(json.dumps(to_json(content), indent=2))
+
+
+def to_json(value: Any) -> Any:
+    """Return a value in terms of JSON: numbers that are not finite are null, what JSON does not know is text.
+
+    >>> to_json({"a": (1, float("nan")), 2: b"x"})
+    {'a': [1, None], '2': "b'x'"}
+    """
+    if isinstance(value, dict):
+        return {str(name): to_json(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(entry) for entry in value]
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return to_json(value.tolist())
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -1,0 +1,135 @@
+"""`consilience demo`: the whole job on made-up data, with the truth beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .command import Command, debug_option
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .crowd import Crowd
+
+_NEXT = (
+    ("consilience fuse answers.csv -o labels.csv", "columns item, worker, label"),
+    ("consilience evaluate labels.csv gold.csv", "where some truth is known"),
+    ("consilience fuse --help", "all options"),
+)
+
+
+@click.command(cls=Command)
+@debug_option
+def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
+    """Fuse the answers of a made-up crowd and compare with the truth."""
+    from ..models.fuse import fuse
+    from ..models.majority_vote import MajorityVote
+    from ..responses import Responses
+    from .crowd import make_crowd
+    from .progress import Display
+    from .tables import open_console
+
+    with Display(quiet=False) as display:
+        display.say("Drawing a crowd")
+        crowd = make_crowd()
+        responses = Responses.from_frame(crowd.answers)
+        display.say("Fitting")
+        fused = fuse(responses, callback=display.show_iteration)
+        vote = MajorityVote().fit(responses)
+    console = open_console()
+    print_scores(console, crowd, vote, fused)
+    print_crowd(console, crowd, fused)
+    print_next(console)
+
+
+def print_scores(console: Console, crowd: Crowd, vote: Any, fused: Any) -> None:
+    """Print what the vote and the fit get right."""
+    from .tables import Column, print_table, print_title
+    from .text import format_number, format_share
+
+    n_classes, n_workers, n_answers = len(fused.classes_), len(crowd.kinds), len(crowd.answers["label"])
+    print_title(
+        console, f"{len(crowd.truth):,} images, {n_classes} classes, {n_workers} workers, {n_answers:,} answers"
+    )
+    console.print("  Some workers are careful, some take wolves for dogs, and some do not look.")
+    console.print("  The truth is known here, to judge the labels by. The fit has not seen it.")
+    console.print()
+    scores = zip(score(crowd, vote).items(), score(crowd, fused).values(), strict=True)
+    columns = [Column("", 28), Column("majority vote", 13, number=True), Column("consilience", number=True)]
+    rows = [(name, format_number(by_vote), format_number(by_fit)) for (name, by_vote), by_fit in scores]
+    print_table(console, columns, rows)
+    console.print()
+    n_differ, gain = fused.comparison_.n_differ, format_share(fused.comparison_.expected_gain)
+    console.print(f"  {n_differ} labels differ from the vote's. Without knowing the truth, the fit expects")
+    console.print(f"  to be right about {gain} more of the items than the vote.")
+    console.print()
+
+
+def score(crowd: Crowd, model: Any) -> dict[str, float]:
+    """Return scores of a fitted model against the truth."""
+    from .. import metrics
+
+    truth = list(crowd.truth.values())
+    posterior, classes = model.posterior_, model.classes_.tolist()
+    return {
+        "accuracy": metrics.accuracy(truth, model.labels_),
+        "macro F1": metrics.macro_f1(truth, model.labels_),
+        "log loss (low is good)": metrics.log_loss(truth, posterior, classes),
+        "calibration error (low)": metrics.calibration_error(truth, posterior, classes),
+    }
+
+
+def print_crowd(console: Console, crowd: Crowd, fused: Any) -> None:
+    """Print workers of each kind, most reliable first, with their true accuracy beside the one found."""
+    from ..metrics import rank_correlation
+    from .summary import rank_workers
+    from .tables import Column, print_table, print_title
+
+    report = fused.worker_report()
+    records = report.take(rank_workers(report)[0]).to_pylist()
+    true = true_accuracies(crowd)
+    correlation = rank_correlation([true[each["worker"]] for each in records], [each["accuracy"] for each in records])
+    columns = [
+        Column("worker", 8),
+        Column("who", 20),
+        Column("true", number=True),
+        Column("found", number=True),
+        Column("worst confusion", 20),
+        Column("flags", 14),
+    ]
+    print_title(console, "Accuracy of workers: the true one, and the one found without the truth")
+    print_table(console, columns, pick_workers(records, crowd.kinds, true))
+    console.print()
+    console.print(f"  Rank correlation over all {len(records)} workers: {correlation:.2f}")
+    console.print()
+
+
+def pick_workers(records: list[Any], kinds: dict[str, str], true: dict[str, float]) -> list[tuple[str, ...]]:
+    """Return the rows of the first two workers of each kind."""
+    from .text import format_number
+
+    rows: list[tuple[str, ...]] = []
+    for record in records:
+        worker, kind = record["worker"], kinds[record["worker"]]
+        if sum(row[1] == kind for row in rows) < 2:
+            figures = format_number(true[worker]), format_number(record["accuracy"])
+            rows.append((worker, kind, *figures, record["worst_confusion"], record["flags"]))
+    return rows
+
+
+def true_accuracies(crowd: Crowd) -> dict[str, float]:
+    """Return the share of right answers of each worker."""
+    right: dict[str, list[bool]] = {}
+    for item, worker, label in zip(*crowd.answers.values(), strict=True):
+        right.setdefault(worker, []).append(label == crowd.truth[item])
+    return {worker: sum(marks) / len(marks) for worker, marks in right.items()}
+
+
+def print_next(console: Console) -> None:
+    """Print what to run next."""
+    from .tables import print_facts, print_title
+
+    print_title(console, "Next")
+    print_facts(console, _NEXT)

@@ -1,0 +1,70 @@
+"""`consilience evaluate`: labels against known ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .command import Command, debug_option, json_option, print_json, quiet_option
+
+if TYPE_CHECKING:
+    from ..models.evaluation import Evaluation
+
+# Classes shown in the table; --json has all.
+MOST_CLASSES = 20
+
+
+@click.command(cls=Command)
+@click.argument("labels")
+@click.argument("gold")
+@quiet_option
+@json_option
+@debug_option
+def evaluate(labels: str, gold: str, quiet: bool, as_json: bool, debug: bool) -> None:  # noqa: ARG001
+    """Compare the labels in LABELS, a file written by `fuse -o`, with the known ones in GOLD.
+
+    GOLD has columns item (or sequence, position) and label. Probabilities are judged too, if LABELS has them.
+    """
+    from ..models.evaluation import evaluate as evaluate_tables
+    from ..models.inputs import open_file
+
+    evaluation = evaluate_tables(open_file(labels, nameable=False), open_file(gold, nameable=False))
+    if as_json:
+        print_json({"labels": labels, "gold": gold, **evaluation.to_dict()})
+    elif not quiet:
+        print_evaluation(evaluation, labels, gold)
+
+
+def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
+    """Print scores, then those of each class."""
+    from .tables import Column, open_console, print_facts, print_table, print_title
+    from .text import fit_text, format_number
+
+    console = open_console()
+    print_title(console, f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
+    scores = [
+        ("Accuracy", evaluation.accuracy, ""),
+        ("Macro F1", evaluation.macro_f1, ""),
+        ("Log loss", evaluation.log_loss, "  nats per item; 0 is best"),
+        ("Brier score", evaluation.brier, "  0 is best, 2 worst"),
+        ("Calibration error", evaluation.calibration_error, "  0 is best"),
+    ]
+    print_facts(
+        console,
+        [
+            ("Items compared", f"{evaluation.n_matched:,}"),
+            ("Gold without label", f"{evaluation.n_gold_only:,}"),
+            ("Labels without gold", f"{evaluation.n_labels_only:,}"),
+            *((name, f"{format_number(value)}{note}") for name, value, note in scores if value is not None),
+        ],
+    )
+    console.print()
+    columns = [Column("class", 32), *(Column(name, number=True) for name in ("precision", "recall", "F1", "items"))]
+    rows = [
+        (name, *map(format_number, (of.precision, of.recall, of.f1)), f"{of.support:,}")
+        for name, of in evaluation.classes
+    ]
+    hidden = len(rows) - MOST_CLASSES
+    print_title(console, f"Classes ({hidden:,} more with --json)" if hidden > 0 else "Classes")
+    print_table(console, columns, [*rows[:MOST_CLASSES], *([None] if hidden > 0 else [])])

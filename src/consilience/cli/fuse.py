@@ -1,0 +1,248 @@
+"""`consilience fuse`: from a file of answers to a file of labels."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .command import Command, debug_option, json_option, print_json, quiet_option
+
+if TYPE_CHECKING:
+    from ..fitting.em import Progress
+    from ..models.base import Model
+    from ..responses import Responses
+    from .progress import Display
+    from .summary import Summary
+
+# As in the library, which is not imported before a command runs.
+MODELS = ("auto", "majority", "dawid-skene")
+ESTIMATIONS = ("variational", "em")
+DUPLICATES = ("error", "first", "last", "mean")
+ENGINES = ("threads", "dask")
+
+_EXAMPLES = """\b
+Examples:
+  consilience fuse answers.csv -o labels.parquet
+  consilience fuse answers.csv --item question --gold known.csv --json
+"""  # \b keeps the lines apart
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of the command, as given."""
+
+    source: str
+    output: str | None
+    item: str | None
+    worker: str | None
+    label: str | None
+    sequence: str | None
+    position: str | None
+    weight: str | None
+    classes: list[str] | None
+    duplicates: str
+    gold: str | None
+    model: str
+    estimation: str | None
+    max_iter: int | None
+    seed: int | None
+    save: str | None
+    workers_report: str | None
+    engine: str
+    threads: int | None
+    quiet: bool
+    as_json: bool
+    debug: bool
+
+
+def _take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str, ...]) -> str:
+    if len(sources) > 1:
+        raise click.BadParameter(
+            f"one file, folder or pattern is expected, and {len(sources)} were given. Quote a pattern, so that the "
+            "shell leaves it alone: 'answers/*.csv'.",
+            ctx,
+            parameter,
+        )
+    return sources[0]
+
+
+def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    classes = next(csv.reader([text], skipinitialspace=True), [])
+    if not classes or "" in classes:
+        raise click.BadParameter(
+            f"{text!r} has an empty class. Separate classes by single commas, and quote one that holds a comma.",
+            ctx,
+            parameter,
+        )
+    return classes
+
+
+@click.command(cls=Command, epilog=_EXAMPLES)
+@click.argument("source", nargs=-1, required=True, metavar="SOURCE", callback=_take_one)
+@click.option("-o", "--output", metavar="FILE", help="Write labels here: .parquet .csv .tsv .jsonl or .arrow.")
+@click.option("--item", metavar="COL", help="Column of items, if not item, task, question or id.")
+@click.option("--worker", metavar="COL", help="Column of workers, if not worker, annotator, judge or labeler.")
+@click.option("--label", metavar="COL", help="Column of answers, if not label, answer or response.")
+@click.option("--sequence", metavar="COL", help="Column of sequences, whose positions are the items.")
+@click.option("--position", metavar="COL", help="Column of positions in a sequence.")
+@click.option("--weight", metavar="COL", help="Column of weights in (0, 1].")
+@click.option("--classes", metavar="A,B,...", callback=_split_classes, help="What can be true. Default: all labels.")
+@click.option(
+    "--duplicates",
+    type=click.Choice(DUPLICATES),
+    default="error",
+    show_default=True,
+    help="What to do when a worker answered an item more than once.",
+)
+@click.option("--gold", metavar="FILE", help="Known labels: item (or sequence, position) and label.")
+@click.option("--model", type=click.Choice(MODELS), default="auto", show_default=True, help="How to fuse.")
+@click.option("--estimation", type=click.Choice(ESTIMATIONS), help="How to fit. Default: variational.")
+@click.option("--max-iter", type=click.IntRange(min=1), metavar="N", help="Most iterations. Default: 200.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all that is random. Default: 0.")
+@click.option("--save", metavar="FILE", help="Write the fitted model here, for consilience.load.")
+@click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
+@click.option("--engine", type=click.Choice(ENGINES), default="threads", show_default=True, help="Where to work.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads. Default: all processors.")
+@quiet_option
+@json_option
+@debug_option
+def fuse(**arguments: Any) -> None:
+    """Fuse the answers in SOURCE into one label per item.
+
+    SOURCE is a table of answers, one per row: a file (.csv .tsv .jsonl .parquet .arrow), a folder, or a quoted pattern
+    such as 'answers/*.csv'. Without -o nothing is written, and only a summary is printed.
+    """
+    run(Options(**arguments))
+
+
+def run(options: Options) -> None:
+    """Read, fit, write, and only then print."""
+    from .outputs import check_outputs
+    from .progress import Display
+    from .summary import summarise
+
+    started = time.perf_counter()
+    check_outputs([options.output, options.workers_report], [options.save], [options.source, options.gold])
+    with Display(options.quiet) as display:
+        model, responses, n_gold = fit(options, display)
+        labels, workers = model.to_frame(), model.worker_report()
+        summary = summarise(model, responses, labels, workers, options.source, n_gold)
+        display.say("Writing")
+        files = write(options, model, labels, workers)
+    tell(summary, files, time.perf_counter() - started, options)
+
+
+def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
+    """Return the fitted model, the answers, and the number of items whose label was known."""
+    from ..models.fuse import fuse as fuse_answers
+    from .text import fit_text
+
+    chosen, engine = choose(options), open_engine(options.engine, options.threads)
+    display.say(f"Reading {fit_text(options.source, 50)}")
+    responses = read_answers(options)
+    gold, n_gold = (None, 0) if options.gold is None else read_gold(options.gold, responses)
+    callback = follow_fit(display, chosen)
+    return fuse_answers(responses, gold=gold, model=chosen, engine=engine, callback=callback), responses, n_gold
+
+
+def write(options: Options, model: Model, labels: Any, workers: Any) -> dict[str, str]:
+    """Write the files asked for; return what is where."""
+    from ..formats.files import write_table
+    from .outputs import Writer, write_outputs
+
+    writers: dict[str, tuple[str | None, Writer]] = {
+        "labels": (options.output, lambda path: write_table(labels, path)),
+        "workers": (options.workers_report, lambda path: write_table(workers, path)),
+        "model": (options.save, model.save),
+    }
+    write_outputs({path: writer for path, writer in writers.values() if path is not None})
+    return {kind: path for kind, (path, _) in writers.items() if path is not None}
+
+
+def tell(summary: Summary, files: dict[str, str], seconds: float, options: Options) -> None:
+    """Print how it went, in the form asked for."""
+    summary = replace(summary, files=files, seconds=round(seconds, 3))
+    if options.as_json:
+        print_json(asdict(summary))
+    elif not options.quiet:
+        from .fuse_tables import print_summary
+
+        print_summary(summary)
+
+
+def read_answers(options: Options) -> Responses:
+    """Read the answers."""
+    from ..models.inputs import read_responses
+
+    roles = ("item", "worker", "label", "sequence", "position", "weight", "classes", "duplicates")
+    return read_responses(options.source, **{role: getattr(options, role) for role in roles})
+
+
+def read_gold(path: str, responses: Responses) -> tuple[Any, int]:
+    """Read known labels, checked here so that an error names the file; also return how many items they are for."""
+    from ..errors import InputError
+    from ..gold import match_gold
+    from ..models.inputs import open_file
+
+    table = open_file(path, nameable=False)
+    try:
+        known = match_gold(table, responses, responses.classes)
+    except InputError as error:
+        if path in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from error
+    return table, 0 if known is None else int((known >= 0).sum())
+
+
+def choose(options: Options) -> Model:
+    """Return the model with the settings given; a setting it does not have is an error."""
+    from ..models.fuse import choose_model
+
+    model = choose_model(options.model)
+    given = {"estimation": options.estimation, "max_iter": options.max_iter, "seed": options.seed}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name not in model.get_params():
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} does not go with --model {options.model}. Leave it out."
+            )
+        model.set_params(**{name: value})
+    return model
+
+
+def open_engine(name: str, n_threads: int | None) -> Any:
+    """Return the engine asked for."""
+    from ..engines import Threads, resolve_engine
+    from ..errors import ParameterError
+
+    if name == "threads":
+        return Threads(n_threads)
+    if n_threads is not None:
+        raise click.UsageError(f"--threads does not go with --engine {name}. Leave it out.")
+    try:
+        return resolve_engine(name)
+    except ValueError as error:
+        raise ParameterError(
+            f"--engine {name} found no cluster to work on ({error}). Use threads, or consilience.fuse with a client."
+        ) from error
+
+
+def follow_fit(display: Display, model: Model) -> Callable[[Progress], None]:
+    """Return a callback that shows the iterations, and says what comes after the last."""
+    tol = getattr(model, "tol", 0.0)
+
+    def show(progress: Progress) -> None:
+        display.show_iteration(progress)
+        if progress.gain < tol or progress.iteration == progress.max_iter:
+            display.say("Comparing with majority vote")
+
+    display.say("Fitting")
+    return show

@@ -1,0 +1,118 @@
+"""What a fit is told as, in figures: the same for the tables and for `--json`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..models.base import Model
+from ..responses import Responses
+
+N_WORKERS = 3  # from either end
+N_ITEMS = 5
+_NOT_TOLD = ("callback",)
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A fit in figures. The fields are the keys of `--json`; `docs/command-line.md` says what they mean."""
+
+    source: str
+    model: str
+    settings: Record
+    items: int
+    workers: int
+    answers: int
+    classes: list[Any]
+    gold: int
+    iterations: int
+    converged: bool
+    mean_confidence: float
+    comparison: Record | None
+    most_reliable: list[Record]
+    least_reliable: list[Record]
+    workers_with_few_answers: int
+    least_certain: list[Record]
+    files: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def summarise(model: Model, responses: Responses, labels: Any, workers: Any, source: str, n_gold: int) -> Summary:
+    """Return the figures of a fitted model.
+
+    Parameters
+    ----------
+    model : Model
+        Fitted.
+    responses : Responses
+        To what.
+    labels, workers : pyarrow.Table
+        Its `to_frame` and `worker_report`.
+    source : str
+        Where the answers came from.
+    n_gold : int
+        Number of items whose label was known.
+    """
+    ranked, n_few = rank_workers(workers)
+    n_best = min(N_WORKERS, -(-len(ranked) // 2))
+    n_worst = min(N_WORKERS, len(ranked) - n_best)
+    return Summary(
+        source=source,
+        model=type(model).__name__,
+        settings={name: value for name, value in model.get_params().items() if name not in _NOT_TOLD},
+        items=responses.n_items,
+        workers=responses.n_workers,
+        answers=responses.n_responses,
+        classes=responses.classes.tolist(),
+        gold=n_gold,
+        iterations=model.n_iter_,
+        converged=model.converged_,
+        mean_confidence=float(np.mean(labels["confidence"])),
+        comparison=_compare(model),
+        most_reliable=workers.take(ranked[:n_best]).to_pylist(),
+        least_reliable=workers.take(ranked[::-1][:n_worst]).to_pylist(),
+        workers_with_few_answers=n_few,
+        least_certain=find_least_certain(model, labels),
+    )
+
+
+def rank_workers(report: Any) -> tuple[NDArray[np.int64], int]:
+    """Return the rows of a worker report from most to least reliable, and how many workers are left out.
+
+    Those with a flag come after those without, each part by accuracy. Workers with few answers are left out, since
+    little is known about them, unless there are no others.
+    """
+    flags = report["flags"].to_pylist()
+    accuracy = np.nan_to_num(report["accuracy"].to_numpy())
+    known = [row for row, flag in enumerate(flags) if "few answers" not in flag]
+    rows = known or list(range(len(flags)))
+    ranked = sorted(rows, key=lambda row: (flags[row] != "" and bool(known), -accuracy[row]))
+    return np.array(ranked, np.int64), len(flags) - len(rows)
+
+
+def find_least_certain(model: Model, labels: Any) -> list[Record]:
+    """Return the items with the lowest confidence, each with the class that came second."""
+    confidence = labels["confidence"].to_numpy()
+    rows = np.argsort(confidence, kind="stable")[:N_ITEMS]
+    keys = labels.column_names[: labels.column_names.index("label")]
+    records: list[Record] = labels.select([*keys, "label", "confidence"]).take(rows).to_pylist()
+    for row, record in zip(rows, records, strict=True):
+        others = np.flatnonzero(model.classes_ != record["label"])
+        second = others[model.posterior_[row, others].argmax()] if len(others) else None
+        record["runner_up"] = None if second is None else model.classes_[[second]].tolist()[0]
+        record["runner_up_probability"] = None if second is None else float(model.posterior_[row, second])
+    return records
+
+
+def _compare(model: Model) -> Record | None:
+    comparison = getattr(model, "comparison_", None)
+    if comparison is None:
+        return None
+    figures = asdict(comparison)
+    del figures["n_items"]
+    return {"agreement": comparison.agreement, **figures, "better": comparison.better}

@@ -1,0 +1,64 @@
+"""Tables on a terminal: calm, aligned, plain in a pipe.
+
+Lines are put together here and not by rich's tables, which fill every line with blanks to its end.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from .text import fit_text
+
+
+class Column(NamedTuple):
+    """One column: its heading, the most it may take, and whether it holds numbers."""
+
+    name: str
+    width: int = 12
+    number: bool = False
+
+
+def open_console() -> Console:
+    """Return where tables are printed: stdout, without any interpretation of the text."""
+    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def spare_width(console: Console) -> int:
+    """Return how many columns there are beyond eighty."""
+    return max(0, console.width - 80)
+
+
+def print_title(console: Console, title: str) -> None:
+    """Print a heading."""
+    console.print(Text(title, style="bold"))
+
+
+def print_facts(console: Console, facts: Sequence[tuple[str, str]]) -> None:
+    """Print names and what is to be said of them, in two columns."""
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        console.print(Text(f"  {name:{width}}  {value}".rstrip()))
+
+
+def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Sequence[object] | None]) -> None:
+    """Print rows under headings; a row that is None stands for rows left out."""
+    cells = [[column.name for column in columns]]
+    for row in rows:
+        found = zip_longest(["..."] if row is None else row, columns, fillvalue="")
+        cells.append([fit_text(value, column.width) for value, column in found])  # type: ignore[union-attr]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    for n, line in enumerate(cells):
+        padded = [_align(*parts) for parts in zip(line, widths, columns, strict=True)]
+        console.print(Text(f"  {'  '.join(padded)}".rstrip(), style="" if n else "bold"))
+
+
+def _align(cell: str, width: int, column: Column) -> str:
+    blanks = " " * (width - cell_len(cell))
+    return blanks + cell if column.number else cell + blanks

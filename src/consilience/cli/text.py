@@ -1,0 +1,72 @@
+"""Text from the data, made fit for a terminal: nothing in it acts, and nothing is too long."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from rich.cells import cell_len, set_cell_size
+
+# Joiners hold emoji and many scripts together, and do nothing else.
+_JOINERS = "\u200c\u200d"
+_OPTIONS = "item|worker|label|sequence|position|weight|classes|duplicates|gold|estimation|seed|max_iter"
+_KEYWORD = re.compile(rf"(?<![^\s(])({_OPTIONS})=(?=(['\"\w])?)")
+
+_TOLERANCE = re.compile(r"Raise max_iter\b[^.]*\.")  # the tolerance is no option
+
+
+def make_inert(text: str) -> str:
+    r"""Return text in which control and direction characters are shown by their codes.
+
+    >>> print(make_inert("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in _JOINERS else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def fit_text(value: object, width: int) -> str:
+    """Return a value as inert text of at most `width` columns; the middle of a longer one is left out.
+
+    >>> fit_text("https://example.org/items/0001", 16)
+    'https://e...0001'
+    """
+    text = str(value)
+    if len(text) > 4 * width:
+        text = text[: 2 * width] + text[-2 * width :]
+    text = make_inert(text)
+    if cell_len(text) <= width:
+        return text
+    n_tail = (width - 3) // 3
+    head = set_cell_size(text, width - 3 - n_tail)
+    return f"{head}...{set_cell_size(text[::-1], n_tail)[::-1]}"
+
+
+def format_share(share: float | None, sign: bool = False) -> str:
+    """Return a share in percent, a dash where it is not known.
+
+    >>> format_share(0.9314), format_share(None), format_share(0.042, sign=True)
+    ('93.1%', '-', '+4.2%')
+    """
+    if share is None or math.isnan(share):
+        return "-"
+    return f"{share:+.1%}" if sign else f"{share:.1%}"
+
+
+def format_number(number: float | None) -> str:
+    """Return a number with three decimals, a dash where it is not known."""
+    return "-" if number is None or math.isnan(number) else f"{number:.3f}"
+
+
+def speak_options(message: str) -> str:
+    """Return a message of the library with its keyword arguments told as options of the command line.
+
+    >>> speak_options("Did you mean label='lable'? Name all classes with classes=.")
+    "Did you mean --label 'lable'? Name all classes with --classes."
+    """
+    message = message.replace("worker_report()", "--workers-report")
+    message = _TOLERANCE.sub("Raise it with --max-iter.", message)
+    return _KEYWORD.sub(lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", message)

@@ -1,0 +1,383 @@
+"""Graphs over items: who is whose neighbour, held as a symmetric sparse matrix in plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array, issparse, sparray, spmatrix
+
+from .errors import InputError, listing, parameter_error
+from .formats.frames import open_frame
+from .kernels.types import Floats
+from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, lookup, to_column, to_values
+
+METRICS = ("euclidean", "cosine")
+NEIGHBOURHOODS = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
+# Up to this many features a tree finds neighbours faster than comparing everything with everything.
+TREE_FEATURES = 15
+# Similarities computed at a time when everything is compared with everything.
+CHUNK_CELLS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected graph over items.
+
+    Build one with `from_edges`, `from_frame`, `from_scipy`, `from_networkx`, `grid` or `knn`. Edges are merged (of
+    repeated ones the largest weight counts) and self loops dropped.
+
+    Attributes
+    ----------
+    items : ndarray
+        Ids of the nodes.
+    offsets, neighbours, weights : ndarray
+        Node i is linked to ``neighbours[offsets[i]:offsets[i + 1]]``; every edge is there in both directions.
+    n_items, n_edges : int
+        Number of nodes, and of undirected edges.
+    n_self_loops : int
+        How many edges were dropped because they led from an item to itself.
+    description : str
+        How the graph was made.
+    """
+
+    items: Values
+    offsets: NDArray[np.int64]
+    neighbours: NDArray[np.int32]
+    weights: Floats
+    n_self_loops: int = 0
+    description: str = "given edges"
+
+    def __repr__(self) -> str:
+        loops = f", {self.n_self_loops:,} self loops dropped" if self.n_self_loops else ""
+        degree = len(self.neighbours) / max(self.n_items, 1)
+        return f"Graph({self.n_items:,} items, {self.n_edges:,} edges, mean degree {degree:.2f}{loops})"
+
+    @property
+    def n_items(self) -> int:
+        """Number of nodes."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """Number of undirected edges."""
+        return len(self.neighbours) // 2
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """Number of neighbours of each node."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def from_edges(cls, source: Any, target: Any, weight: ArrayLike | None = None, items: Any = None) -> Graph:
+        """Build a graph from the end points of its edges.
+
+        Parameters
+        ----------
+        source, target : array-like
+            Ids of items; (sequence, position) pairs for sequences.
+        weight : array-like, optional
+            A positive weight for each edge; default 1.
+        items : array-like, optional
+            All items, such as `Responses.items`; an edge to any other id is an error. Default: the ids met.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.Graph.from_edges(["a", "b", "b"], ["b", "c", "a"])
+        Graph(3 items, 2 edges, mean degree 1.33)
+        """
+        ends = [to_column(source), to_column(target)]
+        if len(ends[0]) != len(ends[1]):
+            raise InputError(f"source has {len(ends[0]):,} ids and target {len(ends[1]):,}: an edge has one of each.")
+        return cls._from_columns(ends, weight, items, "the edges")
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        source: str = "source",
+        target: str = "target",
+        weight: str | None = None,
+        items: Any = None,
+    ) -> Graph:
+        """Build a graph from a table with one row per edge; `source`, `target` and `weight` name its columns."""
+        table = open_frame(frame, "the table of edges")
+        for role, name in (("source", source), ("target", target), *((("weight", weight),) if weight else ())):
+            if name not in table.names:
+                raise table.no_column(role, name)
+        remedy = "Every edge needs two ends: fill it in or drop the row."
+        ends = [table.values(source, remedy), table.values(target, remedy)]
+        strength = None if weight is None else to_values(table.values(weight, "Every edge needs a weight."))
+        return cls._from_columns(ends, strength, items, table.name)
+
+    @classmethod
+    def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: Any = None) -> Graph:
+        """Build a graph from an adjacency matrix; entry [i, j] links items i and j, whichever side it stands on."""
+        square = coo_array(matrix)
+        if square.shape[0] != square.shape[1]:
+            raise InputError(f"An adjacency matrix is square; got {square.shape[0]:,} x {square.shape[1]:,}.")
+        names = _node_names(items, square.shape[0])
+        return cls._from_indices(square.row, square.col, square.data, names, "given adjacency matrix")
+
+    @classmethod
+    def from_networkx(cls, graph: Any, weight: str | None = "weight", items: Any = None) -> Graph:
+        """Build a graph from a networkx graph (anything with `nodes` and `edges(data=...)`)."""
+        if not (hasattr(graph, "nodes") and callable(getattr(graph, "edges", None))):
+            raise InputError(f"Expected a networkx graph; got a {type(graph).__name__}.")
+        triples = list(graph.edges(data=weight, default=1.0)) if weight else [(a, b, 1.0) for a, b in graph.edges()]
+        names = list(graph.nodes) if items is None else items
+        return cls.from_edges([t[0] for t in triples], [t[1] for t in triples], [t[2] for t in triples], items=names)
+
+    @classmethod
+    def grid(cls, shape: Any, connectivity: int = 8, items: Any = None) -> Graph:
+        """Build the graph of neighbouring pixels or voxels.
+
+        Parameters
+        ----------
+        shape : tuple, or list of tuples
+            Shape of the image (2-D or 3-D), or of several images, one after the other.
+        connectivity : int
+            Neighbours of an inner pixel: 4 or 8 in two dimensions, 6, 18 or 26 in three.
+        items : array-like, optional
+            Ids of the pixels, row by row; default 0, 1, 2, ...
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.Graph.grid((3, 4), connectivity=4)
+        Graph(12 items, 17 edges, mean degree 2.83)
+        """
+        shapes = [shape] if np.ndim(shape) == 1 and np.ndim(shape[0]) == 0 else list(shape)
+        sources, targets, first = [], [], 0
+        for size in shapes:
+            extent = tuple(int(n) for n in size)
+            reach = NEIGHBOURHOODS.get(len(extent), {}).get(connectivity)
+            if reach is None or min(extent) < 1:
+                expected = "4 or 8 for images, 6, 18 or 26 for volumes, of at least one pixel"
+                raise parameter_error("connectivity", "Graph.grid", expected, (extent, connectivity))
+            index = np.arange(np.prod(extent)).reshape(extent) + first
+            for step in _half_neighbourhood(len(extent), reach):
+                here = tuple(slice(max(0, -d), n - max(0, d)) for d, n in zip(step, extent, strict=True))
+                there = tuple(slice(max(0, d), n - max(0, -d)) for d, n in zip(step, extent, strict=True))
+                sources.append(index[here].ravel())
+                targets.append(index[there].ravel())
+            first += index.size
+        source, target = np.concatenate(sources), np.concatenate(targets)
+        return cls._from_indices(source, target, None, _node_names(items, first), f"{connectivity}-neighbour grid")
+
+    @classmethod
+    def knn(
+        cls, features: Any, k: int = 10, metric: str = "euclidean", mutual: bool = False, items: Any = None
+    ) -> Graph:
+        """Build the graph of k nearest neighbours, exactly.
+
+        Parameters
+        ----------
+        features : array or sparse matrix of shape (n_items, n_features)
+            One row per item.
+        k : int
+            Neighbours of each item. An edge is there if either end chose it, so degrees lie between k and 2 k on
+            average.
+        metric : {"euclidean", "cosine"}
+            Distance.
+        mutual : bool
+            Keep only edges that both ends chose.
+        items : array-like, optional
+            Ids of the rows; default 0, 1, 2, ...
+
+        Notes
+        -----
+        Up to 15 dense features a k-d tree is used (scipy), else all pairs are compared, a chunk of rows at a time; both
+        are exact, and `description` says which it was.
+
+        Examples
+        --------
+        >>> import consilience as cs, numpy as np
+        >>> cs.Graph.knn(np.array([[0.0], [0.1], [5.0], [5.2]]), k=1)
+        Graph(4 items, 2 edges, mean degree 1.00)
+        """
+        if metric not in METRICS:
+            raise parameter_error("metric", "Graph.knn", "'euclidean' or 'cosine'", metric)
+        rows = _feature_rows(features, metric)
+        n_items = rows.shape[0]
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k < n_items:
+            raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
+        if issparse(rows) or rows.shape[1] > TREE_FEATURES:
+            chosen, how = _nearest_by_comparison(rows, int(k)), "all pairs compared"
+        else:
+            chosen, how = _nearest_by_tree(rows, int(k)), "k-d tree"
+        source, target = np.repeat(np.arange(n_items), k), chosen.ravel()
+        if mutual:
+            forth = source.astype(np.int64) * n_items + target
+            back = target.astype(np.int64) * n_items + source
+            both = np.isin(forth, back)
+            source, target = source[both], target[both]
+        described = f"{k} nearest neighbours ({metric}, {'mutual' if mutual else 'union'}, exact: {how})"
+        return cls._from_indices(source, target, None, _node_names(items, n_items), described)
+
+    @classmethod
+    def _from_columns(cls, ends: list[Column], weight: ArrayLike | None, items: Any, name: str) -> Graph:
+        for column in ends:
+            if len(find_missing(column)):
+                raise InputError(f"{name} have missing ids at {len(find_missing(column)):,} ends. Drop those edges.")
+        if items is None:
+            both = to_column(to_values(ends[0]).tolist() + to_values(ends[1]).tolist())
+            codes, names = encode_in_order_of_appearance(both)
+            source, target = np.split(codes.astype(np.int64), [len(ends[0])])
+        else:
+            names = to_values(to_column(items))
+            source, target = lookup(names, ends[0]), lookup(names, ends[1])
+            for index, column in ((source, ends[0]), (target, ends[1])):
+                if (index < 0).any():
+                    unknown = dict.fromkeys(to_values(column)[index < 0].tolist())
+                    raise InputError(
+                        f"{len(unknown):,} id(s) in {name} are not among the {len(names):,} items: {listing(unknown)}. "
+                        "Items that nobody answered must be named with items= when the answers are read."
+                    )
+        return cls._from_indices(source, target, weight, names, "given edges")
+
+    @classmethod
+    def _from_indices(
+        cls, source: Any, target: Any, weight: ArrayLike | None, names: Values, description: str
+    ) -> Graph:
+        """Merge, symmetrise, drop self loops."""
+        source, target = np.asarray(source, np.int64), np.asarray(target, np.int64)
+        strength = np.ones(len(source)) if weight is None else np.asarray(weight, dtype=np.float64)
+        if strength.shape != source.shape:
+            raise InputError(f"There are {len(source):,} edges and {strength.size:,} weights.")
+        if not (np.isfinite(strength) & (strength > 0)).all():
+            bad = strength[~(np.isfinite(strength) & (strength > 0))]
+            raise InputError(f"Edge weights must be positive numbers; {len(bad):,} are not: {listing(bad)}.")
+        loops = source == target
+        low, high = np.minimum(source, target)[~loops], np.maximum(source, target)[~loops]
+        strength = strength[~loops]
+        pair = low * len(names) + high
+        order = np.lexsort((-strength, pair))
+        first = np.ones(len(pair), bool)
+        first[1:] = pair[order][1:] != pair[order][:-1]
+        kept = order[first]
+        rows = np.concatenate([low[kept], high[kept]])
+        columns = np.concatenate([high[kept], low[kept]])
+        matrix = coo_array((np.tile(strength[kept], 2), (rows, columns)), shape=(len(names), len(names))).tocsr()
+        matrix.sort_indices()
+        return cls(
+            names,
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+            int(loops.sum()),
+            description,
+        )
+
+    def to_scipy(self) -> Any:
+        """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.weights, self.neighbours, self.offsets), shape=(self.n_items, self.n_items))
+
+    def aligned_with(self, items: Values) -> Graph:
+        """Return the same graph with one node for each of `items`, in their order; items without edges are alone."""
+        if len(self.items) == len(items) and (self.items is items or np.array_equal(self.items, items)):
+            return self
+        place = lookup(items, to_column(self.items))
+        linked = self.degrees > 0
+        if (linked & (place < 0)).any():
+            unknown = self.items[linked & (place < 0)].tolist()
+            raise InputError(
+                f"{len(unknown):,} id(s) of the graph are not among the items: {listing(unknown)}. Leave their edges "
+                "out, or name items that nobody answered with items= when the answers are read."
+            )
+        source = np.repeat(np.arange(self.n_items), self.degrees)
+        moved = Graph._from_indices(place[source], place[self.neighbours], self.weights, items, self.description)
+        return replace(moved, n_self_loops=self.n_self_loops)
+
+    def shuffled(self, seed: int = 0) -> Graph:
+        """Return a graph with the same degrees and random edges: a control in which neighbours mean nothing.
+
+        Edge ends are paired at random (configuration model), then pairs of edges are swapped to undo self loops and
+        repeated edges; the few that remain are dropped.
+        """
+        rng = np.random.default_rng(seed)
+        source = np.repeat(np.arange(self.n_items), self.degrees)
+        once = source < self.neighbours
+        a, b = source[once], self.neighbours[once].astype(np.int64)
+        ends = rng.permutation(np.concatenate([a, b]))
+        a, b = ends[: len(a)].copy(), ends[len(a) :].copy()
+        for _ in range(20):
+            low, high = np.minimum(a, b), np.maximum(a, b)
+            _, first = np.unique(low * self.n_items + high, return_index=True)
+            bad = np.ones(len(a), bool)
+            bad[first] = False
+            bad |= a == b
+            if not bad.any():
+                break
+            other = rng.integers(0, len(a), int(bad.sum()))
+            at = np.flatnonzero(bad)
+            for i, j in zip(at.tolist(), other.tolist(), strict=True):
+                b[i], b[j] = b[j], b[i]
+        weights = rng.permutation(self.weights[once])
+        return Graph._from_indices(a, b, weights, self.items, f"{self.description}, shuffled")
+
+
+def _node_names(items: Any, count: int) -> Values:
+    if items is None:
+        return np.arange(count)
+    codes, names = encode_in_order_of_appearance(to_column(items))
+    if len(codes) != count or len(names) != count:
+        raise InputError(f"items must be {count:,} distinct ids, one per node; got {len(names):,} of {len(codes):,}.")
+    return names
+
+
+def _half_neighbourhood(dimensions: int, reach: int) -> Sequence[tuple[int, ...]]:
+    """Return the steps to neighbours at most `reach` axes away, one of each opposite pair."""
+    steps = product((-1, 0, 1), repeat=dimensions)
+    return [step for step in steps if 0 < sum(map(abs, step)) <= reach and step > (0,) * dimensions]
+
+
+def _feature_rows(features: Any, metric: str) -> Any:
+    """Return features as rows of floats, scaled to length 1 for cosine distance."""
+    rows: Any = features.tocsr().astype(np.float64) if issparse(features) else np.asarray(features, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[0] < 2:
+        raise InputError(f"features must have one row per item, at least two; got an array of shape {rows.shape}.")
+    if not np.isfinite(rows.data if issparse(rows) else rows).all():
+        raise InputError("features have missing or infinite entries. Fill them in first.")
+    if metric == "cosine":
+        length = np.sqrt(
+            np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if issparse(rows) else (rows**2).sum(axis=1)
+        )
+        scale = 1 / np.where(length > 0, length, 1.0)
+        rows = rows.multiply(scale[:, None]).tocsr() if issparse(rows) else rows * scale[:, None]
+    return rows
+
+
+def _nearest_by_tree(rows: Floats, k: int) -> NDArray[np.int64]:
+    from scipy.spatial import cKDTree
+
+    _, found = cKDTree(rows).query(rows, k=k + 1, workers=-1)
+    # An item is its own nearest neighbour, but not always first among duplicates: drop it wherever it stands.
+    own = found == np.arange(len(rows))[:, None]
+    own[~own.any(axis=1), -1] = True
+    return np.asarray(found[~own], np.int64).reshape(len(rows), k)
+
+
+def _nearest_by_comparison(rows: Any, k: int) -> NDArray[np.int64]:
+    """Return the k nearest rows of each row, by |x|^2 - 2 x y + |y|^2; of equals the first."""
+    n_items = rows.shape[0]
+    squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if issparse(rows) else (rows**2).sum(axis=1)
+    chunk = max(1, CHUNK_CELLS // n_items)
+    nearest = np.empty((n_items, k), np.int64)
+    for start in range(0, n_items, chunk):
+        part = rows[start : start + chunk]
+        dots = (part @ rows.T).toarray() if issparse(rows) else part @ rows.T
+        distance = squares[None, :] - 2 * dots
+        here = np.arange(len(distance))
+        distance[here, start + here] = np.inf
+        candidates = np.argpartition(distance, k - 1, axis=1)[:, :k]
+        order = np.lexsort((candidates, np.take_along_axis(distance, candidates, axis=1)), axis=1)
+        nearest[start : start + chunk] = np.take_along_axis(candidates, order, axis=1)
+    return nearest

@@ -1,0 +1,267 @@
+"""Labels against known ones: tables matched by item, then scored."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..errors import InputError, listing, shorten
+from ..formats.frames import Table, open_frame
+from ..kernels.types import Floats
+from ..metrics import ClassScore, brier, calibration_error, class_f1, log_loss
+from ..vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, lookup, to_values
+
+_PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good labels are.
+
+    Attributes
+    ----------
+    n_matched : int
+        Items with both a label and a known one; the scores are about these.
+    n_gold_only : int
+        Items with a known label, and no other.
+    n_labels_only : int
+        Items with a label, and no known one.
+    accuracy, macro_f1 : float
+        As in `consilience.metrics`.
+    log_loss, brier, calibration_error : float or None
+        Scores of the probabilities, where the labels come with any. A class without probability has probability 0.
+    classes : tuple of (label, ClassScore)
+        Precision, recall, F1 and support of each class that is a label or known.
+    """
+
+    n_matched: int
+    n_gold_only: int
+    n_labels_only: int
+    accuracy: float
+    macro_f1: float
+    log_loss: float | None
+    brier: float | None
+    calibration_error: float | None
+    classes: tuple[tuple[Any, ClassScore], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as plain numbers, lists and dicts; each class as one dict."""
+        figures = {name: value for name, value in vars(self).items() if name != "classes"}
+        return {**figures, "classes": [{"class": name, **score._asdict()} for name, score in self.classes]}
+
+
+class _Labels(NamedTuple):
+    """A table of labels: what identifies each row, and its label."""
+
+    table: Table
+    keys: list[Column]
+    label: Column
+    rows: NDArray[np.int64]  # in the table
+
+    def describe(self, row: int) -> str:
+        """Return the key of a row, for a message."""
+        return " at position ".join(shorten(to_values(key)[[row]].tolist()[0]) for key in self.keys)
+
+
+def evaluate(labels: Any, gold: Any) -> Evaluation:
+    """Compare labels with known ones.
+
+    Parameters
+    ----------
+    labels : table
+        One row per item: item (or sequence and position), label, and if there are probabilities a column ``p(<class>)``
+        for each class. This is what `to_frame` returns and `consilience fuse -o` writes.
+    gold : table
+        Known labels: the same key columns, and label. Missing labels are not known. 7 and "7" are the same, both as an
+        item and as a label.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> labels = {"item": [1, 2, 3], "label": ["a", "b", "b"], "p(a)": [0.9, 0.2, 0.4], "p(b)": [0.1, 0.8, 0.6]}
+    >>> result = evaluate(labels, {"item": [1, 2, 4], "label": ["a", "b", "a"]})
+    >>> result.n_matched, result.n_gold_only, result.n_labels_only, result.accuracy
+    (2, 1, 1, 1.0)
+    >>> round(result.log_loss, 3)
+    0.164
+    """
+    table = labels if isinstance(labels, Table) else open_frame(labels, "the table of labels", nameable=False)
+    paired = table.find("item", None) is None and table.find("sequence", None) is not None
+    roles = ("sequence", "position") if paired else ("item",)
+    given = _read(table, roles)
+    truth_table = gold if isinstance(gold, Table) else open_frame(gold, "the table of gold labels", nameable=False)
+    known = _read(truth_table, roles)
+    row, gold_row, n_gold = _match(given, known)
+    names, posterior = _probabilities(given.table, given.rows[row])
+    label, gold_label, named = _to_one_type([given.label, known.label, pa.array(names, pa.string())])
+    classes = _distinct([named, label, gold_label])
+    truth = lookup(classes, gold_label)[gold_row]
+    guess = lookup(classes, label)[row]
+    judged = _judge(truth, posterior, len(classes))
+    scores = class_f1(truth, guess)
+    return Evaluation(
+        n_matched=len(row),
+        n_gold_only=n_gold - len(row),
+        n_labels_only=len(given.rows) - len(row),
+        accuracy=float(np.mean(truth == guess)),
+        macro_f1=sum(score.f1 for score in scores.values()) / len(scores),
+        log_loss=judged[0],
+        brier=judged[1],
+        calibration_error=judged[2],
+        classes=tuple((name, scores[code]) for code, name in enumerate(classes.tolist()) if code in scores),
+    )
+
+
+def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -> tuple[float | None, ...]:
+    """Return log loss, Brier score and calibration error; classes beyond the posterior's have probability 0."""
+    if posterior is None:
+        return None, None, None
+    padded = np.pad(posterior, ((0, 0), (0, n_classes - posterior.shape[1])))
+    codes = np.arange(n_classes)
+    return log_loss(truth, padded, codes), brier(truth, padded, codes), calibration_error(truth, padded, codes)
+
+
+def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
+    """Return the rows that have a label."""
+    label_name, *names = (table.need(role, None) for role in ("label", *roles))
+    if table.n_rows == 0:
+        raise InputError(f"{table.name} has columns but no rows. Give a table with labels.")
+    keys = [table.values(name, "Say which item each label belongs to.") for name in names]
+    label = table.read(label_name)
+    rows = np.setdiff1d(np.arange(table.n_rows), find_missing(label))
+    if not len(rows):
+        raise InputError(f"Column {label_name!r} of {table.name} is empty throughout. Give at least one label.")
+    return _Labels(table, [key.take(rows) for key in keys], _unify(label.take(rows)), rows)
+
+
+def _unify(label: Column) -> Column:
+    """Return labels in one form: no categories, and truth values as such, which CSV has as text."""
+    if isinstance(label, np.ndarray):
+        return label
+    if pa.types.is_dictionary(label.type):
+        label = label.dictionary_decode()
+    if _is_text(label.type):
+        found = {text.lower() for text in pc.unique(label).to_pylist()}
+        if found <= {"true", "false"}:
+            return pc.equal(pc.utf8_lower(label), "true")
+    return label
+
+
+def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Return which rows of labels and gold are about the same item, and how many items gold has."""
+    _check_unique(given)
+    gold_rows = _distinct_items(known)
+    row = _find_rows(given.keys, [key.take(gold_rows) for key in known.keys])
+    if (row < 0).all():
+        here, there = (listing(to_values(side.keys[0])[:3].tolist()) for side in (known, given))
+        raise InputError(
+            f"None of the {len(gold_rows):,} items in {known.table.name} occurs in {given.table.name}: they are {here} "
+            f"here and {there} there. Check that both use the same ids."
+        )
+    return row[row >= 0], gold_rows[row >= 0], len(gold_rows)
+
+
+def _check_unique(given: _Labels) -> None:
+    """Raise unless each item has one label."""
+    distinct, first = np.unique(_number(given.keys), return_index=True)
+    n_more = len(given.rows) - len(distinct)
+    if n_more:
+        again = int(np.setdiff1d(np.arange(len(given.rows)), first)[0])
+        raise InputError(
+            f"{given.table.name} has {n_more:,} row(s) about an item that has one already, such as "
+            f"{given.describe(again)} at {given.table.locate(int(given.rows[again]))}. Keep one label per item."
+        )
+
+
+def _distinct_items(known: _Labels) -> NDArray[np.int64]:
+    """Return one row for each item, after a check that its other rows say the same."""
+    _, first, item = np.unique(_number(known.keys), return_index=True, return_inverse=True)
+    label, _ = encode_in_order_of_appearance(known.label)
+    clash = np.flatnonzero(label != label[first][item])
+    if len(clash):
+        place = known.table.locate(int(known.rows[clash[0]]))
+        raise InputError(
+            f"{known.table.name} gives more than one label to {len(np.unique(item[clash])):,} item(s), such as "
+            f"{known.describe(int(clash[0]))} at {place}. Keep one label per item."
+        )
+    return np.sort(first)
+
+
+def _number(keys: list[Column]) -> NDArray[np.int64]:
+    """Return one number per row, the same for the same key."""
+    codes = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        part, values = encode_in_order_of_appearance(key)
+        codes = codes * len(values) + part
+    return codes
+
+
+def _find_rows(keys: list[Column], wanted: list[Column]) -> NDArray[np.int64]:
+    """Return the row of `keys`, which are distinct, that has each wanted key, or -1."""
+    codes = _number(keys)
+    wanted_codes = np.zeros(len(wanted[0]), np.int64)
+    missing = np.zeros(len(wanted_codes), bool)
+    for key, other in zip(keys, wanted, strict=True):
+        _, values = encode_in_order_of_appearance(key)
+        part = lookup(values, other)
+        missing |= part < 0
+        wanted_codes = wanted_codes * len(values) + part
+    order = np.argsort(codes)
+    at = order[np.minimum(np.searchsorted(codes, wanted_codes, sorter=order), len(codes) - 1)]
+    return np.where(missing | (codes[at] != wanted_codes), -1, at)
+
+
+def _probabilities(table: Table, rows: NDArray[np.int64]) -> tuple[list[str], Floats | None]:
+    """Return the names of the classes that have a column of probabilities, and these columns."""
+    found = {str(name): match[1] for name in table.names if (match := _PROBABILITY.fullmatch(str(name)))}
+    if not found:
+        return [], None
+    columns = [table.values(name, "Every label needs its probabilities.") for name in found]
+    try:
+        posterior = np.column_stack([np.asarray(to_values(column)[rows], np.float64) for column in columns])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Columns {listing(found)} of {table.name} must hold numbers: {error}.") from error
+    return list(found.values()), posterior
+
+
+def _to_one_type(columns: list[Column]) -> list[pa.Array]:
+    """Return columns in one type in which what is meant to be equal is equal: as numbers, or as the first, or as text.
+
+    No two values of a column become one by that.
+    """
+    arrays = [column for column in columns if not isinstance(column, np.ndarray)]
+    if len(arrays) < len(columns):
+        return [pa.array(list(map(str, to_values(column).tolist())), pa.string()) for column in columns]
+    first = arrays[0].type
+    number = pa.types.is_integer(first) or pa.types.is_floating(first)
+    for kind in (first, pa.float64()) if number else (pa.float64(), first) if _is_text(first) else (first,):
+        try:
+            cast = [pc.cast(array, kind) for array in arrays]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+        if all(map(_same_distinction, arrays, cast)):
+            return cast
+    return [pc.cast(array, pa.string()) for array in arrays]
+
+
+def _same_distinction(old: pa.Array, new: pa.Array) -> bool:
+    """Tell whether a column has as many distinct values as before, and all of them equal to themselves."""
+    return len(pc.unique(old)) == len(pc.unique(new)) and not len(find_missing(new))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _distinct(columns: list[pa.Array]) -> Values:
+    """Return the values of columns of one type, in order of appearance."""
+    return encode_in_order_of_appearance(pa.concat_arrays(columns))[1]

@@ -1,0 +1,761 @@
+"""The command line: what it prints, what it writes, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import consilience as cs
+from consilience.cli import fuse as fuse_command
+from consilience.cli.crowd import CLASSES, make_crowd
+from consilience.cli.main import program
+from consilience.cli.outputs import write_outputs
+from consilience.cli.text import fit_text, make_inert, speak_options
+from consilience.errors import InputError
+from consilience.estimation import ESTIMATIONS
+from consilience.formats.answers import DUPLICATES
+from consilience.formats.files import read_table, write_table
+from consilience.models.evaluation import evaluate
+from consilience.models.fuse import MODELS
+
+MAIN = "from consilience.cli.main import main; main()"
+
+
+# What may be set where tests run, and would change what is printed.
+CLEAN = {"COLUMNS": "80", "FORCE_COLOR": None, "TTY_COMPATIBLE": None, "CONSILIENCE_THREADS": None}
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner(env=CLEAN).invoke(program, [str(argument) for argument in arguments])
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {name: value for name, value in {**os.environ, **CLEAN, **more}.items() if value is not None}
+
+
+def run_process(*arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", MAIN, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment(**more))
+
+
+def make_answers(n_items: int = 120, labels: tuple[str, ...] = ("ant", "bee"), seed: int = 0) -> dict[str, list]:
+    """Answers of good workers, a random one and a contrary one: enough for the fit to beat the vote."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, len(labels), n_items)
+    rows = []
+    for worker, accuracy in (("ann", 0.95), ("bob", 0.9), ("cid", 0.9), ("dan", 0.5), ("eve", 0.05), ("fay", 0.1)):
+        right = rng.random(n_items) < accuracy
+        said = np.where(right, truth, (truth + 1) % len(labels))
+        rows += [(f"i{n:03d}", worker, labels[k]) for n, k in enumerate(said)]
+    return dict(zip(("item", "worker", "label"), map(list, zip(*sorted(rows), strict=True)), strict=True))
+
+
+def write_lines(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty working folder, so that messages hold short names."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def answers(folder) -> Path:
+    write_table(pa.table(make_answers()), "answers.csv")
+    return folder / "answers.csv"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# What is printed and written
+
+
+def test_fuse_writes_what_the_library_computes(answers):
+    result = run("fuse", "answers.csv", "-o", "labels.parquet", "--workers-report", "w.csv", "--save", "fit.model")
+    assert result.exit_code == 0, result.output
+    fused = cs.fuse("answers.csv")
+    assert pq.read_table("labels.parquet").equals(fused.to_frame())
+    assert read_table("w.csv").table["worker"].to_pylist() == list(fused.workers_)
+    assert np.array_equal(cs.load("fit.model").posterior_, fused.posterior_)
+    assert cs.load("fit.model").comparison_ == fused.comparison_
+    assert {path.name for path in answers.parent.iterdir()} == {"answers.csv", "labels.parquet", "w.csv", "fit.model"}
+
+
+def test_closing_tables(answers):
+    result = run("fuse", "answers.csv", "-o", "labels.csv")
+    assert result.stderr == ""
+    text = result.stdout
+    for expected in (
+        "DawidSkene (estimation variational",
+        "720 by 6 workers about 120 items",
+        "2: ant, bee",
+        "converged",
+        "labels differ",
+        "better than the vote at hidden answers",
+        "contrary",
+        "runner-up",
+        "labels.csv",
+    ):
+        assert expected in text
+    workers = [line.split()[0] for line in text.splitlines() if "    120  " in line]
+    assert workers[0] == "ann"
+    assert workers[-1] == "eve"
+    assert "\x1b" not in text
+    assert all(len(line) <= 80 and line == line.rstrip() for line in text.splitlines())
+
+
+def test_without_output_nothing_is_written(answers):
+    before = contents(answers.parent)
+    result = run("fuse", "answers.csv")
+    assert result.exit_code == 0
+    assert "nothing; give -o" in result.stdout
+    assert contents(answers.parent) == before
+
+
+def test_json_has_the_figures_and_nothing_else(answers):
+    result = run("fuse", "answers.csv", "--json", "-o", "labels.jsonl", "--seed", 3)
+    figures = json.loads(result.stdout)
+    fused = cs.fuse("answers.csv")
+    assert figures["model"] == "DawidSkene"
+    assert figures["settings"]["seed"] == 3
+    assert [figures[name] for name in ("items", "workers", "answers", "classes")] == [120, 6, 720, ["ant", "bee"]]
+    assert figures["iterations"] == fused.n_iter_
+    assert figures["converged"] is True
+    assert figures["comparison"]["agreement"] == fused.comparison_.agreement
+    assert figures["comparison"]["better"] is True
+    assert [worker["worker"] for worker in figures["most_reliable"]] == ["ann", "cid", "bob"]
+    assert figures["least_reliable"][0]["flags"] == "contrary"
+    confidences = [item["confidence"] for item in figures["least_certain"]]
+    assert confidences == sorted(fused.posterior_.max(axis=1))[:5]
+    for item in figures["least_certain"]:
+        assert item["confidence"] + item["runner_up_probability"] == pytest.approx(1)
+        assert item["runner_up"] != item["label"]
+    assert figures["files"] == {"labels": "labels.jsonl"}
+
+
+def test_quiet_prints_nothing_and_json_wins_over_it(answers):
+    result = run("fuse", "answers.csv", "-o", "labels.csv", "--quiet", "--max-iter", 1)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert (answers.parent / "labels.csv").exists()
+    result = run("fuse", "answers.csv", "--quiet", "--json", "--max-iter", 1)
+    assert json.loads(result.stdout)["converged"] is False
+    assert result.stderr == ""
+
+
+def test_warnings_are_one_line_each_in_terms_of_options(answers):
+    for form in ([], ["--json"]):
+        result = run("fuse", "answers.csv", "--max-iter", 1, *form)
+        assert result.exit_code == 0
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("Warning: DawidSkene stopped after 1 iterations")
+        assert line.endswith("Raise it with --max-iter.")
+
+
+def test_the_vote_may_be_as_good(folder):
+    write_table(pa.table({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}), "few.csv")
+    result = run("fuse", "few.csv")
+    assert result.exit_code == 0
+    assert "--workers-report" in result.stderr
+    assert "worker_report" not in result.stderr
+    assert "no better than the vote" in result.stdout
+    assert json.loads(run("fuse", "few.csv", "--json").stdout)["comparison"]["held_out_error"] is None
+
+
+def test_one_answer_and_one_sequence_of_one_worker(folder):
+    write_lines(folder / "one.csv", "item,worker,label", "1,a,x")
+    result = run("fuse", "one.csv", "--json")
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert figures["comparison"] is None
+    assert figures["least_certain"][0]["runner_up"] is None
+    assert run("fuse", "one.csv").exit_code == 0
+    write_lines(folder / "seq.csv", "sequence,position,worker,label", "s,1,a,x", "s,2,a,y")
+    result = run("fuse", "seq.csv", "-o", "labels.csv")
+    assert result.exit_code == 0, result.output
+    assert (folder / "labels.csv").read_text().startswith("sequence,position,label,confidence,p(x),p(y)\n")
+
+
+def test_models_and_settings(answers):
+    vote = json.loads(run("fuse", "answers.csv", "--model", "majority", "--seed", 5, "--json").stdout)
+    assert (vote["model"], vote["settings"]) == ("MajorityVote", {"ties": "random", "seed": 5})
+    assert vote["comparison"] is None
+    em = json.loads(run("fuse", "answers.csv", "--model", "dawid-skene", "--estimation", "em", "--json").stdout)
+    assert em["settings"]["estimation"] == "em"
+    assert "Held-out" not in run("fuse", "answers.csv", "--model", "majority").stdout
+
+
+def test_choices_are_those_of_the_library():
+    assert ("auto", *MODELS) == fuse_command.MODELS
+    assert DUPLICATES == fuse_command.DUPLICATES
+    assert ESTIMATIONS == fuse_command.ESTIMATIONS
+
+
+def test_columns_classes_weights_duplicates(folder):
+    write_lines(
+        folder / "odd.csv", "thing,who,said,trust", "1,a,x,0.5", "1,a,y,1", "1,b,x,1", "2,a,unsure,1", "2,b,y,0.25"
+    )
+    columns = ["--item", "thing", "--worker", "who", "--label", "said", "--weight", "trust"]
+    result = run("fuse", "odd.csv", *columns, "--classes", "y, x", "--duplicates", "first", "-o", "out.csv", "--json")
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert figures["classes"] == ["y", "x"]
+    assert figures["answers"] == 4
+    assert read_table("out.csv").columns == ("item", "label", "confidence", "p(y)", "p(x)")
+
+
+def test_a_class_may_hold_a_comma(folder):
+    write_lines(folder / "a.csv", "item,worker,label", '1,a,"x,y"', "1,b,z")
+    figures = json.loads(run("fuse", "a.csv", "--classes", '"x,y",z', "--json").stdout)
+    assert figures["classes"] == ["x,y", "z"]
+
+
+def test_gold_is_kept_and_strangers_are_counted(answers):
+    write_lines(answers.parent / "gold.csv", "item,label", "i000,ant", "i001,bee", "nobody,ant")
+    result = run("fuse", "answers.csv", "--gold", "gold.csv", "-o", "labels.csv")
+    assert result.exit_code == 0
+    assert result.stderr == "Warning: 1 of 3 gold items do not occur in the answers and were left out.\n"
+    assert "2 items keep the label" in result.stdout
+    labels = read_table("labels.csv").table.slice(0, 2)
+    assert labels["label"].to_pylist() == ["ant", "bee"]
+    assert [float(confidence) for confidence in labels["confidence"].to_pylist()] == [1, 1]
+
+
+def test_threads_do_not_change_the_result(answers):
+    for n in (1, 3):
+        assert run("fuse", "answers.csv", "-o", f"{n}.csv", "--threads", n).exit_code == 0
+    assert Path("1.csv").read_bytes() == Path("3.csv").read_bytes()
+
+
+def test_dask(answers):
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+        assert run("fuse", "answers.csv", "-o", "dask.csv", "--engine", "dask", "-q").exit_code == 0
+    assert run("fuse", "answers.csv", "-o", "threads.csv", "-q").exit_code == 0
+    assert Path("dask.csv").read_bytes() == Path("threads.csv").read_bytes()
+
+
+def test_folders_and_patterns_are_read(answers):
+    table = read_table("answers.csv").table
+    (answers.parent / "parts").mkdir()
+    for n in range(3):
+        write_table(table.slice(n * 240, 240), f"parts/{n}.parquet")
+    for source in ("parts", "parts/*.parquet"):
+        assert json.loads(run("fuse", source, "--json").stdout)["answers"] == 720
+
+
+def test_few_answers_are_not_ranked(folder):
+    table = make_answers()
+    for worker in ("new", "newer"):
+        for name, value in zip(table, ("i000", worker, "ant"), strict=True):
+            table[name].append(value)
+    write_table(pa.table(table), "answers.csv")
+    figures = json.loads(run("fuse", "answers.csv", "--json").stdout)
+    assert figures["workers_with_few_answers"] == 2
+    ranked = figures["most_reliable"] + figures["least_reliable"]
+    assert {worker["worker"] for worker in ranked} == {"ann", "bob", "cid", "dan", "eve", "fay"}
+    assert "Not ranked: 2 workers" in run("fuse", "answers.csv").stdout
+
+
+# Bad input: exit code 2, one line that says what, where and what to do, and nothing written
+
+HEADER = "item,worker,label"
+BAD_FILES = {
+    "a missing column": ("item,worker,lable\n1,a,x\n", [], ["bad.csv", "label", "'lable'", "--label 'lable'"]),
+    "no name like it": ("p,q,r\n1,a,x\n", [], ["bad.csv", "item, task", "'p', 'q', 'r'", "--item"]),
+    "an option that names none": (f"{HEADER}\n1,a,x\n", ["--worker", "wrker"], ["'wrker'", "--worker 'worker'"]),
+    "an empty file": ("", [], ["bad.csv", "empty", "Write it again"]),
+    "a header only": (f"{HEADER}\n", [], ["bad.csv", "'item'", "no rows", "Give a file with data"]),
+    "a column of nulls": (f"{HEADER}\n1,a,\n2,b,\n", [], ["bad.csv", "'label'", "throughout", "line 2", "drop"]),
+    "a null item": (f"{HEADER}\n1,a,x\n,b,x\n", [], ["bad.csv", "'item'", "line 3", "fill it in or drop"]),
+    "a null worker": (f"{HEADER}\n1,a,x\n1,,x\n", [], ["bad.csv", "'worker'", "line 3", "fill it in or drop"]),
+    "a null label": (f"{HEADER}\n1,a,x\n1,b,\n", [], ["bad.csv", "'label'", "line 3", "drop it"]),
+    "a short row": (f"{HEADER}\n1,a,x\n1,b\n", [], ["bad.csv", "line 3", "expected 3", "found 2", "Quote"]),
+    "a long row": (f"{HEADER}\n1,a,x,y\n", [], ["bad.csv", "line 2", "expected 3", "found 4", "Quote"]),
+    "a duplicate": (
+        f"{HEADER}\n1,a,x\n2,a,x\n1,a,y\n",
+        [],
+        ["bad.csv", "'a'", "line 2", "line 4", "--duplicates 'first'"],
+    ),
+    "a negative weight": (
+        f"{HEADER},w\n1,a,x,1\n2,a,x,-0.5\n",
+        ["--weight", "w"],
+        ["bad.csv", "'w'", "-0.5", "line 3", "Divide"],
+    ),
+    "a NaN weight": (f"{HEADER},w\n1,a,x,nan\n", ["--weight", "w"], ["bad.csv", "'w'", "nan", "line 2", "Divide"]),
+    "a null weight": (f"{HEADER},w\n1,a,x,\n", ["--weight", "w"], ["bad.csv", "'w'", "line 2", "fill it in"]),
+    "classes nobody said": (f"{HEADER}\n1,a,x\n", ["--classes", "y,z"], ["'y', 'z'", "'x'", "as the labels are"]),
+    "both kinds of items": (
+        f"{HEADER}\n1,a,x\n",
+        ["--item", "item", "--sequence", "label"],
+        ["either --item or --seq"],
+    ),
+}
+
+
+def assert_refused(result: Result, *fragments: str) -> None:
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    for fragment in fragments:
+        assert fragment in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("Error: ")
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_answers(case, folder):
+    content, options, fragments = BAD_FILES[case]
+    (folder / "bad.csv").write_text(content)
+    before = contents(folder)
+    result = run("fuse", "bad.csv", "-o", "out.csv", "--save", "m", "--workers-report", "w.csv", *options)
+    assert_refused(result, *fragments)
+    assert len(result.stderr.splitlines()) == 1
+    assert contents(folder) == before
+
+
+def test_damaged_files(answers):
+    write_table(read_table("answers.csv").table, "answers.parquet")
+    whole = Path("answers.parquet").read_bytes()
+    Path("cut.parquet").write_bytes(whole[: len(whole) // 2])
+    Path("middle.parquet").write_bytes(whole[:40] + b"\0" * 200 + whole[240:])
+    Path("text.parquet").write_text("item,worker,label\n")
+    Path("broken.jsonl").write_text('{"item": 1, "worker": "a", "label": "x"}\n{"item": 2, \n')
+    Path("latin.csv").write_bytes("item,worker,label\n1,a,x\n2,a,é\n".encode("latin-1"))
+    before = contents(answers.parent)
+    for name in ("cut.parquet", "middle.parquet", "text.parquet"):
+        assert_refused(run("fuse", name, "-o", "out.csv"), name, "cannot be read", "write it again")
+    assert_refused(run("fuse", "broken.jsonl", "-o", "out.csv"), "broken.jsonl, line 2", "JSON", "remove the line")
+    assert_refused(run("fuse", "latin.csv", "-o", "out.csv"), "latin.csv, line 3", "UTF-8")
+    assert contents(answers.parent) == before
+
+
+def test_missing_sources(answers):
+    Path("notes").mkdir()
+    Path("notes/readme.txt").write_text("nothing")
+    assert_refused(run("fuse", "notes"), "'notes'", "readme.txt", ".parquet")
+    assert_refused(run("fuse", "none/*.csv"), "none/*.csv", "found nothing")
+    assert_refused(run("fuse", "answer.csv"), "does not exist", "'answers.csv'")
+    assert_refused(run("fuse", "answers.csv", "more.csv"), "2 were given", "Quote a pattern")
+
+
+def test_bad_gold(answers):
+    write_lines(Path("unknown.csv"), "item,label", "i000,wasp")
+    write_lines(Path("strangers.csv"), "item,label", "x1,ant", "x2,bee")
+    write_lines(Path("clash.csv"), "item,label", "i000,ant", "i000,bee")
+    write_lines(Path("unlabelled.csv"), "item,truth", "i000,ant")
+    before = contents(answers.parent)
+    for name, fragments in {
+        "unknown.csv": ("unknown.csv", "'wasp'", "'ant', 'bee'", "--classes"),
+        "strangers.csv": ("strangers.csv", "None of the 2", "'x1', 'x2'", "same ids"),
+        "clash.csv": ("clash.csv", "'i000'", "Keep one"),
+        "unlabelled.csv": ("unlabelled.csv", "'truth'", "Rename"),
+        "nowhere.csv": ("nowhere.csv", "does not exist"),
+    }.items():
+        assert_refused(run("fuse", "answers.csv", "--gold", name, "-o", "out.csv"), *fragments)
+    assert contents(answers.parent) == before
+
+
+@pytest.mark.parametrize("option", ["-o", "--workers-report", "--save"])
+def test_bad_outputs_are_found_before_anything_is_read(option, answers, monkeypatch):
+    monkeypatch.setattr("consilience.models.inputs.read_responses", lambda *_, **__: pytest.fail("was read"))
+    Path("folder").mkdir()
+    before = contents(answers.parent)
+    assert_refused(run("fuse", "answers.csv", option, "no/such.csv"), "no/such.csv", "no folder", "Create it")
+    assert_refused(run("fuse", "answers.csv", option, "folder"), "'folder' is a folder")
+    assert_refused(run("fuse", "answers.csv", option, "answers.csv"), "change the input 'answers.csv'")
+    if option != "--save":
+        assert_refused(run("fuse", "answers.csv", option, "out.xlsx"), "out.xlsx", ".parquet")
+        assert_refused(run("fuse", ".", option, "out.csv"), "change the input '.'")
+    assert_refused(run("fuse", "*.csv", option, "answers.csv"), "change the input '*.csv'")
+    assert contents(answers.parent) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_no_permission(answers):
+    Path("locked").mkdir(mode=0o500)
+    assert_refused(run("fuse", "answers.csv", "-o", "locked/out.csv"), "locked/out.csv", "permission")
+
+
+def test_two_outputs_of_one_name(answers):
+    assert_refused(run("fuse", "answers.csv", "-o", "a.csv", "--workers-report", "./a.csv"), "two outputs")
+
+
+@pytest.mark.parametrize(
+    ("options", "fragments"),
+    [
+        (["--model", "best"], ["--model", "'best'", "'auto', 'majority', 'dawid-skene'"]),
+        (["--estimation", "mcmc"], ["--estimation", "'variational', 'em'"]),
+        (["--duplicates", "all"], ["--duplicates", "'error', 'first', 'last', 'mean'"]),
+        (["--engine", "spark"], ["--engine", "'threads', 'dask'"]),
+        (["--threads", "0"], ["--threads", "x>=1"]),
+        (["--seed", "x"], ["--seed", "'x'"]),
+        (["--classes", "a,,b"], ["--classes", "empty class"]),
+        (["--classes", ""], ["--classes", "empty class"]),
+        (["--nonsense"], ["--nonsense"]),
+        (["--model", "majority", "--estimation", "em"], ["--estimation does not go with --model majority"]),
+        (["--model", "majority", "--max-iter", "9"], ["--max-iter does not go with --model majority"]),
+        (["--engine", "dask", "--threads", "2"], ["--threads does not go with --engine dask"]),
+    ],
+)
+def test_bad_options(options, fragments, answers):
+    assert_refused(run("fuse", "answers.csv", "-o", "out.csv", *options), *fragments)
+    assert not Path("out.csv").exists()
+
+
+def test_bad_environment(answers):
+    result = CliRunner(env={"CONSILIENCE_THREADS": "many"}).invoke(program, ["fuse", "answers.csv"])
+    assert_refused(result, "$CONSILIENCE_THREADS", "'many'")
+
+
+# Failures and interruptions
+
+
+def test_a_failure_is_one_line_and_debug_shows_the_rest(answers, monkeypatch):
+    def fail(*_, **__):
+        raise KeyError("oh\x1b[31m")
+
+    monkeypatch.setattr("consilience.models.fuse.fuse", fail)
+    result = run("fuse", "answers.csv", "-o", "out.csv")
+    assert result.exit_code == 1
+    assert len(result.stderr.splitlines()) == 1
+    assert "KeyError" in result.stderr
+    assert "--debug" in result.stderr
+    assert "\x1b" not in result.stderr
+    result = run("fuse", "answers.csv", "-o", "out.csv", "--debug")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert not Path("out.csv").exists()
+
+
+def test_debug_keeps_the_exit_code_of_bad_input(folder):
+    result = run("fuse", "none.csv", "--debug")
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+
+
+def test_interrupted_while_writing(answers, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    Path("labels.csv").write_text("old\n")
+    before = contents(answers.parent)
+    monkeypatch.setattr("consilience.models.base.Model.save", interrupt)
+    result = run("fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model")
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", "Interrupted.\n")
+    assert contents(answers.parent) == before
+
+
+def test_interrupted_by_a_signal_during_the_fit(answers):
+    before = contents(answers.parent)
+    # A fit that says when it has begun, and then goes on and on.
+    slow = """if True:
+        import sys, time
+        import consilience.cli.fuse as command
+        def show(progress):
+            print("fitting", file=sys.stderr, flush=True)
+            time.sleep(60)
+        command.follow_fit = lambda display, model: show
+        from consilience.cli.main import main
+        main()
+    """
+    command = [sys.executable, "-c", slow, "fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr.readline() == "fitting\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "Interrupted.\n")
+    assert contents(answers.parent) == before
+
+
+def test_outputs_are_all_or_none(folder):
+    def refuse(path):
+        path.write_text("half")
+        raise InputError(f"{str(path)!r} is no good.")
+
+    with pytest.raises(InputError, match=r"'second\.csv' is no good"):
+        write_outputs({"first.csv": lambda path: path.write_text("done"), "second.csv": refuse})
+    assert contents(folder) == {}
+
+
+# Text that would act
+
+ODD = (
+    "<script>alert(1)</script>",
+    "=1+1",
+    "[bold]x[/bold]",
+    "\x1b[31mred\x1b[0m\x07",
+    "\u202egnihton",
+    ":smile:",
+    "😀👨‍👩‍👧",
+    "two\nlines\tand a tab",
+    "x" * 10_240,
+)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_odd_text_passes_unharmed_and_is_shown_inert(suffix, folder):
+    rows = [(f"{label}{n}", f"{label}{m}", label) for n in range(3) for label in ODD for m in range(3)]
+    names = ("item", "worker", "label")
+    write_table(pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), f"odd.{suffix}")
+    result = run("fuse", f"odd.{suffix}", "-o", f"out.{suffix}", "--workers-report", f"w.{suffix}")
+    assert result.exit_code == 0, result.output
+    out = read_table(f"out.{suffix}").table
+    assert out["item"].to_pylist() == [f"{label}{n}" for n in range(3) for label in ODD]
+    assert out["label"].to_pylist() == [label for _ in range(3) for label in ODD]
+    assert set(out.column_names[3:]) == {f"p({label})" for label in ODD}
+    assert set(read_table(f"w.{suffix}").table["worker"].to_pylist()) == {
+        f"{label}{m}" for label in ODD for m in range(3)
+    }
+    for text in (result.stdout, result.stderr):
+        assert not set(text) & {"\x1b", "\x07", "\t", "\u202e"}
+        assert max(map(len, text.splitlines())) < 250
+    figures = run("fuse", f"odd.{suffix}", "--json").stdout
+    assert figures.isascii()
+    assert json.loads(figures)["classes"] == sorted(ODD)
+
+
+def test_errors_are_inert_too(folder):
+    name = "\x1b[31m[bold].csv"
+    write_lines(Path(name), "item,worker,label", "1,a")
+    result = run("fuse", name)
+    assert_refused(result, "[bold]")
+    assert "\x1b" not in result.stderr
+
+
+def test_shortened_text():
+    assert fit_text("short", 10) == "short"
+    assert fit_text("a\x1bb", 10) == "a\\x1bb"
+    assert len(fit_text("abc" * 10_000, 20)) == 20
+    assert fit_text("日本語" * 10, 10).startswith("日本")
+    assert make_inert("👩\u200d🚀 é") == "👩\u200d🚀 é"
+    assert make_inert("a\u2028b\u0085\u009b") == "a\\u2028b\\x85\\x9b"
+
+
+def test_messages_in_terms_of_options():
+    assert speak_options("Give gold= answers, or duplicates='mean'.") == "Give --gold answers, or --duplicates 'mean'."
+    assert speak_options("found 'item=3,label=x'") == "found 'item=3,label=x'"
+
+
+# evaluate
+
+
+@pytest.fixture
+def scored(folder) -> Path:
+    labels = {
+        "item": ["a", "b", "c", "d"],
+        "label": ["x", "y", "y", "x"],
+        "confidence": [0.9, 0.8, 0.6, 0.5],
+        "p(x)": [0.9, 0.2, 0.4, 0.5],
+        "p(y)": [0.1, 0.8, 0.6, 0.5],
+    }
+    write_table(pa.table(labels), "labels.csv")
+    write_lines(Path("gold.csv"), "item,label", "a,x", "b,y", "c,x", "e,y")
+    return folder
+
+
+def test_evaluate(scored):
+    figures = json.loads(run("evaluate", "labels.csv", "gold.csv", "--json").stdout)
+    assert [figures[name] for name in ("n_matched", "n_gold_only", "n_labels_only")] == [3, 1, 1]
+    truth, posterior = ["x", "y", "x"], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]
+    assert figures["accuracy"] == pytest.approx(2 / 3)
+    assert figures["macro_f1"] == cs.metrics.macro_f1(truth, ["x", "y", "y"])
+    assert figures["log_loss"] == cs.metrics.log_loss(truth, posterior, ["x", "y"])
+    assert figures["brier"] == cs.metrics.brier(truth, posterior, ["x", "y"])
+    assert figures["calibration_error"] == cs.metrics.calibration_error(truth, posterior, ["x", "y"])
+    assert figures["classes"][0] == {"class": "x", "precision": 1.0, "recall": 0.5, "f1": 2 / 3, "support": 2}
+    text = run("evaluate", "labels.csv", "gold.csv").stdout
+    for expected in ("Items compared", "Gold without label", "Labels without gold", "0.667", "Calibration", "recall"):
+        assert expected in text
+    assert run("evaluate", "labels.csv", "gold.csv", "--quiet").stdout == ""
+
+
+def test_evaluate_what_fuse_wrote(answers):
+    write_lines(Path("gold.csv"), "item,label", "i000,ant", "i001,bee")
+    for suffix in ("csv", "tsv", "jsonl", "parquet", "arrow"):
+        run("fuse", "answers.csv", "-o", f"labels.{suffix}", "--quiet")
+        result = run("evaluate", f"labels.{suffix}", "gold.csv", "--json")
+        figures = json.loads(result.stdout)
+        assert figures["n_matched"] == 2
+        assert figures["log_loss"] is not None
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("labels", "gold"),
+    [
+        ([7, 8], ["7", "8"]),
+        (["7", "x"], [7, 8]),
+        ([1.0, 2.5], [1.0, 2.5]),
+        (["1.50", "007"], ["1.50", "007"]),
+        (["1.0", "1"], ["1.0", "1"]),
+        (["nan", "2"], ["nan", "2"]),
+        ([True, False], ["true", "False"]),
+        (["True", "False"], [True, False]),
+    ],
+)
+def test_evaluate_across_types(suffix, labels, gold, folder):
+    table = {"item": [1, 2], "label": labels} | {
+        f"p({label})": [float(i == j) for j in range(2)] for i, label in enumerate(labels)
+    }
+    write_table(pa.table(table), f"labels.{suffix}")
+    write_table(pa.table({"item": ["1", "2"], "label": gold}), "gold.parquet")
+    figures = json.loads(run("evaluate", f"labels.{suffix}", "gold.parquet", "--json").stdout)
+    expected = 0.5 if "x" in labels else 1.0
+    assert (figures["n_matched"], figures["accuracy"]) == (2, expected)
+    assert figures["log_loss"] == pytest.approx(0 if expected == 1 else -np.log(1e-10) / 2)
+
+
+def test_evaluate_sequences_without_probabilities(folder):
+    write_lines(Path("labels.csv"), "sequence,position,label", "s,1,B", "s,2,O", "t,1,O")
+    write_lines(Path("gold.csv"), "position,sequence,label", "1,t,O", "2,s,B", "2,t,O", "1,s,")
+    figures = json.loads(run("evaluate", "labels.csv", "gold.csv", "--json").stdout)
+    assert [figures[name] for name in ("n_matched", "n_gold_only", "n_labels_only")] == [2, 1, 1]
+    assert figures["accuracy"] == 0.5
+    assert figures["log_loss"] is None
+    assert "Log loss" not in run("evaluate", "labels.csv", "gold.csv").stdout
+
+
+def test_evaluate_refuses(scored):
+    write_lines(Path("twice.csv"), "item,label", "a,x", "b,x", "a,y")
+    write_lines(Path("strangers.csv"), "item,label", "q,x")
+    write_lines(Path("nothing.csv"), "item,label", "a,", "b,")
+    write_lines(Path("unnamed.csv"), "item,truth", "a,x")
+    write_lines(Path("sums.csv"), "item,label,p(x),p(y)", "a,x,0.9,0.9")
+    assert_refused(run("evaluate", "twice.csv", "gold.csv"), "twice.csv, line 4", "'a'", "Keep one")
+    assert_refused(run("evaluate", "labels.csv", "twice.csv"), "twice.csv, line 4", "'a'", "Keep one")
+    assert_refused(run("evaluate", "labels.csv", "strangers.csv"), "strangers.csv", "labels.csv", "'q'", "same ids")
+    assert_refused(run("evaluate", "labels.csv", "nothing.csv"), "nothing.csv", "'label'", "at least one")
+    assert_refused(run("evaluate", "labels.csv", "unnamed.csv"), "unnamed.csv", "'truth'", "Rename")
+    assert_refused(run("evaluate", "sums.csv", "gold.csv"), "sum to 1")
+    assert_refused(run("evaluate", "labels.csv"), "GOLD")
+
+
+def test_evaluate_from_python_takes_any_frame(scored):
+    import pandas as pd
+    import polars as pl
+
+    labels = pd.DataFrame({"item": [1, 2], "label": pd.Categorical(["x", "y"])})
+    result = evaluate(labels, pl.DataFrame({"item": [2, 1], "label": ["y", "y"]}))
+    assert (result.n_matched, result.accuracy, result.log_loss) == (2, 0.5, None)
+    assert dict(result.classes)["y"].precision == 1.0
+
+
+def test_many_classes_are_cut_in_the_table(folder):
+    names = [f"class{k:03d}" for k in range(30)]
+    write_table(pa.table({"item": names, "label": names}), "labels.csv")
+    text = run("evaluate", "labels.csv", "labels.csv").stdout
+    assert "10 more with --json" in text
+    assert "class019" in text
+    assert "class020" not in text
+
+
+# demo, help, version
+
+
+def test_demo():
+    result = run("demo")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
+    vote, fused = (float(word) for word in next(line for line in lines if "accuracy  " in line).split()[1:3])
+    assert fused > vote + 0.05
+    assert "contrary" in result.stdout
+    assert "consilience fuse answers.csv" in result.stdout
+    assert "\x1b" not in result.stdout
+    assert all(len(line) <= 80 and line == line.rstrip() for line in lines)
+
+
+def test_the_crowd_of_the_demo_is_as_promised():
+    crowd = make_crowd()
+    assert make_crowd() == crowd
+    assert make_crowd(seed=1) != crowd
+    pairs = Counter(zip(crowd.answers["item"], crowd.answers["worker"], strict=True))
+    assert set(pairs.values()) == {1}
+    assert set(Counter(crowd.answers["item"]).values()) == {5}
+    assert set(crowd.answers["label"]) == set(crowd.truth.values()) == set(CLASSES)
+    assert {"contrary", "clicks at random"} < set(crowd.kinds.values())
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"consilience, {cs.__version__}\n".replace(",", "")
+    for arguments in (["--help"], ["fuse", "--help"], ["evaluate", "-h"], ["demo", "--help"]):
+        result = run(*arguments)
+        assert result.exit_code == 0
+        assert result.stdout.startswith("Usage: consilience")
+    assert run("fusee").exit_code == 2
+
+
+def test_help_is_instant_and_imports_nothing_heavy():
+    code = """if True:
+        import sys
+        from consilience.cli.main import program
+        program(["fuse", "--help"], standalone_mode=False)
+        heavy = {"numpy", "pyarrow", "numba", "scipy", "narwhals", "rich"} & set(sys.modules)
+        sys.exit(f"imported {heavy}" if heavy else 0)
+    """
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+    def shortest(command: list[str]) -> float:
+        times = []
+        for _ in range(3):
+            started = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True)
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    bare = shortest([sys.executable, "-c", "pass"])
+    assert shortest([sys.executable, "-c", MAIN, "--help"]) - bare < 0.2
+
+
+def test_a_real_process_in_a_pipe(answers):
+    result = run_process("fuse", "answers.csv", "-o", "labels.csv")
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+    result = run_process("fuse", "none.csv")
+    assert (result.returncode, result.stdout) == (2, "")
+
+
+def test_a_poor_encoding_stops_nothing(folder):
+    write_lines(Path("a.csv"), "item,worker,label", "1,é,😀", "1,b,😀", "2,b,x")
+    result = run_process("fuse", "a.csv", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0, result.stderr
+    assert "\\U0001f600" in result.stdout
+
+
+def test_progress_on_a_terminal_and_only_there(answers):
+    main, child = pytest.importorskip("pty").openpty()
+    command = [sys.executable, "-c", MAIN, "fuse", "answers.csv"]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=child, env=environment(TERM="xterm"), timeout=60)
+    os.close(child)
+    shown = b""
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    os.close(main)
+    assert result.returncode == 0
+    assert b"Reading answers.csv" in shown
+    assert b"\x1b[2K" in shown
+    assert b"\x1b" not in result.stdout

@@ -1,0 +1,244 @@
+"""Gold labels in every form a caller may have them, matched to the items."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience import Responses
+from consilience.errors import DataWarning, InputError
+from consilience.formats.frames import open_frame
+from consilience.gold import match_gold
+from strategies import LABELS, Size, crowds
+
+NAN = float("nan")
+ANSWERS = {"item": ["a", "a", "b", "c"], "worker": ["x", "y", "x", "y"], "label": ["no", "yes", "no", "no"]}
+NUMBERED = {**ANSWERS, "item": [1, 1, 2, 7]}
+SEQUENCES = {"sequence": ["s", "s", "t", "s"], "position": [9, 2, 0, 2], "worker": [1, 1, 1, 2], "label": [*"BOBI"]}
+
+
+def match(gold, answers=ANSWERS, **options):
+    r = Responses.from_frame(answers, **options)
+    return match_gold(gold, r, r.classes).tolist()
+
+
+def test_no_gold():
+    r = Responses.from_frame(ANSWERS)
+    assert match_gold(None, r, r.classes) is None
+
+
+GOLD = {
+    "dict": {"c": "yes", "a": "no"},
+    "series": pd.Series({"c": "yes", "a": "no"}),
+    "named series": pd.Series(["yes", "no"], index=pd.Index(["c", "a"], name="item"), name="label"),
+    "categorical series": pd.Series(pd.Categorical(["yes", "no"]), index=pd.CategoricalIndex(["c", "a"])),
+    "object series": pd.Series(["yes", "no"], index=["c", "a"], dtype=object),
+    "columns": {"item": ["c", "a"], "label": ["yes", "no"]},
+    "columns by alias": {"Question": ("c", "a"), "answer": np.array(["yes", "no"])},
+    "columns of series": {"item": pd.Series(["c", "a"]), "label": pl.Series(["yes", "no"])},
+    "pandas": pd.DataFrame({"task": ["c", "a"], "label": ["yes", "no"], "name": ["n", "m"]}),
+    "polars": pl.DataFrame({"item": ["c", "a"], "Response": ["yes", "no"]}),
+    "lazy": pl.LazyFrame({"item": ["c", "a"], "label": ["yes", "no"]}),
+    "pyarrow": pa.table({"id": ["c", "a"], "label": ["yes", "no"]}),
+    "table": open_frame({"item": ["c", "a"], "label": ["yes", "no"]}, "gold.csv"),
+    "repeated": pd.DataFrame({"item": ["c", "a", "c"], "label": ["yes", "no", "yes"]}),
+    "with unknowns": {"c": "yes", "b": None, "a": "no"},
+    "with nan": {"c": "yes", "b": NAN, "a": "no"},
+    "with NA": {"c": "yes", "b": pd.NA, "a": "no"},
+    "series with nan": pd.Series({"c": "yes", "b": NAN, "a": "no"}),
+    "frame with nulls": pl.DataFrame({"item": ["c", "b", "a"], "label": ["yes", None, "no"]}),
+    "frame with NA": pd.DataFrame({"item": ["c", "b", "a"], "label": pd.array(["yes", None, "no"], dtype="string")}),
+}
+
+
+@pytest.mark.parametrize("gold", GOLD.values(), ids=GOLD)
+def test_gold_in_every_form(gold):
+    assert match(gold) == [0, -1, 1]
+
+
+PAIRS = {
+    "dict": {("s", 9): "B", ("t", 0): "O"},
+    "text": {("s", "9"): "B", ("t", "0"): "O"},
+    "floats": {("s", 9.0): "B", ("t", 0.0): "O"},
+    "series": pd.Series(["B", "O"], index=pd.MultiIndex.from_tuples([("s", 9), ("t", 0)])),
+    "named series": pd.Series({("s", 9): "B", ("t", 0): "O"}).rename_axis(["sequence", "position"]),
+    "columns": {"sequence": ["s", "t"], "position": [9, 0], "label": ["B", "O"]},
+    "pandas": pd.DataFrame({"sequence": ["s", "t"], "position": [9, 0], "label": ["B", "O"]}),
+    "polars": pl.DataFrame({"Sequence": ["s", "t"], "POSITION": [9, 0], "answer": ["B", "O"]}),
+    "lazy": pl.LazyFrame({"sequence": ["s", "t"], "position": [9, 0], "label": ["B", "O"]}),
+    "pyarrow": pa.table({"sequence": ["s", "t"], "position": ["9", "0"], "label": ["B", "O"]}),
+}
+
+
+@pytest.mark.parametrize("gold", PAIRS.values(), ids=PAIRS)
+def test_gold_of_sequences_in_every_form(gold):
+    assert match(gold, SEQUENCES) == [-1, 0, 2]  # s 2, s 9, t 0
+
+
+NUMBERS = {
+    "numbers": {7: "yes"},
+    "text": {"7": "yes"},
+    "floats": {7.0: "yes"},
+    "scalars": {np.int32(7): "yes"},
+    "series": pd.Series(["yes"], index=["7"]),
+    "pandas": pd.DataFrame({"item": ["7"], "label": ["yes"]}),
+    "floats of pandas": pd.DataFrame({"item": [7.0], "label": ["yes"]}),
+    "polars": pl.DataFrame({"item": ["7"], "label": ["yes"]}),
+    "small numbers": pa.table({"item": pa.array([7], pa.uint8()), "label": ["yes"]}),
+    "categories": pd.DataFrame({"item": pd.Categorical(["7"]), "label": ["yes"]}),
+}
+
+
+@pytest.mark.parametrize("gold", NUMBERS.values(), ids=NUMBERS)
+def test_numbers_and_their_text_are_the_same_items(gold):
+    assert match(gold, NUMBERED) == [-1, -1, 1]
+
+
+@pytest.mark.parametrize("gold", [{7: "yes"}, pl.DataFrame({"item": [7], "label": ["yes"]})])
+def test_text_and_its_numbers_are_the_same_items(gold):
+    assert match(gold, {**ANSWERS, "item": ["1", "1", "2", "7"]}) == [-1, -1, 1]
+
+
+@pytest.mark.parametrize(
+    "gold", [{"a": "1"}, {"a": 1}, {"a": 1.0}, {"a": True}, {"a": 1, "b": None}, {"a": 1, "b": NAN}]
+)
+def test_numbers_and_their_text_are_the_same_labels(gold):
+    assert match(gold, {**ANSWERS, "label": [0, 1, 0, 0]}) == [1, -1, -1]
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_type_of_label_and_item(kind):
+    values = LABELS[kind]
+    answers = {"item": values, "worker": [1] * len(values), "label": values[::-1]}
+    assert match({values[-1]: values[0]}, answers) == [-1] * (len(values) - 1) + [0]
+
+
+def test_enums_are_not_their_values():
+    answers = {**ANSWERS, "label": [Size.SMALL, Size.LARGE, Size.SMALL, Size.SMALL]}
+    assert match({"a": Size.LARGE}, answers) == [1, -1, -1]
+    assert "not among the classes" in error({"a": "l"}, answers)
+
+
+def test_times_as_items():
+    days = pd.to_datetime(["2020-01-01", "2020-01-01", "2020-01-02", "2020-01-03"])
+    for column in (days, days.astype("M8[ns]"), days.to_pydatetime().tolist(), days.tz_localize("UTC")):
+        answers = {**ANSWERS, "item": column}
+        day = column[2]
+        zone = getattr(day, "tzinfo", None)
+        for gold in ({day: "yes"}, {dt.datetime(2020, 1, 2, tzinfo=zone): "yes"}, pd.Series(["yes"], index=[day])):
+            assert match(gold, answers) == [-1, 1, -1]
+
+
+def test_tuples_as_items():
+    answers = {**ANSWERS, "item": [("a", 1), ("a", 1), ("b", 1), ("c", 1)]}
+    assert match({("c", 1): "yes"}, answers) == [-1, -1, 1]
+    assert match(pd.Series(["yes"], index=pd.MultiIndex.from_tuples([("c", 1)])), answers) == [-1, -1, 1]
+
+
+def test_items_called_like_columns():
+    answers = {**ANSWERS, "item": ["item", "item", "label", "c"]}
+    assert match({"item": "yes", "label": "no"}, answers) == [1, 0, -1]
+
+
+def test_items_that_nobody_answered_may_be_gold():
+    assert match({"z": "yes"}, items=["z"]) == [-1, -1, -1, 1]
+
+
+def test_classes_that_nobody_said_may_be_gold():
+    assert match({"a": "maybe"}, classes=["no", "yes", "maybe"]) == [2, -1, -1]
+
+
+def error(gold, answers=ANSWERS, **options):
+    with pytest.raises(InputError) as caught:
+        match(gold, answers, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("gold", "expected"),
+    [
+        ({"a": "maybe", "b": "no"}, "gold has 1 label(s) that are not among the classes 'no', 'yes': 'maybe'"),
+        ({"a": "YES"}, "'YES'"),
+        (
+            {"z": "yes", "y": "no"},
+            "None of the 2 gold items occurs in the answers (gold has 'z', 'y'; the answers have",
+        ),
+        ({"A": "yes"}, "the answers have 'a', 'b', 'c'"),
+        ({}, "gold holds no label"),
+        ({"a": None, "b": NAN, "c": pd.NA}, "gold holds no label"),
+        ({"a": ["yes"]}, "gold must hold single values, such as text, numbers or tuples. Got ['yes'] instead"),
+        (
+            pd.DataFrame({"item": ["a", "a"], "label": ["yes", "no"]}),
+            "gold gives 1 item(s) more than one label, such as 'a'",
+        ),
+        (pd.Series(["yes", "no"], index=["a", "a"]), "more than one label, such as 'a'"),
+        (pd.DataFrame({"item": ["a"], "lable": ["yes"]}), "gold has no column for the label (looked for label, answer"),
+        (pd.DataFrame({"item": ["a"], "lable": ["yes"]}), "Rename 'lable'?"),
+        (pl.DataFrame({"label": ["yes"]}), "gold has no column for the item"),
+        (pd.DataFrame({"item": ["a", None], "label": ["yes", "no"]}), "Column 'item' of gold has 1 missing value(s)"),
+        (pd.DataFrame({"item": [], "label": []}), "gold holds no label"),
+        ({"item": ["a", "b"], "label": ["yes"]}, "different lengths"),
+        ([("a", "yes")], "gold must be a dict such as {item: label}, a Series, or a table"),
+        ("gold.csv", "gold must be a dict"),
+        (np.array(["yes"]), "gold must be a dict"),
+        (pl.Series(["yes"]), "gold must be a dict"),
+        (7, "gold must be a dict"),
+    ],
+)
+def test_bad_gold(gold, expected):
+    assert expected in error(gold)
+
+
+@pytest.mark.parametrize(
+    ("gold", "expected"),
+    [
+        ({"s": "B"}, "keyed by (sequence, position), such as {('s1', 0): 'B'}"),
+        ({("s", 2, 1): "B"}, "keyed by (sequence, position)"),
+        (pd.Series(["B"], index=["s"]), "keyed by (sequence, position)"),
+        ({("s", 3): "B"}, "(gold has ('s', 3); the answers have ('s', 2), ('s', 9), ('t', 0))"),
+        (pd.DataFrame({"item": ["s"], "label": ["B"]}), "gold has no column for the sequence"),
+        (pd.DataFrame({"sequence": ["s"], "position": [None], "label": ["B"]}), "Column 'position' of gold is empty"),
+        (pl.DataFrame({"sequence": ["s"] * 2, "position": [2] * 2, "label": ["B", "O"]}), "such as ('s', 2)"),
+    ],
+)
+def test_bad_gold_of_sequences(gold, expected):
+    assert expected in error(gold, SEQUENCES)
+
+
+def test_some_items_do_not_occur():
+    with pytest.warns(DataWarning, match="2 of 3 gold items do not occur in the answers and were left out"):
+        assert match({"a": "yes", "y": "no", "z": "no", "x": None}) == [1, -1, -1]
+    with pytest.warns(DataWarning, match="1 of 2 gold items"):
+        assert match({("s", 2): "B", ("s", 3): "B"}, SEQUENCES) == [0, -1, -1]
+    with pytest.warns(DataWarning, match="1 of 2 gold items"):
+        assert match({"a": "yes", None: "no"}) == [1, -1, -1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(crowds(), st.data())
+def test_gold_equals_its_slow_twin(crowd, data):
+    r = Responses.from_frame(crowd.frame, items=crowd.items)
+    known = {
+        item: data.draw(st.sampled_from([*crowd.labels, None]))
+        for item in data.draw(st.permutations([*crowd.items, "absent"]))[: data.draw(st.integers(0, len(crowd.items)))]
+    }
+    labelled = {item: label for item, label in known.items() if label is not None}
+    if not set(labelled) & set(crowd.items):
+        with pytest.raises(InputError):
+            match_gold(known, r, r.classes)
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = match_gold(known, r, r.classes)
+    assert len(caught) == ("absent" in labelled)
+    expected = [crowd.labels.index(labelled[item]) if item in labelled else -1 for item in r.items.tolist()]
+    assert found.tolist() == expected
+    assert found.dtype == np.int32

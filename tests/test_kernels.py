@@ -1,0 +1,394 @@
+"""Each kernel against its slow twin, at ordinary sizes and at the ends of the range of doubles."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+import oracles
+from consilience.blocks import freeze
+from consilience.estimation import estimate
+from consilience.kernels.answers import (
+    LOG_IMPOSSIBLE,
+    SMALLEST,
+    add_log_rows,
+    add_rows,
+    add_to_rows,
+    count_rows,
+    multiply_rows,
+)
+from consilience.kernels.compile import MOST_UNROLLED, count_of, width_of
+from consilience.kernels.dirichlet import digamma_and_log_gamma, expect_logs
+from consilience.kernels.independent import normalise_items
+from consilience.kernels.layout import compact_codes, find_repeat, number_runs, order_by
+
+NO_WEIGHT = freeze(np.empty(0))
+NO_GOLD = freeze(np.empty(0, np.int32))
+WIDTHS = [2, 3, MOST_UNROLLED + 4]
+
+
+def with_zero_logs(table):
+    with np.errstate(divide="ignore"):
+        return np.log(table)
+
+
+def make_answers(rng, n_rows, sizes):
+    codes = rng.integers(n_rows, size=sum(sizes)).astype(np.int32)
+    return freeze(codes), freeze(np.append(0, np.cumsum(sizes)).astype(np.int64))
+
+
+def run_product(codes, offsets, table, gold=NO_GOLD):
+    """Return what `multiply_rows` gives, scaled as the twin is: the largest entry of each row is 1."""
+    n_classes = table.shape[1]
+    out = np.full((len(offsets) - 1, n_classes), np.nan)
+    base = freeze(np.ones(n_classes))
+    log_scale = multiply_rows(codes, offsets, gold, freeze(table.copy()), base, out, width_of(n_classes))
+    assert np.isfinite(out).all()
+    top = out.max(axis=1, keepdims=True)
+    assert (top > 0).all()
+    return out / top, log_scale + math.fsum(np.log(top.ravel()))
+
+
+def run_logs(codes, offsets, log_table, gold=NO_GOLD, weight=NO_WEIGHT):
+    n_classes = log_table.shape[1]
+    out = np.full((len(offsets) - 1, n_classes), np.nan)
+    base = freeze(np.zeros(n_classes))
+    log_scale = add_log_rows(codes, offsets, gold, weight, freeze(log_table.copy()), base, out, width_of(n_classes))
+    assert np.isfinite(out).all()
+    return out, log_scale
+
+
+def check_evidence(codes, offsets, table, gold=NO_GOLD, tolerance=1e-12):
+    """Compare the product, the sum of logarithms and the twin with each other."""
+    log_table = with_zero_logs(table)
+    base = np.zeros(table.shape[1])
+    expected, expected_scale = oracles.scaled_evidence(codes, offsets, gold, NO_WEIGHT, log_table, base)
+    for evidence, log_scale in (
+        run_product(codes, offsets, table, gold),
+        run_logs(codes, offsets, log_table, gold),
+    ):
+        np.testing.assert_allclose(evidence, expected, rtol=0, atol=tolerance)
+        assert log_scale == pytest.approx(expected_scale, rel=1e-12, abs=1e-11)
+    return expected
+
+
+# ----------------------------------------------------------------------------------------------------------- evidence
+
+
+@pytest.mark.parametrize("n_classes", WIDTHS)
+@pytest.mark.parametrize("known", [False, True])
+def test_evidence_is_the_product_of_rows(n_classes, known):
+    rng = np.random.default_rng(n_classes)
+    table = rng.dirichlet(np.ones(n_classes), size=12)
+    codes, offsets = make_answers(rng, 12, [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 40, 0])
+    gold = freeze(rng.integers(-1, n_classes, size=13).astype(np.int32)) if known else NO_GOLD
+    check_evidence(codes, offsets, table, gold)
+
+
+@pytest.mark.parametrize("n_classes", WIDTHS)
+@pytest.mark.parametrize("exponent", [-1, -5, -20, np.log10(SMALLEST)])
+def test_evidence_of_small_entries(n_classes, exponent):
+    """However many entries as small as allowed are multiplied, no class is lost that could still matter."""
+    rng = np.random.default_rng(1)
+    table = 10.0 ** np.clip(exponent + rng.uniform(0, 1.5, (6, n_classes)), np.log10(SMALLEST), 0)
+    sizes = [1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 15, 16, 31, 40, 44, 45, 64, 200, 0]
+    codes, offsets = make_answers(rng, 6, sizes)
+    check_evidence(codes, offsets, table, tolerance=1e-9)
+
+
+def test_evidence_of_the_smallest_entries_alone():
+    """Nothing but the smallest entry allowed: the running product must be brought back as fast as it falls."""
+    table = np.array([[SMALLEST, 2 * SMALLEST]])
+    offsets = freeze(np.array([0, 1000], np.int64))
+    codes = freeze(np.zeros(1000, np.int32))
+    expected = check_evidence(codes, offsets, table, tolerance=1e-9)
+    assert expected[0] == pytest.approx([2.0**-1000, 1.0], rel=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", WIDTHS)
+def test_evidence_of_ten_thousand_answers(n_classes):
+    rng = np.random.default_rng(2)
+    table = rng.dirichlet(np.full(n_classes, 0.3), size=30).clip(1e-6)
+    codes, offsets = make_answers(rng, 30, [3, 10_000, 2, 10_000])
+    check_evidence(codes, offsets, table, tolerance=1e-9)
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.9999, 0.0001), (1.0, 1e-9), (0.5, 1e-20), (0.03, 1e-30)])
+def test_evidence_that_turns_around(first, second):
+    """5,000 answers for one class, then 5,000 for the other: both underflow on the way, and they end level."""
+    table = np.array([[first, second], [second, first]])
+    codes = freeze(np.repeat([0, 1], 5000).astype(np.int32))
+    level = check_evidence(codes, freeze(np.array([0, 10_000], np.int64)), table, tolerance=1e-7)
+    assert level[0] == pytest.approx([1, 1], abs=1e-7)
+    # A few answers fewer of the second kind, and the first class has it.
+    check_evidence(freeze(codes[:-3].copy()), freeze(np.array([0, 9_997], np.int64)), table, tolerance=1e-7)
+
+
+@pytest.mark.parametrize("known", [-1, 0, 1, 2])
+@pytest.mark.parametrize("size", [1, 3, 8, 9, 100, 10_000])
+def test_evidence_with_impossible_classes(size, known):
+    """A zero rules a class out for good, early or late, also when others have underflowed meanwhile."""
+    table = np.array([[0.0, 1e-7, 1e-8], [1e-9, 1e-7, 1e-8], [0.0, 0.0, 1e-3], [0.0, 0.0, 0.0]])
+    for special_row in (0, 2, 3):
+        for place in {0, size // 2, size - 1}:
+            codes = np.ones(size, np.int32)
+            codes[place] = special_row
+            # A second item tells whether the first one left something behind.
+            codes, offsets = freeze(np.append(codes, [1, 1])), freeze(np.array([0, size, size + 2], np.int64))
+            gold = NO_GOLD if known < 0 else freeze(np.array([known, -1], np.int32))
+            check_evidence(codes.astype(np.int32), offsets, table, gold, tolerance=1e-9)
+
+
+def test_price_of_what_is_impossible_is_the_same_on_both_paths():
+    table = np.array([[0.0, 0.0], [0.5, 0.0], [1e-9, 1e-8]])
+    for codes in ([0], [1, 0], [2] * 50 + [0], [0] + [2] * 50):
+        answers, offsets = freeze(np.array(codes, np.int32)), freeze(np.array([0, len(codes)], np.int64))
+        assert run_product(answers, offsets, table)[1] == LOG_IMPOSSIBLE
+        assert run_logs(answers, offsets, with_zero_logs(table))[1] == LOG_IMPOSSIBLE
+    gold = freeze(np.array([1], np.int32))
+    answers, offsets = freeze(np.array([1], np.int32)), freeze(np.array([0, 1], np.int64))
+    assert run_product(answers, offsets, table, gold)[1] == LOG_IMPOSSIBLE
+    assert run_logs(answers, offsets, with_zero_logs(table), gold)[1] == LOG_IMPOSSIBLE
+
+
+def test_price_of_gold_is_exact_below_the_range_of_doubles():
+    """10,000 answers against the gold label: a log likelihood of -230,000, not the price of the impossible."""
+    table = np.array([[1.0, 1e-10]])
+    codes, offsets = freeze(np.zeros(10_000, np.int32)), freeze(np.array([0, 10_000], np.int64))
+    gold = freeze(np.array([1], np.int32))
+    expected = 10_000 * math.log(1e-10)
+    for evidence, log_scale in (
+        run_product(codes, offsets, table, gold),
+        run_logs(codes, offsets, np.log(table), gold),
+    ):
+        assert evidence.tolist() == [[0.0, 1.0]]
+        assert log_scale == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", WIDTHS)
+@pytest.mark.parametrize("known", [False, True])
+def test_weighted_evidence(n_classes, known):
+    rng = np.random.default_rng(3)
+    log_table = rng.uniform(-2000, 0, (9, n_classes))  # far smaller than any double
+    log_table[4, 0] = -np.inf
+    codes, offsets = make_answers(rng, 9, [0, 1, 5, 30, 2])
+    weight = freeze(rng.uniform(1e-9, 1, len(codes)))
+    gold = freeze(rng.integers(-1, n_classes, size=5).astype(np.int32)) if known else NO_GOLD
+    expected, scale = oracles.scaled_evidence(codes, offsets, gold, weight, log_table, np.zeros(n_classes))
+    evidence, log_scale = run_logs(codes, offsets, log_table, gold, weight)
+    np.testing.assert_allclose(evidence, expected, rtol=1e-9, atol=1e-12)
+    assert log_scale == pytest.approx(scale, rel=1e-12)
+
+
+def test_weights_of_one_change_nothing():
+    rng = np.random.default_rng(4)
+    log_table = np.log(rng.dirichlet(np.ones(3), size=6))
+    codes, offsets = make_answers(rng, 6, [2, 0, 9])
+    plain = run_logs(codes, offsets, log_table)
+    weighted = run_logs(codes, offsets, log_table, weight=freeze(np.ones(len(codes))))
+    assert np.array_equal(plain[0], weighted[0])
+    assert plain[1] == weighted[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.lists(st.integers(0, 25), min_size=1, max_size=6),
+    sharpness=st.sampled_from([0.01, 0.1, 1.0, 10.0]),
+    zeros=st.booleans(),
+    known=st.booleans(),
+)
+def test_both_paths_agree(seed, sizes, sharpness, zeros, known):
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.full(3, sharpness), size=8).clip(SMALLEST)
+    if zeros:
+        table[rng.random(table.shape) < 0.2] = 0.0
+    codes, offsets = make_answers(rng, 8, sizes)
+    gold = freeze(rng.integers(-1, 3, size=len(sizes)).astype(np.int32)) if known else NO_GOLD
+    check_evidence(codes, offsets, table, gold)
+
+
+# ------------------------------------------------------------------------------------------------------------- counts
+
+
+@pytest.mark.parametrize("n_classes", WIDTHS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_and_votes(n_classes, weighted):
+    rng = np.random.default_rng(5)
+    codes, offsets = make_answers(rng, 7, [0, 3, 1, 12, 0, 5])
+    weight = freeze(rng.uniform(0, 1, len(codes))) if weighted else NO_WEIGHT
+    posterior = rng.dirichlet(np.ones(n_classes), size=6)
+    counts = np.ones((7, n_classes))  # it adds to what is there
+    count_rows(codes, offsets, weight, posterior, counts, width_of(n_classes))
+    expected = 1 + oracles.count_answers(codes, offsets, weight, posterior, 7)
+    np.testing.assert_allclose(counts, expected, rtol=1e-13)
+    assert counts.sum() - counts.size == pytest.approx(weight.sum() if weighted else len(codes))
+
+    table = freeze(rng.integers(0, 2, (7, n_classes)).astype(float))
+    shares = np.full((6, n_classes), np.nan)
+    add_rows(codes, offsets, weight, table, shares, width_of(n_classes))
+    w = weight if weighted else np.ones(len(codes))
+    for i in range(6):
+        answers = slice(offsets[i], offsets[i + 1])
+        np.testing.assert_allclose(shares[i], (w[answers, None] * table[codes[answers]]).sum(axis=0), rtol=1e-13)
+
+
+def test_add_to_rows():
+    rng = np.random.default_rng(6)
+    rows, counts, out = np.array([4, 0, 2]), rng.random((3, 2)), rng.random((5, 2))
+    expected = out.copy()
+    expected[rows] += counts
+    add_to_rows(freeze(rows), counts, out)
+    assert np.array_equal(out, expected)
+
+
+# --------------------------------------------------------------------------------------------------------- posteriors
+
+
+def run_normalise(evidence, prior):
+    mass = np.zeros(len(prior))
+    posterior = evidence.copy()
+    log_total = normalise_items(posterior, freeze(np.array(prior)), mass, width_of(len(prior)))
+    np.testing.assert_allclose(mass, posterior.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-9)
+    return posterior, log_total
+
+
+@pytest.mark.parametrize("n_classes", WIDTHS)
+@pytest.mark.parametrize("sharpness", [1, 30, 120])
+def test_normalising_many_items(n_classes, sharpness):
+    """The product of thousands of normalisers leaves the range of doubles many times over."""
+    rng = np.random.default_rng(7)
+    evidence = 10.0 ** -rng.uniform(0, sharpness, (3000, n_classes))
+    prior = rng.dirichlet(np.ones(n_classes))
+    posterior, log_total = run_normalise(evidence, prior)
+    joint = prior * evidence
+    np.testing.assert_allclose(posterior, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert log_total == pytest.approx(math.fsum(np.log(joint.sum(axis=1))), rel=1e-12)
+
+
+def test_normalising_with_a_tiny_prior():
+    evidence = np.tile([1.0, 1e-250], (40, 1))
+    for prior in ([1e-200, 1.0], [1e-300, 1e-40], [1e-60, 0.0], [5e-324, 1e-320]):
+        joint = np.array(prior) * evidence
+        posterior, log_total = run_normalise(evidence, prior)
+        np.testing.assert_allclose(posterior, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
+        assert log_total == pytest.approx(np.log(joint.sum(axis=1)).sum(), rel=1e-12)
+
+
+def test_answers_decide_where_the_prior_allows_nothing():
+    posterior, log_total = run_normalise(np.array([[0.0, 0.2, 0.6], [0.5, 0.5, 0.5]]), [1.0, 0.0, 0.0])
+    np.testing.assert_allclose(posterior, [[0, 0.25, 0.75], [1, 0, 0]])
+    assert log_total == pytest.approx(LOG_IMPOSSIBLE + math.log(0.5))
+
+
+# ---------------------------------------------------------------------------------------------------------- Dirichlet
+
+
+def test_digamma_and_log_gamma_against_scipy():
+    x = np.concatenate(
+        [np.logspace(-6, 8, 20_000), np.arange(1, 200) / 10, [1.0, 2.0, 7.999999, 8.0, 1.4616321449683623]]
+    )
+    found = np.array([digamma_and_log_gamma(value) for value in x])
+    np.testing.assert_allclose(found[:, 0], special.digamma(x), rtol=2e-14, atol=2e-14)
+    np.testing.assert_allclose(found[:, 1], special.gammaln(x), rtol=2e-14, atol=2e-14)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_expected_logs_against_scipy(shared, scale):
+    rng = np.random.default_rng(8)
+    counts = rng.gamma(0.3, scale, (5, 4, 3))
+    counts[rng.random(counts.shape) < 0.4] = 0.0
+    counts[2] = 0.0
+    smoothing = rng.uniform(1e-4, 3, (1 if shared else 5, 4, 3))
+    logs = np.full(counts.shape, np.nan)
+    bound = expect_logs(counts, freeze(smoothing), logs)
+    expected, expected_bound = oracles.dirichlet_logs(counts, smoothing)
+    np.testing.assert_allclose(logs, expected, rtol=1e-12, atol=1e-12)
+    assert bound == pytest.approx(expected_bound, rel=1e-10, abs=1e-10)
+    assert bound <= 1e-9
+
+
+def test_nothing_counted_is_no_divergence():
+    logs = np.empty((2, 3, 2))
+    assert expect_logs(np.zeros((2, 3, 2)), freeze(np.full((1, 3, 2), 0.7)), logs) == pytest.approx(0, abs=1e-12)
+
+
+# --------------------------------------------------------------------------------------------------------- estimation
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5, "mixed"])
+def test_mode_of_counts(smoothing):
+    rng = np.random.default_rng(9)
+    counts = rng.gamma(1, 5, (4, 3, 2))
+    counts[1, :, 0] = 0.0  # a worker who never met class 0
+    counts[2, 1, 1] = 0.0  # an answer never given
+    s = np.full((1, 3, 2), 0.0 if smoothing == "mixed" else smoothing)
+    if smoothing == "mixed":
+        s[0, 0] = 0.3
+    found = estimate(counts, freeze(s), "em")
+    total = counts + s
+    with np.errstate(invalid="ignore"):
+        expected = total / total.sum(axis=1, keepdims=True)
+    if smoothing == 0.0:
+        expected[1, :, 0] = counts[:, :, 0].sum(axis=0) / counts[:, :, 0].sum()  # the crowd stands in
+    np.testing.assert_allclose(found.mean, expected, rtol=1e-14)
+    np.testing.assert_allclose(found.mean.sum(axis=1), 1)
+    assert found.weights is found.mean
+    pseudo = np.broadcast_to(s, expected.shape)
+    penalty = np.sum(pseudo[pseudo > 0] * np.log(expected[pseudo > 0]))
+    assert found.bound == pytest.approx(penalty, rel=1e-12)
+
+
+def test_mode_of_no_counts_at_all_is_ignorance():
+    found = estimate(np.zeros((2, 4, 3)), freeze(np.zeros((1, 4, 3))), "em")
+    assert (found.mean == 0.25).all()
+
+
+# ------------------------------------------------------------------------------------------------------------- layout
+
+
+@settings(max_examples=50, deadline=None)
+@given(keys=st.lists(st.integers(0, 9), max_size=60))
+def test_counting_sort(keys):
+    keys = np.array(keys, np.int32)
+    order, offsets = order_by(keys, 10)
+    assert order.tolist() == np.argsort(keys, kind="stable").tolist()
+    assert offsets.tolist() == np.append(0, np.cumsum(np.bincount(keys, minlength=10))).tolist()
+    rows, local = compact_codes(keys, 10)
+    expected_rows, expected_local = np.unique(keys, return_inverse=True)
+    assert rows.tolist() == expected_rows.tolist()
+    assert local.tolist() == expected_local.tolist()
+
+
+@settings(max_examples=50, deadline=None)
+@given(pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40))
+def test_numbering_of_pairs(pairs):
+    first, second = np.array(pairs, np.int32).reshape(-1, 2).T.copy()
+    order = np.lexsort((second, first))
+    number, begin = number_runs(first, second, order)
+    distinct = sorted(set(pairs))
+    assert [distinct[n] for n in number] == pairs
+    assert [pairs[i] for i in begin] == distinct
+    assert all(pairs.index(pairs[i]) == i for i in begin)  # the first of equal pairs
+
+
+@settings(max_examples=50, deadline=None)
+@given(groups=st.lists(st.lists(st.integers(0, 5), max_size=5), min_size=1, max_size=6))
+def test_finding_a_repeat(groups):
+    worker = np.array(list(itertools.chain(*groups)), np.int32)
+    offsets = np.append(0, np.cumsum([len(group) for group in groups])).astype(np.int64)
+    repeats = [offsets[i] + j for i, group in enumerate(groups) for j, w in enumerate(group) if w in group[:j]]
+    assert find_repeat(offsets, worker, 6) == (repeats[0] if repeats else -1)
+
+
+def test_widths():
+    for n_classes in (1, 2, MOST_UNROLLED, MOST_UNROLLED + 1, 1000):
+        assert count_of(width_of(n_classes)) == n_classes

@@ -1,0 +1,147 @@
+"""Majority vote: shares, ties, and its one-pass worker statistics."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import crowdkit.aggregation
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import consilience as cs
+import oracles
+from consilience import blocks
+from consilience.errors import NotFittedError, ParameterError
+from consilience.models.majority_vote import break_ties
+
+
+def shares_of(r, gold=None):
+    codes = np.full(r.n_items, -1)
+    for item, label in (gold or {}).items():
+        codes[r.items.tolist().index(item)] = r.classes.tolist().index(label)
+    return oracles.vote_shares(oracles.densify(r), r.class_of_label, r.n_classes, codes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n_items=st.integers(1, 15),
+    n_workers=st.integers(1, 6),
+    n_classes=st.integers(1, 4),
+    ties=st.sampled_from(["random", "first"]),
+    known=st.booleans(),
+)
+def test_shares_and_labels(seed, n_items, n_workers, n_classes, ties, known):
+    answers, truth, *_ = oracles.simulate(
+        seed, n_items=n_items, n_workers=n_workers, n_classes=n_classes, share=0.6, skill=(0.2, 0.8)
+    )
+    r = cs.Responses.from_matrix(answers, labels=range(n_classes))
+    gold = {0: int(truth[0])} if known else None
+    model = cs.MajorityVote(ties=ties, seed=seed).fit(r, gold=gold)
+    np.testing.assert_allclose(model.posterior_, shares_of(r, gold), atol=1e-14)
+    for i, row in enumerate(answers):
+        votes = Counter(row[row >= 0].tolist())
+        winners = sorted(k for k, n in votes.items() if n == max(votes.values()))
+        if known and i == 0:
+            winners = [int(truth[0])]
+        assert model.labels_[i] in winners
+        if ties == "first":
+            assert model.labels_[i] == winners[0]
+    assert np.array_equal(model.predict_proba(r, gold=gold), model.posterior_)
+    assert np.array_equal(model.predict(r, gold=gold), model.labels_)
+    counts = np.einsum("iml,ik->mkl", oracles.densify(r), model.posterior_)
+    counts += oracles.smoothing_table((0.1, 1.1), r.class_of_label, n_classes, n_workers)
+    np.testing.assert_allclose(model.confusion_, counts / counts.sum(axis=2, keepdims=True), atol=1e-12)
+
+
+def test_crowd_kit():
+    answers, *_ = oracles.simulate(1, n_items=200, n_workers=7, share=0.6)
+    item, worker = np.nonzero(answers >= 0)
+    frame = pd.DataFrame({"task": item, "worker": worker, "label": answers[item, worker]})
+    expected = crowdkit.aggregation.MajorityVote().fit_predict_proba(frame).sort_index()[[0, 1, 2]].fillna(0)
+    model = cs.MajorityVote().fit(frame)
+    found = pd.DataFrame(model.posterior_, index=model.to_frame()["item"]).sort_index()
+    np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), atol=1e-12)
+
+
+def test_weights_are_shares_of_a_vote():
+    frame = {"item": [1, 1, 1], "worker": ["a", "b", "c"], "label": ["x", "y", "y"], "weight": [1.0, 0.4, 0.5]}
+    model = cs.MajorityVote().fit(cs.Responses.from_frame(frame, weight="weight"))
+    np.testing.assert_allclose(model.posterior_, [[1 / 1.9, 0.9 / 1.9]])
+    assert model.labels_.tolist() == ["x"]
+
+
+def test_items_without_votes_get_the_overall_shares():
+    answers = {"item": [1, 1, 1, 2, 3], "worker": [1, 2, 3, 1, 1], "label": ["x", "x", "y", "x", "unsure"]}
+    r = cs.Responses.from_frame(answers, classes=["x", "y", "z"], items=[4])
+    model = cs.MajorityVote().fit(r)
+    assert model.prior_.tolist() == [0.75, 0.25, 0]
+    # Item 3 has an answer but no vote, item 4 has neither.
+    assert model.posterior_[2:].tolist() == [[0.75, 0.25, 0]] * 2
+    assert model.labels_[2:].tolist() == ["x", "x"]
+    assert np.array_equal(model.predict_proba(r), model.posterior_)
+    with_gold = model.fresh().fit(r, gold={4: "z", 1: "y"})
+    assert with_gold.posterior_[[0, 3]].tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert np.array_equal(with_gold.predict_proba(r, gold={4: "z", 1: "y"}), with_gold.posterior_)
+
+
+def test_ties():
+    shares = np.array([[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.2, 0.6, 0.2], [0.1 + 0.2, 0.3, 0.4 - 1e-17]])
+    assert break_ties(shares, "first", 0).tolist() == [0, 0, 1, 2]
+    many = np.tile(shares[:2], (3000, 1))
+    drawn = break_ties(many, "random", 7)
+    assert np.array_equal(drawn, break_ties(many, "random", 7))
+    assert not np.array_equal(drawn, break_ties(many, "random", 8))
+    np.testing.assert_allclose(np.bincount(drawn[::2], minlength=3) / 3000, [0.5, 0.5, 0], atol=0.04)
+    np.testing.assert_allclose(np.bincount(drawn[1::2], minlength=3) / 3000, [1 / 3] * 3, atol=0.04)
+
+
+def test_shares_that_differ_by_rounding_are_tied():
+    weights = {"weight": [0.1, 0.2, 0.3]}
+    frame = {"item": [1, 1, 1], "worker": ["a", "b", "c"], "label": ["y", "y", "x"], **weights}
+    assert 0.1 + 0.2 > 0.3
+    model = cs.MajorityVote(ties="first").fit(cs.Responses.from_frame(frame, weight="weight"))
+    assert model.labels_.tolist() == ["x"]
+
+
+def test_blocks_and_seeds(monkeypatch):
+    r = cs.Responses.from_matrix(oracles.simulate(3, n_items=300, n_workers=4, share=0.5)[0])
+    whole = cs.MajorityVote(seed=3).fit(r)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 20)
+    split = cs.MajorityVote(seed=3).fit(r)
+    assert np.array_equal(split.posterior_, whole.posterior_)
+    assert np.array_equal(split.labels_, whole.labels_)
+    np.testing.assert_allclose(split.confusion_, whole.confusion_, rtol=1e-12)
+    assert not np.array_equal(cs.MajorityVote(seed=4).fit(r).labels_, whole.labels_)
+
+
+def test_predicting_for_strangers():
+    """Every worker counts the same, so that nobody is unknown; labels that are no class do not count."""
+    model = cs.MajorityVote().fit({"item": [1, 2, 2], "worker": [1, 1, 2], "label": ["x", "y", "y"]})
+    new = {"item": [7, 7, 7, 8], "worker": ["p", "q", "r", "p"], "label": ["y", "y", "x", "?"]}
+    np.testing.assert_allclose(model.predict_proba(new), [[1 / 3, 2 / 3], [1 / 3, 2 / 3]])
+    assert model.predict(new).tolist() == ["y", "y"]
+
+
+def test_it_is_a_model():
+    model = cs.MajorityVote(ties="first")
+    for act in (lambda: model.labels_, model.to_frame, model.worker_report, lambda: model.predict({"item": [1]})):
+        with pytest.raises(NotFittedError, match="This MajorityVote is not fitted yet"):
+            act()
+    answers = {"item": [1, 1], "worker": [1, 2], "label": [3, 3]}
+    assert model.fit(answers) is model
+    assert model.fit_predict(answers).tolist() == [3]
+    assert model.n_iter_ == 0
+    assert model.converged_
+    assert len(model.trace_) == 0
+    assert repr(model) == "MajorityVote(ties='first'): 1 items, 2 workers, 1 classes; mean confidence 1.000"
+    assert model.to_frame().column_names == ["item", "label", "confidence", "p(3)"]
+    with pytest.raises(ParameterError, match="MajorityVote takes no graph"):
+        model.fit(answers, graph=object())
+    with pytest.raises(ParameterError, match="The 'ties' parameter of MajorityVote must be one of 'random', 'first'"):
+        cs.MajorityVote(ties="last").fit(answers)
+    with pytest.raises(ParameterError, match=r"The 'seed' parameter of MajorityVote must be a whole number >= 0\."):
+        cs.MajorityVote(seed=-1).fit(answers)

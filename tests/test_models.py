@@ -1,0 +1,444 @@
+"""What every model has: settings, errors, representation, copies, tables, the report on workers."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import sklearn.base
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import consilience as cs
+import oracles
+from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
+from consilience.models.worker_report import informativeness
+from strategies import crowds
+
+MODELS = [cs.MajorityVote, cs.DawidSkene]
+ANSWERS = {
+    "item": ["i", "i", "i", "j", "j", "k"],
+    "worker": ["ann", "bob", "eve", "ann", "bob", "eve"],
+    "label": ["cat", "cat", "dog", "dog", "dog", "cat"],
+}
+
+
+# ----------------------------------------------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_settings_are_keywords_stored_as_given(cls):
+    parameters = inspect.signature(cls).parameters
+    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters.values())
+    values = {name: object() for name in parameters}
+    model = cls(**values)  # nothing is looked at before fit
+    assert all(getattr(model, name) is value for name, value in values.items())
+    assert model.get_params() == values
+    assert model.get_params(deep=False) == values
+    assert cls().get_params() == {name: p.default for name, p in parameters.items()}
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_set_params(cls):
+    model = cls()
+    assert model.set_params(seed=7) is model
+    assert model.seed == 7
+    with pytest.raises(ParameterError, match=rf"{cls.__name__} has no setting 'sed'; it has .*'seed'"):
+        model.set_params(sed=7)
+
+
+def test_fresh_copies_settings_only():
+    model = cs.DawidSkene(tol=1e-3, seed=3).fit(ANSWERS)
+    fresh = model.fresh(seed=4)
+    assert not hasattr(fresh, "posterior_")
+    assert (fresh.tol, fresh.seed, model.seed) == (1e-3, 4, 3)
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_clone(cls):
+    model = cls(seed=5).fit(ANSWERS)
+    twin = sklearn.base.clone(model)
+    assert type(twin) is cls
+    assert twin.get_params() == model.get_params()
+    assert not hasattr(twin, "posterior_")
+
+
+def test_clone_keeps_what_settings_hold():
+    fitted = cs.DawidSkene().fit(ANSWERS)
+    smoothing = np.ones((2, 2))
+    twin = sklearn.base.clone(cs.DawidSkene(start=fitted, smoothing=smoothing, prior=[0.5, 0.5]))
+    assert np.array_equal(twin.smoothing, smoothing)
+    twin.fit(ANSWERS)  # the model to start from is still fitted
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_copies(cls):
+    model = cls().fit(ANSWERS)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(twin.posterior_, model.posterior_)
+        assert np.array_equal(twin.predict_proba(ANSWERS), model.predict_proba(ANSWERS))
+
+
+BAD = [
+    ("workers", "other", "one of 'confusion'"),
+    ("estimation", "mcmc", "one of 'variational', 'em'"),
+    ("estimation", None, "one of 'variational', 'em'"),
+    ("n_init", 0, "a whole number >= 1"),
+    ("n_init", 2.0, "a whole number >= 1"),
+    ("n_init", True, "a whole number >= 1"),
+    ("max_iter", 0, "a whole number >= 1"),
+    ("max_iter", "10", "a whole number >= 1"),
+    ("tol", -1, "a number >= 0"),
+    ("tol", np.nan, "a number >= 0"),
+    ("tol", np.inf, "a number >= 0"),
+    ("tol", "small", "a number >= 0"),
+    ("tol", None, "a number >= 0"),
+    ("seed", -1, "a whole number >= 0"),
+    ("seed", 1.5, "a whole number >= 0"),
+    ("smoothing", -1, "a number >= 0, a pair"),
+    ("smoothing", (-0.1, 1), "a number >= 0, a pair"),
+    ("smoothing", np.inf, "a number >= 0, a pair"),
+    ("smoothing", np.nan, "a number >= 0, a pair"),
+    ("smoothing", None, "a number >= 0, a pair"),
+    ("smoothing", "much", "a number >= 0, a pair"),
+    ("smoothing", (1, 2, 3), "a number >= 0, a pair"),
+    ("smoothing", np.ones((3, 2)), "an array of shape (classes, labels) = (2, 2), or one such matrix per worker"),
+    ("smoothing", np.ones((7, 2, 2)), "an array of shape (classes, labels) = (2, 2)"),
+    ("smoothing", np.ones((1, 1, 2, 2)), "a number >= 0, a pair"),
+    ("smoothing", [[1, 2], [3]], "a number >= 0, a pair"),
+    ("smoothing", 0, "greater than 0 with estimation='variational'"),
+    ("smoothing", (0, 1), "greater than 0 with estimation='variational'"),
+    ("prior", "flat", "'learn', 'uniform' or 2 probabilities that sum to 1 (classes: 'cat', 'dog')"),
+    ("prior", None, "'learn', 'uniform' or 2 probabilities"),
+    ("prior", [0.5, 0.6], "'learn', 'uniform' or 2 probabilities"),
+    ("prior", [0.5, 0.25, 0.25], "'learn', 'uniform' or 2 probabilities"),
+    ("prior", [-0.5, 1.5], "'learn', 'uniform' or 2 probabilities"),
+    ("prior", [np.nan, 1], "'learn', 'uniform' or 2 probabilities"),
+    ("prior", {"cat": 0.5, "dog": 0.5}, "'learn', 'uniform' or 2 probabilities"),
+    ("start", None, "of shape (3, 2, 2) (workers, classes, labels) whose rows sum to 1"),
+    ("start", np.ones((3, 2, 2)), "whose rows sum to 1"),
+    ("start", np.full((2, 2, 2), 0.5), "of shape (3, 2, 2)"),
+    ("start", np.array([[1.5, -0.5], [0.5, 0.5]]), "whose rows sum to 1"),
+    ("start", np.full((2, 2), np.nan), "whose rows sum to 1"),
+    ("start", [["a", "b"]], "whose rows sum to 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), BAD, ids=lambda value: str(value)[:20].replace("\n", ""))
+def test_bad_settings(name, value, expected):
+    model = cs.DawidSkene(**{name: value})
+    with pytest.raises(ParameterError) as caught:
+        model.fit(ANSWERS)
+    message = str(caught.value)
+    assert message.startswith(f"The {name!r} parameter of DawidSkene must be ")
+    assert expected in message
+    assert message.endswith(" instead.")
+    assert " Got " in message
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, ConsilienceError)
+    assert not model._is_fitted()
+
+
+def test_bad_start_by_name():
+    with pytest.raises(ParameterError, match=r"The 'start' parameter of DawidSkene must be .*'majority'.* Got 'luck'"):
+        cs.DawidSkene(start="luck").fit(ANSWERS)
+
+
+@pytest.mark.parametrize("value", [np.int64(3), np.float32(0.5), 0.5, 3])
+def test_numbers_of_numpy_are_numbers(value):
+    assert cs.DawidSkene(tol=value, smoothing=value).fit(ANSWERS).n_iter_ >= 1
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_graphs_are_refused(cls):
+    model = cls()
+    with pytest.raises(ParameterError, match=f"{cls.__name__} takes no graph"):
+        model.fit(ANSWERS, graph=object())
+    model.fit(ANSWERS)
+    for act in (model.predict, model.predict_proba, *([model.score] if hasattr(model, "score") else [])):
+        with pytest.raises(ParameterError, match="takes no graph"):
+            act(ANSWERS, graph=object())
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_results_need_a_fit(cls, tmp_path):
+    model = cls()
+    acts = [
+        lambda: model.labels_,
+        lambda: model.predict(ANSWERS),
+        lambda: model.predict_proba(ANSWERS),
+        model.to_frame,
+        model.worker_report,
+        lambda: model.save(tmp_path / "model"),
+    ]
+    if hasattr(model, "score"):
+        acts.append(lambda: model.score(ANSWERS))
+    for act in acts:
+        with pytest.raises(NotFittedError, match=rf"This {cls.__name__} is not fitted yet\. Call fit\(responses\)"):
+            act()
+    assert not hasattr(model, "labels_")  # an AttributeError too, so that hasattr works
+    with pytest.raises(NotFittedError, match=f"start= is a {cls.__name__} that is not fitted yet"):
+        cs.DawidSkene(start=model).fit(ANSWERS)
+
+
+def test_a_failed_fit_leaves_the_last_one():
+    model = cs.DawidSkene().fit(ANSWERS)
+    before = model.posterior_
+    with pytest.raises(InputError):
+        model.fit({"item": [1], "worker": [1]})
+    assert model.posterior_ is before
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_repr(cls):
+    model = cls(seed=3)
+    assert repr(model) == f"{cls.__name__}(seed=3)"
+    assert repr(cls()) == f"{cls.__name__}()"
+    text = repr(model.fit(ANSWERS))
+    assert text.startswith(f"{cls.__name__}(seed=3): 3 items, 3 workers, 2 classes")
+    assert "mean confidence" in text
+
+
+def test_repr_of_large_settings_is_short():
+    start = cs.MajorityVote().fit(ANSWERS)
+    model = cs.DawidSkene(smoothing=np.ones((2, 2)), start=start, tol=1e-4, prior=[0.5, 0.5])
+    assert repr(model) == ("DawidSkene(prior=[0.5, 0.5], smoothing=<array 2x2>, start=<MajorityVote>, tol=0.0001)")
+    assert repr(cs.DawidSkene(smoothing=(np.ones(2), np.ones(2)))).startswith("DawidSkene(smoothing=(")
+    unfinished = cs.DawidSkene(tol=0, max_iter=2).fit(ANSWERS)
+    assert "2 iterations (not converged)" in repr(unfinished)
+
+
+def test_fitting_twice_forgets_the_first():
+    model = cs.DawidSkene()
+    model.fit({"item": [1, 2], "worker": [1, 1], "label": ["x", "y"]})
+    model.fit(ANSWERS)
+    again = cs.DawidSkene().fit(ANSWERS)
+    assert np.array_equal(model.posterior_, again.posterior_)
+    assert model.workers_.tolist() == ["ann", "bob", "eve"]
+    assert len(model.to_frame()) == 3
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_fit_predict(cls):
+    gold = {"i": "dog"}
+    assert cls().fit_predict(ANSWERS, gold=gold).tolist() == cls().fit(ANSWERS, gold=gold).labels_.tolist()
+
+
+# -------------------------------------------------------------------------------------------------------------- tables
+
+
+FRAMES = {
+    "pandas": (pd.DataFrame, pd.DataFrame),
+    "polars": (pl.DataFrame, pl.DataFrame),
+    "lazy": (pl.LazyFrame, pl.DataFrame),
+    "pyarrow": (pa.table, pa.Table),
+    "dict": (dict, pa.Table),
+}
+
+
+def columns_of(table):
+    return table.column_names if isinstance(table, pa.Table) else list(table.columns)
+
+
+def rows_of(table):
+    if isinstance(table, pd.DataFrame):
+        return table.to_dict("records")
+    return table.to_pylist() if isinstance(table, pa.Table) else table.to_dicts()
+
+
+@pytest.mark.parametrize("cls", MODELS)
+@pytest.mark.parametrize("library", FRAMES)
+def test_tables_come_back_in_the_callers_library(cls, library):
+    make, kind = FRAMES[library]
+    model = cls().fit(make(ANSWERS))
+    frame, report = model.to_frame(), model.worker_report()
+    assert isinstance(frame, kind)
+    assert isinstance(report, kind)
+    assert columns_of(frame) == ["item", "label", "confidence", "p(cat)", "p(dog)"]
+    assert columns_of(report) == ["worker", "answers", "accuracy", "informativeness", "worst_confusion", "flags"]
+    rows = rows_of(frame)
+    assert [row["item"] for row in rows] == ["i", "j", "k"]
+    assert [row["label"] for row in rows] == model.labels_.tolist()
+    for i, row in enumerate(rows):
+        assert row["confidence"] == model.posterior_[i].max() == row[f"p({row['label']})"]
+        assert row["p(cat)"] + row["p(dog)"] == pytest.approx(1)
+    assert [row["worker"] for row in rows_of(report)] == ["ann", "bob", "eve"]
+    assert [row["answers"] for row in rows_of(report)] == [2, 2, 2]
+
+
+def test_tables_of_sequences():
+    r = cs.Responses.from_matrix([[0, 0], [1, 1], [1, 0]], lengths=[2, 1], labels=["O", "B"])
+    frame = cs.DawidSkene().fit(r).to_frame()
+    assert frame.column_names == ["sequence", "position", "label", "confidence", "p(O)", "p(B)"]
+    assert frame["sequence"].to_pylist() == [0, 0, 1]
+    assert frame["position"].to_pylist() == [0, 1, 0]
+
+
+def test_column_names_are_distinct():
+    """Classes of the same text, and classes called like a column."""
+    r = cs.Responses.from_frame({"item": [1, 2, 3], "worker": [1, 1, 1], "label": [1, "1", "label"]})
+    names = cs.MajorityVote().fit(r).to_frame().column_names
+    assert len(set(names)) == len(names) == 6
+    assert "p(1)" in names
+    assert "p(1) (2)" in names
+
+
+@pytest.mark.parametrize("labels", [[True, False], [3, 7], [0.5, 1.5], ["x", "y"]])
+def test_labels_keep_their_type(labels):
+    r = cs.Responses.from_frame({"item": [1, 1, 2], "worker": [1, 2, 1], "label": [labels[0], labels[0], labels[1]]})
+    for cls in MODELS:
+        model = cls().fit(r)
+        assert model.labels_.tolist() == labels
+        assert type(model.labels_.tolist()[0]) is type(labels[0])
+        assert model.to_frame()["label"].to_pylist() == labels
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConvergenceWarning")
+@settings(max_examples=60, deadline=None)
+@given(crowd=crowds(), cls=st.sampled_from(MODELS))
+def test_any_crowd_by_table_and_by_matrix(crowd, cls):
+    """Labels of any kind, workers without answers, items without answers: the same fit either way in."""
+    matrix = cs.Responses.from_matrix(crowd.matrix, labels=crowd.labels, items=crowd.items, workers=crowd.workers)
+    by_matrix = cls().fit(matrix)
+    by_frame = cls().fit(cs.Responses.from_frame(crowd.frame, items=crowd.items))
+    assert by_matrix.classes_.tolist() == crowd.labels
+    assert set(by_matrix.labels_.tolist()) <= set(crowd.labels)
+    assert np.isfinite(by_matrix.posterior_).all()
+    np.testing.assert_allclose(by_matrix.posterior_.sum(axis=1), 1)
+    assert np.array_equal(by_matrix.predict_proba(matrix), by_matrix.posterior_)
+    answered = (crowd.matrix >= 0).any(axis=1)
+    if answered.all():  # else items appear in another order
+        np.testing.assert_allclose(by_frame.posterior_, by_matrix.posterior_, atol=1e-6)
+    for model in (by_matrix, by_frame):
+        assert len(model.to_frame()) == len(crowd.items)
+        assert len(model.worker_report()) == len(model.workers_)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConvergenceWarning")
+@settings(max_examples=30, deadline=None)
+@given(crowd=crowds(weights=True, kinds=["str", "int", "bool"]))
+def test_any_weighted_crowd(crowd):
+    r = cs.Responses.from_frame(crowd.frame, weight="weight")
+    for cls in MODELS:
+        model = cls().fit(r)
+        np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
+        assert np.array_equal(model.predict_proba(r), model.posterior_)
+        assert np.array_equal(model.predict(r), model.labels_)
+
+
+# ------------------------------------------------------------------------------------------------- report on workers
+
+
+def report_of(model):
+    return pd.DataFrame(model.worker_report().to_pydict()).set_index("worker")
+
+
+@pytest.fixture(scope="module", params=[{}, {"estimation": "em"}, "vote"], ids=str)
+def village(request):
+    """A crowd with one of each kind."""
+    rng = np.random.default_rng(1)
+    n = 1500
+    truth = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+
+    def worker(skill):
+        return np.where(rng.random(n) < skill, truth, (truth + rng.integers(1, 3, n)) % 3)
+
+    columns = {f"good {skill}": worker(skill) for skill in (0.95, 0.9, 0.8, 0.7, 0.6)}
+    columns["spammer"] = rng.integers(0, 3, n)
+    columns["mumbler"] = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    columns["one label"] = np.zeros(n, int)
+    columns["contrary"] = (worker(0.9) + 1) % 3
+    columns["newcomer"] = np.where(np.arange(n) < 5, truth, -1)
+    answers = np.stack(list(columns.values()), axis=1)
+    r = cs.Responses.from_matrix(answers, workers=list(columns), labels=["x", "y", "z"])
+    model = (cs.MajorityVote() if request.param == "vote" else cs.DawidSkene(**request.param)).fit(r)
+    return model, report_of(model), truth, r
+
+
+def test_flags(village):
+    flags = village[1]["flags"]
+    assert flags[["good 0.95", "good 0.9", "good 0.8"]].tolist() == [""] * 3
+    assert flags["one label"] == "one label"
+    assert flags["newcomer"] == "few answers"
+    # Majority vote compares a worker with vote shares, to which the worker and the spammers contribute.
+    if not isinstance(village[0], cs.MajorityVote):
+        assert flags["contrary"] == "contrary"
+        assert flags[["good 0.7", "good 0.6"]].tolist() == ["", ""]
+        assert flags["spammer"] == "uninformative"
+        assert flags["mumbler"] == "uninformative"
+
+
+def test_the_best_workers_come_first(village):
+    model, report, *_ = village
+    good = report.drop(index=["newcomer"])
+    told = good["informativeness"]
+    assert told.between(0, 1).all()
+    assert told["good 0.95"] > told["good 0.9"] > told["good 0.8"] > told["good 0.7"] > told["good 0.6"]
+    assert told["good 0.6"] > told[["spammer", "mumbler", "one label"]].max()
+    assert report["accuracy"]["good 0.95"] > report["accuracy"]["good 0.9"] > report["accuracy"]["good 0.8"]
+    if not isinstance(model, cs.MajorityVote):
+        # One who is always wrong in the same way tells as much as one who is right.
+        assert told["contrary"] == pytest.approx(told["good 0.9"], abs=0.08)
+        assert report["accuracy"]["good 0.9"] == pytest.approx(0.9, abs=0.02)
+        assert report["accuracy"]["spammer"] == pytest.approx(1 / 3, abs=0.05)
+        assert report["accuracy"]["contrary"] < 0.1
+        assert told["one label"] < 0.01
+
+
+def test_columns_of_the_report(village):
+    model, report, _, r = village
+    assert report["answers"].tolist() == [1500] * 9 + [5]
+    votes = oracles.densify(r)
+    for m in (0, 8):
+        right = sum(votes[i, m, k] * model.posterior_[i, k] for i, k in np.ndindex(r.n_items, 3))
+        assert report["accuracy"].iloc[m] == pytest.approx(right / 1500, rel=1e-6)
+    assert report["worst_confusion"]["contrary"].startswith("x -> y (")
+    assert report["worst_confusion"]["one label"].startswith("y -> x (")
+
+
+def test_informativeness():
+    uniform = np.full(2, 0.5)
+    told = informativeness(np.array([np.eye(2), np.eye(2)[::-1], [[0.5, 0.5], [0.5, 0.5]], [[1, 0], [1, 0]]]), uniform)
+    np.testing.assert_allclose(told, [1, 1, 0, 0], atol=1e-12)
+    channel = np.array([[[0.9, 0.1], [0.1, 0.9]]])  # a binary symmetric channel: 1 - H(0.1) bits
+    entropy = -(0.9 * np.log2(0.9) + 0.1 * np.log2(0.1))
+    assert informativeness(channel, uniform)[0] == pytest.approx(1 - entropy)
+    assert informativeness(np.ones((3, 1, 2)) / 2, np.ones(1)).tolist() == [0, 0, 0]  # nothing to tell
+    assert informativeness(channel, np.array([1.0, 0.0])).tolist() == [0]
+
+
+def test_report_of_a_perfect_crowd():
+    r = cs.Responses.from_matrix(np.repeat(np.arange(60)[:, None] % 3, 4, axis=1))
+    report = report_of(cs.DawidSkene().fit(r))
+    assert report["worst_confusion"].tolist() == [""] * 4
+    assert report["flags"].tolist() == [""] * 4
+    np.testing.assert_allclose(report["accuracy"], 1, atol=1e-6)
+    assert (report["informativeness"] > 0.9).all()
+
+
+def test_nobody_is_blamed_for_one_class():
+    """Where the truth is always the same there is nothing to tell, and no flag for not telling it."""
+    report = report_of(cs.DawidSkene().fit(cs.Responses.from_matrix(np.zeros((50, 3), int))))
+    assert report["flags"].tolist() == ["", "", ""]
+    assert report["accuracy"].tolist() == [1, 1, 1]
+
+
+def test_report_with_unsure_and_weights():
+    frame = {
+        "item": np.repeat(np.arange(20), 2),
+        "worker": np.tile(["a", "b"], 20),
+        "label": ["yes", "unsure", "no", "no"] * 10,
+        "weight": np.tile([1.0, 0.5], 20),
+    }
+    r = cs.Responses.from_frame(frame, weight="weight", classes=["no", "yes"])
+    model = cs.DawidSkene().fit(r)
+    report = report_of(model)
+    assert report["answers"].tolist() == [20, 20]
+    assert report["worst_confusion"]["b"] == "yes -> unsure (100%)"
+    assert report["accuracy"]["b"] == pytest.approx(0.5, abs=0.01)

@@ -1,0 +1,1460 @@
+"""The input boundary: tables of every library, matrices and soft votes, against slow twins and in bad shape."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import random
+import time
+from collections import Counter, defaultdict
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience import Responses
+from consilience.errors import InputError, ParameterError
+from consilience.formats.frames import build_frame
+from consilience.models.inputs import as_responses
+from consilience.vocabulary import (
+    encode_in_order_of_appearance,
+    encode_sorted,
+    find_missing,
+    lookup,
+    to_column,
+    to_values,
+)
+from strategies import LABELS, Grade, Size, Tone, crowds, matrices
+
+LIBRARIES = {
+    "dict": dict,
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy": pl.LazyFrame,
+    "pyarrow": pa.table,
+}
+TABLE = {
+    "item": ["i2", "i1", "i2", "i1", "i3"],
+    "worker": ["bo", "bo", "al", "cy", "al"],
+    "label": ["no", "yes", "yes", "yes", "maybe"],
+}
+SEQUENCES = {
+    "sequence": ["t", "s", "t", "s", "t"],
+    "position": [10, 0, 2, 1, 2],
+    "worker": ["bo", "bo", "al", "al", "bo"],
+    "label": ["O", "B", "B", "I", "O"],
+}
+ONE = {"item": [1], "worker": ["w"], "label": ["a"]}
+
+every_library = pytest.mark.parametrize("library", LIBRARIES)
+quickly = settings(max_examples=60, deadline=None)
+
+
+def read(table, library="dict", **options):
+    return Responses.from_frame(LIBRARIES[library](table), **options)
+
+
+def with_labels(labels):
+    return {"item": list(range(len(labels))), "worker": ["w"] * len(labels), "label": labels}
+
+
+def labels_of(column, frame=dict):
+    return Responses.from_frame(frame(with_labels(column))).labels.tolist()
+
+
+def message(call, *arguments, **options):
+    with pytest.raises(InputError) as caught:
+        call(*arguments, **options)
+    return str(caught.value)
+
+
+def rows_of(r):
+    """Return the answers as (item, worker, label, weight), in the order of the arrays."""
+    weights = np.ones(r.n_responses) if r.weight is None else r.weight
+    items = [r.items.tolist()[i] for i in r.item_of_answer().tolist()]
+    workers = [r.workers.tolist()[m] for m in r.worker.tolist()]
+    return list(zip(items, workers, [r.labels.tolist()[k] for k in r.label.tolist()], weights.tolist(), strict=True))
+
+
+def rows_in(table):
+    n = len(table["item"])
+    return list(zip(table["item"], table["worker"], table["label"], table.get("weight", [1.0] * n), strict=True))
+
+
+def assert_same(left, right):
+    assert left.items.tolist() == right.items.tolist()
+    assert left.workers.tolist() == right.workers.tolist()
+    assert left.labels.tolist() == right.labels.tolist()
+    assert left.classes.tolist() == right.classes.tolist()
+    assert rows_of(left) == rows_of(right)
+
+
+def assert_back(values, expected):
+    """The same values, and of the same Python types."""
+    assert values == expected
+    assert list(map(type, values)) == list(map(type, expected))
+
+
+# Tables of every library
+
+
+@every_library
+def test_every_library_gives_the_same(library):
+    r = read(TABLE, library)
+    assert r.items.tolist() == ["i2", "i1", "i3"]
+    assert r.workers.tolist() == ["al", "bo", "cy"]
+    assert r.labels.tolist() == r.classes.tolist() == ["maybe", "no", "yes"]
+    assert r.offsets.tolist() == [0, 2, 4, 5]
+    assert r.worker.tolist() == [1, 0, 1, 2, 0]
+    assert r.label.tolist() == [1, 2, 2, 2, 0]
+    assert r.weight is None
+    assert (r.n_items, r.n_workers, r.n_classes, r.n_labels, r.n_responses) == (3, 3, 3, 3, 5)
+
+
+@every_library
+def test_backend_is_the_callers(library):
+    expected = {"dict": "pyarrow", "lazy": "polars"}.get(library, library)
+    assert read(TABLE, library).backend == expected
+
+
+@every_library
+def test_every_library_gives_the_same_sequences(library):
+    r = read(SEQUENCES, library)
+    assert r.items.tolist() == [("t", 2), ("t", 10), ("s", 0), ("s", 1)]
+    assert r.sequences.ids.tolist() == ["t", "s"]
+    assert r.sequences.offsets.tolist() == [0, 2, 4]
+    assert rows_of(r) == [
+        (("t", 2), "al", "B", 1.0),
+        (("t", 2), "bo", "O", 1.0),
+        (("t", 10), "bo", "O", 1.0),
+        (("s", 0), "bo", "B", 1.0),
+        (("s", 1), "al", "I", 1.0),
+    ]
+
+
+@quickly
+@given(crowds(weights=True, kinds=["str", "int", "bool", "float", "bytes", "date"]), st.sampled_from([*LIBRARIES]))
+def test_any_crowd_in_any_library(crowd, library):
+    table = dict(crowd.frame)
+    if isinstance(crowd.items[0], tuple):
+        table["item"] = [str(item) for item in table["item"]]  # frames have no tuples
+    r = read(table, library, weight="weight")
+    assert rows_of(r) == rows_in(table)
+    assert_back(r.labels.tolist(), crowd.labels)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"a": pd.Series, "b": pl.Series},
+        {"a": np.array, "b": pa.array},
+        {"a": tuple, "b": pd.Index},
+        {"a": lambda v: pa.chunked_array([v[:2], v[2:]]), "b": pd.Categorical},
+        {"a": lambda v: list(map(np.str_, v)), "b": lambda v: pd.array(v, dtype="string")},
+    ],
+    ids=["series", "arrays", "sequences", "chunks", "scalars"],
+)
+def test_columns_of_any_kind(columns):
+    kinds = [columns["a"], columns["b"], columns["a"]]
+    assert_same(read({name: kind(TABLE[name]) for name, kind in zip(TABLE, kinds, strict=True)}), read(TABLE))
+
+
+def test_record_batch():
+    assert_same(Responses.from_frame(pa.RecordBatch.from_pydict(TABLE)), read(TABLE))
+
+
+def test_pandas_index_does_not_matter():
+    frame = pd.DataFrame(TABLE, index=[5, 5, 1, 0, -1])
+    assert_same(Responses.from_frame(frame), read(TABLE))
+
+
+def test_source_is_not_written_to():
+    weights = np.full(5, 0.5)
+    positions = np.arange(5)
+    read({**TABLE, "weight": weights}, weight="weight")
+    read({**SEQUENCES, "position": positions})
+    labels = np.array([5, 6])
+    r = Responses.from_matrix(matrix := np.array([[0, 1]]), labels=labels)
+    for array in (weights, positions, labels, matrix):
+        array[:] = 1  # still ours
+    assert r.labels.tolist() == [5, 6]
+
+
+def test_arrays_are_read_only_and_of_fixed_types():
+    r = read({**TABLE, "weight": [0.5] * 5}, weight="weight")
+    for each in (r, r.keep(np.arange(5) > 1)):
+        arrays = (each.offsets, each.worker, each.label, each.weight)
+        assert [array.dtype for array in arrays] == [np.int64, np.int32, np.int32, np.float64]
+        assert not any(array.flags.writeable for array in arrays)
+        assert all(array.flags.c_contiguous for array in arrays)
+
+
+def test_as_responses(tmp_path):
+    r = read(TABLE)
+    assert as_responses(r) is r
+    assert_same(as_responses(TABLE), r)
+    path = tmp_path / "answers.csv"
+    pd.DataFrame(TABLE).to_csv(path, index=False)
+    assert_same(as_responses(path), r)
+
+
+def test_a_million_rows_of_text_take_less_than_three_seconds():
+    rng = np.random.default_rng(0)
+    n = 1_000_000
+    ids = np.array([f"item-{i:06}" for i in range(200_000)], object)
+    frame = pd.DataFrame(
+        {
+            "item": np.repeat(ids, 5),
+            "worker": np.array([f"w{m}" for m in range(1000)], object)[
+                (np.arange(n) % 5) * 200 + rng.integers(0, 200, n)
+            ],
+            "label": np.array(["cat", "dog", "owl"], object)[rng.integers(0, 3, n)],
+        }
+    )
+    Responses.from_frame(frame[:10])  # compile
+    start = time.perf_counter()
+    r = Responses.from_frame(frame)
+    assert time.perf_counter() - start < 3
+    assert (r.n_items, r.n_responses) == (200_000, n)
+
+
+# Names of columns
+
+
+@pytest.mark.parametrize("item", ["item", "task", "question", "id", "Item", "TASK"])
+@pytest.mark.parametrize(("worker", "label"), [("annotator", "answer"), ("Judge", "Response"), ("labeler", "LABEL")])
+def test_aliases(item, worker, label):
+    names = {"item": item, "worker": worker, "label": label}
+    assert_same(read({"extra": range(5), **{names[role]: values for role, values in TABLE.items()}}), read(TABLE))
+
+
+@pytest.mark.parametrize("names", [["id", "item", "ITEM"], ["ITEM", "item", "id"], ["ITEM", "Id"]])
+def test_the_first_alias_wins_and_exact_case_before_others(names):
+    table = {"worker": [1], "label": [1], **{name: [name] for name in names}}
+    assert read(table).items.tolist() == ["item" if "item" in names else "ITEM"]
+
+
+def test_explicit_names_win():
+    table = {**TABLE, "doc": list("vwxyz"), "who": [1, 2, 3, 4, 5], "says": [0, 1, 0, 1, 0]}
+    r = read(table, item="doc", worker="who", label="says")
+    assert rows_of(r) == [("v", 1, 0, 1), ("w", 2, 1, 1), ("x", 3, 0, 1), ("y", 4, 1, 1), ("z", 5, 0, 1)]
+
+
+def test_sequences_by_explicit_names():
+    table = {"doc": ["b", "a"], "token": [1, 0], "worker": [1, 1], "label": [1, 2]}
+    assert read(table, sequence="doc", position="token").items.tolist() == [("b", 1), ("a", 0)]
+    both = {"item": [1, 2, 3, 4, 5], **SEQUENCES}
+    assert read(both).sequences is None
+    assert_same(read(both, sequence="sequence"), read(SEQUENCES))
+    assert_same(read(both, position="position"), read(SEQUENCES))
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "expected"),
+    [
+        ({"itme": [1], "worker": [1], "label": [1]}, {}, "no column for the item .* Did you mean item='itme'"),
+        ({"item": [1], "Annotater": [1], "label": [1]}, {}, "for the worker .* Did you mean worker='Annotater'"),
+        (
+            {"item": [1], "worker": [1], "x": [1]},
+            {},
+            "for the label .* It has 'item', 'worker', 'x'. Name it with label=",
+        ),
+        (ONE, {"item": "itme"}, "no column 'itme'. .* Did you mean item='item'"),
+        (ONE, {"label": "LABEL"}, "no column 'LABEL'. .* Did you mean label='label'"),
+        (ONE, {"weight": "confidence"}, "no column 'confidence'"),
+        (ONE, {"worker": ""}, "no column ''"),
+        (ONE, {"sequence": "item"}, "no column for the position"),
+        (ONE, {"position": "item"}, "no column for the sequence"),
+        ({"sequence": [1], "worker": [1], "label": [1]}, {}, "no column for the position"),
+        ({}, {}, "It has no columns"),
+        ({str(i): [1] for i in range(9)}, {}, "'4' and 4 more"),
+    ],
+)
+def test_missing_columns(table, options, expected):
+    with pytest.raises(InputError, match=expected):
+        read(table, **options)
+
+
+def test_item_and_sequence_exclude_each_other():
+    with pytest.raises(ParameterError, match="not both"):
+        read({**SEQUENCES, "item": range(5)}, item="item", sequence="sequence")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame([[1, 2, 3, 4]], columns=["item", "worker", "label", "label"])])
+def test_columns_of_the_same_name(frame):
+    assert "more than one column called 'label'" in message(Responses.from_frame, frame)
+    assert "more than one column called 'label'" in message(
+        Responses.from_frame, pa.Table.from_arrays([pa.array([1])] * 4, names=list(frame.columns))
+    )
+
+
+def test_columns_that_are_not_text():
+    frame = pd.DataFrame([[1, 2, 3, 9]], columns=["item", "worker", "label", 0])
+    assert Responses.from_frame(frame).n_responses == 1
+
+
+@pytest.mark.parametrize("source", [None, 3, "text", [1, 2], np.eye(2), pd.Series([1]), pl.Series([1]), object()])
+def test_what_is_no_table(source):
+    assert type(source).__name__ in message(Responses.from_frame, source)
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({"item": 1, "worker": 2, "label": 3}, "Column 'item' of the table must be a sequence"),
+        ({"item": [1], "worker": [1, 2], "label": [1]}, "different lengths: 1, 2"),
+        ({"item": np.eye(2), "worker": [1, 2], "label": [1, 2]}, "Column 'item' .* one dimension"),
+        ({"item": [[1], [2]], "worker": [1, 2], "label": [1, 2]}, r"Column 'item' .* Got \[1\] instead, a list"),
+        ({"item": [1, 2], "worker": [1, 2], "label": pl.Series([{"a": 1}, {"a": 2}])}, "Column 'label' .* a dict"),
+        ({"item": [1, 2], "worker": pa.array([[1], [2]]), "label": [1, 2]}, "Column 'worker' .* a list"),
+        ({"item": [1], "worker": [np.array([1, 2])], "label": [1]}, "Column 'worker' .* a ndarray"),
+    ],
+)
+def test_columns_in_bad_shape(table, expected):
+    with pytest.raises(InputError, match=expected):
+        read(table)
+
+
+@every_library
+def test_no_rows(library):
+    assert "no rows" in message(read, {"item": [], "worker": [], "label": []}, library)
+    assert "no column for the item" in message(read, {}, library)
+
+
+# Order
+
+
+def test_classes_and_workers_are_sorted_and_items_as_they_appear():
+    r = read({"item": [3, 1, 3, 2], "worker": [10, 9, 9, -1], "label": ["b", "B", "10", "9"]})
+    assert r.items.tolist() == [3, 1, 2]
+    assert r.workers.tolist() == [-1, 9, 10]
+    assert r.labels.tolist() == ["10", "9", "B", "b"]
+
+
+def test_answers_of_an_item_stay_in_the_order_of_rows():
+    table = {"item": [1, 2, 1, 2, 1], "worker": ["c", "a", "a", "z", "b"], "label": [0, 0, 1, 1, 0]}
+    assert [row[1] for row in rows_of(read(table))] == ["c", "a", "b", "a", "z"]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("frame", [pd.DataFrame, dict])
+def test_pandas_categoricals_keep_their_order(ordered, frame):
+    categories = ["z", "b", "unused", "a"]
+    labels = pd.Categorical(["a", "b", "z", "a"], categories, ordered=ordered)
+    r = Responses.from_frame(frame({**with_labels(labels), "worker": labels, "item": labels}), duplicates="first")
+    assert r.labels.tolist() == r.classes.tolist() == r.workers.tolist() == ["z", "b", "a"]
+    assert r.items.tolist() == ["a", "b", "z"]
+    assert [row[2] for row in rows_of(r)] == ["a", "b", "z"]
+
+
+@pytest.mark.parametrize(
+    "categories",
+    [
+        [3, 1, 2],
+        [0.5, -1.0],
+        [True, False],
+        [dt.datetime(2021, 1, 1), dt.datetime(2020, 1, 1)],
+        [dt.datetime(2021, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)],
+    ],
+)
+def test_categoricals_of_other_types_keep_their_order(categories):
+    column = pd.Categorical(categories[::-1], pd.Index(categories))
+    assert labels_of(column, pd.DataFrame) == categories
+
+
+@pytest.mark.parametrize("categories", [list(Size), [("a", 1), ("b", 2)], [*pd.interval_range(0, 3)]])
+def test_categoricals_of_objects(categories):
+    column = pd.Categorical(categories[::-1], pd.Index(categories, tupleize_cols=False), ordered=True)
+    assert_back(labels_of(column, pd.DataFrame), categories)
+
+
+def test_polars_enums_keep_their_order_and_categoricals_are_text():
+    enums = pl.Series(["a", "b", "z", "a"], dtype=pl.Enum(["z", "b", "unused", "a"]))
+    assert labels_of(enums, pl.DataFrame) == labels_of(enums) == ["z", "b", "a"]
+    categories = pl.Series(["z", "b", "a", "z"], dtype=pl.Categorical)
+    assert labels_of(categories, pl.DataFrame) == labels_of(categories) == ["a", "b", "z"]
+
+
+def test_arrow_dictionaries():
+    def dictionary(indices, values):
+        return pa.DictionaryArray.from_arrays(pa.array(indices), values)
+
+    assert labels_of(dictionary([2, 1, 2], ["z", "b", "a"]), pa.table) == ["b", "a"]
+    assert labels_of(dictionary([0, 0, 1, 2, 1], ["z", "b", "a"])[2:], pa.table) == ["b", "a"]
+    chunks = pa.chunked_array([dictionary([0, 1], ["z", "b"]), dictionary([0], ["a"])])
+    assert labels_of(chunks, pa.table) == ["z", "b", "a"]
+    # One label written twice is one label; a missing category that nobody chose does no harm.
+    r = read(with_labels(dictionary([0, 2, 1, 3], ["b", "a", "b", "a"])))
+    assert (r.labels.tolist(), r.label.tolist()) == (["b", "a"], [0, 0, 1, 1])
+    assert labels_of(dictionary([2, 0], pa.array(["b", None, "a"]))) == ["b", "a"]
+    for values in (pa.array(["a", None]), pa.array([1.0, np.nan])):
+        assert "1 missing value(s); the first is at row 1" in message(labels_of, dictionary([0, 1], values))
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        ([10, 9, -1], [-1, 9, 10]),
+        (["10", "9", "-1"], [-1, 9, 10]),
+        (pl.Series(["10", "9", "-1"]), [-1, 9, 10]),
+        (pl.Series(["10", "9", "-1"], dtype=pl.Categorical), [-1, 9, 10]),
+        (pa.array(["10", "9", "-1"], pa.string_view()), [-1, 9, 10]),
+        (["10", "9.5", "-1"], [-1.0, 9.5, 10.0]),
+        ([10, "9", -1.5], [-1.5, 9.0, 10.0]),
+        ([0.5, 0.25, -1.0], [-1.0, 0.25, 0.5]),
+        (np.array([2**64 - 1, 9, 0], np.uint64), [0, 9, 2**64 - 1]),
+        (pd.Categorical([10, 9, -1], [10, 9, -1]), [-1, 9, 10]),
+        ([dt.date(2020, 1, day) for day in (3, 2, 1)], [dt.date(2020, 1, day) for day in (1, 2, 3)]),
+        ([dt.time(3), dt.time(2), dt.time(1)], [dt.time(1), dt.time(2), dt.time(3)]),
+        (
+            pd.to_datetime(["2020-03", "2020-02", "2020-01"]).astype("M8[ns]"),
+            [dt.datetime(2020, m, 1) for m in (1, 2, 3)],
+        ),
+        (
+            [dt.datetime(2020, m, 1, tzinfo=dt.UTC) for m in (3, 2, 1)],
+            [dt.datetime(2020, m, 1, tzinfo=dt.UTC) for m in (1, 2, 3)],
+        ),
+        ([decimal.Decimal("1.5"), decimal.Decimal("1.25"), decimal.Decimal("-1")], [-1, 1.25, 1.5]),
+    ],
+)
+def test_positions_are_sorted_as_numbers_and_times(positions, expected):
+    r = read({"sequence": ["s"] * 3, "position": positions, "worker": ["w"] * 3, "label": [2, 1, 0]})
+    assert r.items.tolist() == [("s", position) for position in expected]
+    assert [row[2] for row in rows_of(r)] == [0, 1, 2]
+    assert r.find_items([to_column(["s"] * 3), to_column(expected)]).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "positions", [["a", "b"], ["1", "nan"], [(1,), (2,)], [(1, 2), 3], [dt.datetime(2020, 1, 1), 3], [Size.SMALL, 1]]
+)
+def test_positions_without_order(positions):
+    table = {"sequence": ["s"] * 2, "position": positions, "worker": [1, 2], "label": [1, 2]}
+    assert "Positions of the table must be numbers or times" in message(read, table)
+
+
+def test_positions_that_cannot_be_compared():
+    positions = [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]
+    table = {"sequence": ["s"] * 2, "position": positions, "worker": [1, 2], "label": [1, 2]}
+    assert "cannot be compared" in message(read, table)
+
+
+# Labels of every type
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("role", ["label", "worker", "item"])
+def test_every_type_comes_back(kind, role):
+    values = LABELS[kind]
+    shuffled = random.Random(3).sample(values, len(values))
+    table = {"item": [1] * len(values), "worker": [*range(len(values))], "label": [0] * len(values), role: shuffled}
+    if role == "worker":
+        table["item"] = [*range(len(values))]
+    r = read(table)
+    back = {"label": r.labels, "worker": r.workers, "item": r.items}[role].tolist()
+    assert_back(back, shuffled if role == "item" else values)
+    assert [row[["item", "worker", "label"].index(role)] for row in rows_of(r)] == shuffled
+    if role == "label":
+        assert r.class_of_label.tolist() == r.label_of_class.tolist() == [*range(len(values))]
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_type_comes_back_from_an_object_column(kind):
+    values = LABELS[kind]
+    column = pd.Series([None] * len(values), dtype=object)
+    for i, value in enumerate(reversed(values)):
+        column.iat[i] = value
+    assert_back(labels_of(column, pd.DataFrame), values)
+    if kind != "enum":  # of which polars keeps the value
+        assert labels_of(pl.Series(values[::-1], dtype=pl.Object), pl.DataFrame) == values
+
+
+class Marks(enum.Flag):
+    BOLD = 1
+    ITALIC = 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["", " ", "N/A", "NA", "None", "nan", "null"],
+        ["<script>alert(1)</script>", "=1+1", "x" * 10_000, "é", "\U0001f989"],
+        ["a\0", "a\0b", "b\n"],
+        ["a", "\ud800"],  # a lone surrogate, which Arrow cannot hold
+        [1, 2**70],
+        [1, 2**63],
+        [Marks.BOLD, Marks.BOLD | Marks.ITALIC],
+        [1.5, 2, 3.25],
+        [2.5, "a"],
+        [0.0, dt.time(0)],
+        [1.5, decimal.Decimal("2.5")],
+        [False, 0.5],
+        [True, "True"],
+        [decimal.Decimal("1.25"), decimal.Decimal("1.5")],
+        [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 0, 0, 0, 1)],
+        [dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=-1)))],
+        [dt.time(1), dt.time(2)],
+        [dt.timedelta(microseconds=1), dt.timedelta(days=1)],
+        [frozenset("ab"), frozenset("abc"), frozenset("b")],
+        [*pd.period_range("2020", periods=2)],
+        [*pd.interval_range(0, 2)],
+        [1j, 2j],
+        [("a", Size.SMALL), ("b", None)],
+    ],
+    ids=lambda values: type(values[0]).__name__,
+)
+def test_awkward_labels_come_back(values):
+    for _ in range(3):
+        assert_back(labels_of(values), values)
+        values_backwards = values[::-1]
+        assert_back(labels_of(values_backwards), values)
+        column = pd.Series([None] * len(values), dtype=object)
+        for i, value in enumerate(values_backwards):
+            column.iat[i] = value
+        assert_back(labels_of(column, pd.DataFrame), values)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pd.Series([2, 1], dtype="Int64"), [1, 2]),
+        (pd.Series([2, 1], dtype="int8"), [1, 2]),
+        (pd.Series([2**64 - 1, 1], dtype="uint64"), [1, 2**64 - 1]),
+        (pd.Series([True, False], dtype="boolean"), [False, True]),
+        (pd.Series(["b", "a"], dtype="string"), ["a", "b"]),
+        (pd.Series(["b", "a"], dtype=pd.StringDtype("python")), ["a", "b"]),
+        (pd.Series(["b", "a"], dtype=pd.ArrowDtype(pa.string())), ["a", "b"]),
+        (pd.Series([1.5, 0.5], dtype="Float64"), [0.5, 1.5]),
+        (pd.Series([1.5, 0.5], dtype="float32"), [0.5, 1.5]),
+        (pd.Series([1.5, 0.5], dtype="float16"), [0.5, 1.5]),
+        (pd.Series(pd.to_datetime(["2021", "2020"])), [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)]),
+        (
+            pd.Series(pd.to_datetime(["2021", "2020"])).astype("M8[ns]"),
+            [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)],
+        ),
+        (pd.Series(pd.to_timedelta([2, 1], "D")), [dt.timedelta(1), dt.timedelta(2)]),
+        (pd.Series(pd.period_range("2020", periods=2)[::-1]), [*pd.period_range("2020", periods=2)]),
+        (pd.Series(pd.interval_range(0, 2)[::-1]), [*pd.interval_range(0, 2)]),
+        (pd.Series(pd.arrays.SparseArray([1, 0])), [0, 1]),
+        (pd.Series([2j, 1j]), [1j, 2j]),
+        (pl.Series([b"b", b"a"]), [b"a", b"b"]),
+        (pl.Series([2**100, 1], dtype=pl.Int128), [1, 2**100]),
+        (
+            pl.Series([dt.datetime(2021, 1, 1), dt.datetime(2020, 1, 1)], dtype=pl.Datetime("ns")),
+            [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)],
+        ),
+        (pd.Series(pd.arrays.ArrowExtensionArray(pa.array(["b", "a"]).dictionary_encode())), ["b", "a"]),
+        (pl.Series([dt.time(2), dt.time(1)]), [dt.time(1), dt.time(2)]),
+        (pl.Series([decimal.Decimal("1.5"), decimal.Decimal("1.25")]), [1.25, 1.5]),
+        (pa.array(["b", "a"], pa.large_string()), ["a", "b"]),
+        (pa.array(["b", "a"], pa.string_view()), ["a", "b"]),
+        (pa.array([b"b", b"a"], pa.binary_view()), [b"a", b"b"]),
+        (pa.array([b"b", b"a"], pa.binary(1)), [b"a", b"b"]),
+        (pa.array([dt.date(2021, 1, 1), dt.date(2020, 1, 1)], pa.date64()), [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]),
+        (pa.array(np.array([1.5, 0.5], np.float16)), [0.5, 1.5]),
+        (pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["b", "a"])), ["a", "b"]),
+        (np.array(["2021", "2020"], "M8[Y]"), [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]),
+        (np.array(["2021", "2020"], "M8[h]"), [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)]),
+        (np.array([b"b", b"a"]), [b"a", b"b"]),
+        ([np.int16(2), np.int16(1)], [1, 2]),
+        ([np.datetime64("2021"), np.datetime64("2020")], [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]),
+        ([np.str_("b"), np.str_("a")], ["a", "b"]),
+        ([np.longdouble(2), np.longdouble(1)], [1, 2]),
+    ],
+    ids=lambda column: str(getattr(column, "dtype", getattr(column, "type", ""))),
+)
+def test_columns_of_many_types(column, expected):
+    frames = {pd.Series: pd.DataFrame, pl.Series: pl.DataFrame}
+    frame = frames.get(type(column), pa.table if isinstance(column, pa.Array) else dict)
+    assert labels_of(column, frame) == expected
+    assert labels_of(column) == expected
+
+
+def test_times_with_zones_come_back():
+    times = [dt.datetime(2020, 1, 1), dt.datetime(2020, 7, 1)]
+    for column in (
+        pd.Series(pd.to_datetime(times)).dt.tz_localize("Europe/Paris"),
+        pl.Series(times).dt.replace_time_zone("Europe/Paris"),
+    ):
+        back = labels_of(column)
+        assert [time.replace(tzinfo=None) for time in back] == times
+        assert [time.utcoffset() for time in back] == [dt.timedelta(hours=1), dt.timedelta(hours=2)]
+
+
+def test_nanoseconds_are_not_lost():
+    column = np.array([2, 1, 2], "M8[ns]")
+    r = read(with_labels(column))
+    assert (r.labels == column[[1, 0]]).all()
+    assert read({**ONE, "item": column[:1]}, items=column).n_items == 2
+
+
+def test_equal_labels_are_one_label():
+    r = read(with_labels([0.0, -0.0, 1.0]))
+    assert (r.labels.tolist(), r.label.tolist()) == ([0.0, 1.0], [0, 0, 1])
+    assert str(r.labels[0]) == "0.0"
+    r = read(with_labels(["a", True, 1, 1.0]))
+    assert (r.n_labels, r.label.tolist()) == (2, [1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_ids_go_back_into_frames(kind, backend):
+    ids = LABELS[kind]
+    r = read({"item": ids, "worker": [1] * len(ids), "label": [1] * len(ids)})
+    frame = build_frame(r.key_columns(), backend)
+    back = frame["item"].to_pylist() if backend == "pyarrow" else frame["item"].to_list()
+    text = backend == "pyarrow" and kind in ("enum", "str enum", "int enum", "tuple", "mixed")
+    if kind == "date":
+        back = [value.date() if isinstance(value, dt.datetime) else value for value in back]
+    if not (backend == "polars" and kind == "enum"):
+        assert back == ([str(value) for value in ids] if text else ids)
+
+
+def test_labels_that_are_no_text_for_arrow():
+    r = read({"item": ["\ud800", "b"], "worker": [1, 2], "label": [1, 2]})
+    assert build_frame(r.key_columns(), "pyarrow")["item"].to_pylist() == ["?", "b"]
+
+
+# Missing values
+
+
+def missing_columns():
+    nan = float("nan")
+    for name, column in {
+        "None": ["a", None],
+        "nan": ["a", nan],
+        "NA": ["a", pd.NA],
+        "NaT": [dt.datetime(2020, 1, 1), pd.NaT],
+        "int": [1, None],
+        "int nan": [1, nan],
+        "enum": [Size.SMALL, None],
+        "tuple": [("a", 1), nan],
+        "decimal": [decimal.Decimal(1), decimal.Decimal("nan")],
+    }.items():
+        yield pytest.param(dict, column, id=f"dict {name}")
+        yield pytest.param(pd.DataFrame, pd.Series(column, dtype=object), id=f"object {name}")
+    yield pytest.param(dict, np.array([1.0, nan]), id="array nan")
+    yield pytest.param(dict, np.array(["2020", "NaT"], "M8[D]"), id="array NaT")
+    yield pytest.param(dict, [np.datetime64("2020"), np.datetime64("NaT")], id="scalar NaT")
+    for dtype in ("Int64", "Float64", "boolean", "string", "category", "M8[us]", "m8[us]", "float32"):
+        yield pytest.param(pd.DataFrame, pd.Series([1, None]).astype(dtype), id=f"pandas {dtype}")
+        yield pytest.param(dict, pd.Series([1, None]).astype(dtype), id=f"series {dtype}")
+    yield pytest.param(pd.DataFrame, pd.Series(["a", None]), id="pandas str")
+    yield pytest.param(pd.DataFrame, pd.Series(["a", None], dtype="string[pyarrow]"), id="pandas arrow")
+    yield pytest.param(pd.DataFrame, pd.Series(pd.Categorical([Size.SMALL, None])), id="pandas category of objects")
+    for series in (
+        pl.Series(["a", None]),
+        pl.Series([1, None]),
+        pl.Series([1.0, nan]),
+        pl.Series([True, None]),
+        pl.Series(["a", None], dtype=pl.Categorical),
+        pl.Series(["a", None], dtype=pl.Enum(["a"])),
+        pl.Series([dt.date(2020, 1, 1), None]),
+        pl.Series(["a", None], dtype=pl.Object),
+    ):
+        yield pytest.param(pl.DataFrame, series, id=f"polars {series.dtype}")
+        yield pytest.param(pl.LazyFrame, series, id=f"lazy {series.dtype}")
+    for array in (
+        pa.array(["a", None]),
+        pa.array([1, None]),
+        pa.array([1.0, nan]),
+        pa.array(np.array([1.0, nan], np.float16)),
+        pa.array(["a", None]).dictionary_encode(),
+        pa.chunked_array([["a"], [None]]),
+        pa.array(["a", None], pa.string_view()),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["b", None])),
+    ):
+        yield pytest.param(pa.table, array, id=f"pyarrow {array.type}")
+
+
+@pytest.mark.parametrize(("frame", "column"), [*missing_columns()])
+@pytest.mark.parametrize("role", ["item", "worker", "label"])
+def test_missing_values(frame, column, role):
+    table = {"item": [1, 2], "worker": [1, 2], "label": [1, 2], role: column}
+    text = message(Responses.from_frame, frame(table))
+    assert f"Column '{role}' of the table has 1 missing value(s); the first is at row 1" in text
+
+
+@every_library
+@pytest.mark.parametrize("role", ["sequence", "position"])
+def test_missing_positions(library, role):
+    table = {**SEQUENCES, role: [None, *SEQUENCES[role][1:]]}
+    assert f"Column '{role}' of the table has 1 missing value(s); the first is at row 0" in message(
+        read, table, library
+    )
+
+
+@every_library
+def test_a_column_of_nothing(library):
+    assert "Column 'label' of the table is empty throughout" in message(read, with_labels([None, None]), library)
+
+
+@every_library
+@pytest.mark.parametrize("word", ["nan", "NA", "None", "null", "", "N/A", "NaT"])
+def test_words_for_nothing_are_labels(library, word):
+    assert read(with_labels([word, "x"]), library).n_labels == 2
+
+
+# Classes
+
+
+def test_classes_as_subset():
+    r = read(TABLE, classes=["yes", "no"])
+    assert r.classes.tolist() == ["yes", "no"]
+    assert r.labels.tolist() == ["maybe", "no", "yes"]
+    assert r.class_of_label.tolist() == [-1, 1, 0]
+    assert r.label_of_class.tolist() == [2, 1]
+    assert (r.n_classes, r.n_labels) == (2, 3)
+
+
+def test_classes_as_superset():
+    r = read(TABLE, classes=["never", "maybe", "no", "yes"])
+    assert r.classes.tolist() == ["never", "maybe", "no", "yes"]
+    assert r.label_of_class.tolist() == [-1, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [list, tuple, np.array, pd.Series, pd.Index, pl.Series, pa.array, pd.Categorical, iter, dict.fromkeys],
+)
+def test_classes_of_any_kind(make):
+    assert read(TABLE, classes=make(["yes", "no"])).classes.tolist() == ["yes", "no"]
+
+
+def test_classes_as_a_set_are_sorted():
+    assert read(TABLE, classes={"yes", "no"}).classes.tolist() == ["no", "yes"]
+    assert read(with_labels([*Size]), classes={Size.LARGE, Size.SMALL}).classes.tolist() == [Size.SMALL, Size.LARGE]
+    assert read(with_labels(["a", 1]), classes={"a", 1}).classes.tolist() == [1, "a"]
+
+
+def test_classes_are_written_as_the_labels():
+    assert_back(read(with_labels([0, 1, 2]), classes=["1", "0"]).classes.tolist(), [1, 0])
+    assert_back(read(with_labels(["0", "1"]), classes=[1, 0]).classes.tolist(), ["1", "0"])
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        (["x", "y"], "No worker ever said any of the classes 'x', 'y'; they said 'maybe', 'no', 'yes'"),
+        (["YES"], "No worker ever said"),
+        (["yes", "yes"], "distinct values, at least one; got 'yes', 'yes'"),
+        (["yes", None], "distinct values, at least one; got 'yes', None"),
+        ([], "at least one"),
+        (3, "classes must be a sequence of values. Got 3"),
+        ([["yes"]], r"classes must hold single values.* Got \['yes'\]"),
+        (pd.DataFrame({"yes": [1]}), "classes must be a sequence of values. Got a DataFrame"),
+    ],
+)
+def test_bad_classes(classes, expected):
+    with pytest.raises(InputError, match=expected):
+        read(TABLE, classes=classes)
+
+
+# Weights
+
+
+@every_library
+def test_weights(library):
+    r = read({**TABLE, "weight": [0.1, 0.2, 0.3, 0.4, 1.0]}, library, weight="weight")
+    assert r.weight.tolist() == [0.1, 0.3, 0.2, 0.4, 1.0]
+    assert read({**TABLE, "weight": [0.5] * 5}, library).weight is None
+    assert read({**TABLE, "w": [1.0] * 5}, library, weight="w").weight is None
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        ["0.5", ".25"],
+        [decimal.Decimal("0.5"), decimal.Decimal("0.25")],
+        np.array([0.5, 0.25], np.float32),
+        pd.Categorical([0.5, 0.25]),
+        pd.array([0.5, 0.25], dtype="Float64"),
+        pl.Series([0.5, 0.25]),
+    ],
+)
+def test_weights_of_any_kind(weights):
+    assert read({**with_labels([0, 1]), "weight": weights}, weight="weight").weight.tolist() == [0.5, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        (-0.5, r"has 1 weight\(s\) outside \(0, 1\]; the first is -0.5 at row 1"),
+        (0, r"outside \(0, 1\]; the first is 0.0 at row 1"),
+        (1.5, r"outside \(0, 1\]; the first is 1.5 at row 1"),
+        (float("inf"), r"outside \(0, 1\]"),
+        (float("nan"), "Column 'weight' of the table has 1 missing value"),
+        (None, "Column 'weight' of the table has 1 missing value"),
+        ("much", "Column 'weight' of the table must hold numbers.*'much'"),
+        ("nan", r"outside \(0, 1\]"),
+        (dt.date(1970, 1, 2), "Column 'weight' of the table must hold numbers"),
+        ((1,), "Column 'weight' of the table must hold numbers"),
+        (1j, "Column 'weight' of the table must hold numbers"),
+        ([1], "Column 'weight' of the table must hold single values"),
+    ],
+)
+def test_bad_weights(weight, expected):
+    with pytest.raises(InputError, match=expected):
+        read({**with_labels([0, 1]), "weight": [1.0, weight]}, weight="weight")
+
+
+@pytest.mark.parametrize("weights", [[dt.date(1970, 1, 2)] * 2, [dt.timedelta(microseconds=1)] * 2])
+def test_times_are_no_weights(weights):
+    assert "must hold numbers" in message(read, {**with_labels([0, 1]), "weight": weights}, weight="weight")
+
+
+def test_an_answer_spread_over_labels():
+    table = {
+        "item": [1, 1, 1, 1],
+        "worker": ["a", "a", "a", "b"],
+        "label": ["x", "y", "z", "x"],
+        "weight": [0.5, 0.25, 0.25, 1.0],
+    }
+    r = read(table, weight="weight")
+    assert rows_of(r) == rows_in(table)
+    tenths = {"item": [1] * 10, "worker": [1] * 10, "label": [*range(10)], "weight": [0.1] * 10}
+    assert read(tenths, weight="weight").n_responses == 10  # whose sum is not quite 1
+    table["weight"][0] = 0.6
+    text = message(read, table, weight="weight")
+    assert "Worker 'a' answered item 1 more than once, with weights of more than 1 in all" in text
+
+
+# Duplicates
+
+
+def settle(rows, policy):
+    """Apply `duplicates=` to rows (item, worker, label, weight); slowly."""
+    answers = defaultdict(list)
+    for row in rows:
+        answers[row[:2]].append(row)
+    settled = []
+    for group in answers.values():
+        if sum(row[3] for row in group) > 1 + 1e-6:
+            if policy == "error":
+                raise InputError
+            if policy == "mean":
+                group = [(*row[:3], row[3] / len(group)) for row in group]
+            else:
+                group = group[:1] if policy == "first" else group[-1:]
+        settled += group
+    return settled
+
+
+POLICIES = ("error", "first", "last", "mean")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from([0.25, 0.5, 1.0])),
+        min_size=1,
+        max_size=9,
+    ),
+    st.booleans(),
+)
+def test_duplicates_equal_their_slow_twin(rows, weighted):
+    if not weighted:
+        rows = [(*row[:3], 1.0) for row in rows]
+    table = dict(zip(["item", "worker", "label", "weight"], map(list, zip(*rows, strict=True)), strict=True))
+    for policy in POLICIES:
+        options = {"weight": "weight" if weighted else None, "duplicates": policy}
+        try:
+            expected = settle(rows, policy)
+        except InputError:
+            assert "more than once" in message(read, table, **options)
+            continue
+        r = read(table, **options)
+        assert Counter(rows_of(r)) == Counter(expected)
+        assert r.items.tolist() == [*dict.fromkeys(row[0] for row in rows)]
+        assert r.labels.tolist() == sorted({row[2] for row in expected})
+        assert r.workers.tolist() == sorted({row[1] for row in rows})
+
+
+@pytest.mark.parametrize("library", ["dict", "pandas", "polars", "pyarrow"])
+def test_duplicates_by_policy(library):
+    table = {"item": [1, 2, 1, 1], "worker": ["a", "a", "a", "b"], "label": ["catt", "dog", "cat", "dog"]}
+    text = message(read, table, library)
+    assert "Worker 'a' answered item 1 more than once: see row 0 (counting from 0) and row 2" in text
+    assert "1 such pair(s)" in text
+    first, last, mean = (read(table, library, duplicates=policy) for policy in POLICIES[1:])
+    assert rows_of(first) == [(1, "a", "catt", 1.0), (1, "b", "dog", 1.0), (2, "a", "dog", 1.0)]
+    assert rows_of(last) == [(1, "a", "cat", 1.0), (1, "b", "dog", 1.0), (2, "a", "dog", 1.0)]
+    assert rows_of(mean) == [(1, "a", "catt", 0.5), (1, "a", "cat", 0.5), (1, "b", "dog", 1.0), (2, "a", "dog", 1.0)]
+    assert last.classes.tolist() == ["cat", "dog"]  # nobody stands by "catt"
+    assert mean.classes.tolist() == ["cat", "catt", "dog"]
+
+
+def test_duplicates_in_a_sequence():
+    text = message(read, {**SEQUENCES, "worker": ["bo"] * 5})
+    assert "Worker 'bo' answered item ('t', 2) more than once" in text
+    assert read({**SEQUENCES, "worker": ["bo"] * 5}, duplicates="last").n_responses == 4
+
+
+@pytest.mark.parametrize("policy", ["", "mode", None, 1])
+def test_unknown_policy(policy):
+    with pytest.raises(ParameterError, match="'duplicates' parameter of Responses must be one of 'error', 'first'"):
+        read(TABLE, duplicates=policy)
+
+
+# Items that nobody answered
+
+
+EXTRA = {
+    "list": ["i9", "i1", "i8", "i9"],
+    "array": np.array(["i9", "i1", "i8"]),
+    "set-like": dict.fromkeys(["i9", "i1", "i8"]).keys(),
+    "series": pd.Series(["i9", "i1", "i8"]),
+    "polars series": pl.Series(["i9", "i1", "i8"]),
+    "categorical": pd.Categorical(["i9", "i1", "i8"]),
+    "arrow": pa.array(["i9", "i1", "i8"]),
+    "dict": {"item": ["i9", "i1", "i8"]},
+    "pandas": pd.DataFrame({"Task": ["i9", "i1", "i8"], "other": 1}),
+    "polars": pl.DataFrame({"id": ["i9", "i1", "i8"]}),
+    "lazy": pl.LazyFrame({"id": ["i9", "i1", "i8"]}),
+    "pyarrow": pa.table({"question": ["i9", "i1", "i8"]}),
+}
+
+
+@pytest.mark.parametrize("extra", EXTRA.values(), ids=EXTRA)
+def test_items(extra):
+    r = read(TABLE, items=extra)
+    assert r.items.tolist() == ["i2", "i1", "i3", "i9", "i8"]
+    assert r.offsets.tolist() == [0, 2, 4, 5, 5, 5]
+    assert rows_of(r) == rows_of(read(TABLE))
+
+
+PAIRS = [("t", 5), ("u", 0), ("s", 1), ("u", -1)]
+EXTRA_PAIRS = {
+    "pairs": PAIRS,
+    "lists": [list(pair) for pair in PAIRS],
+    "array": np.array(PAIRS, object),
+    "index": pd.MultiIndex.from_tuples(PAIRS),
+    "text": [(sequence, str(position)) for sequence, position in PAIRS],
+    "pandas": pd.DataFrame(PAIRS, columns=["sequence", "position"]),
+    "polars": pl.DataFrame(PAIRS, schema=["Sequence", "POSITION"], orient="row"),
+    "lazy": pl.LazyFrame(PAIRS, schema=["sequence", "position"], orient="row"),
+    "dict": dict(zip(["sequence", "position"], zip(*PAIRS, strict=True), strict=True)),
+}
+
+
+@pytest.mark.parametrize("extra", EXTRA_PAIRS.values(), ids=EXTRA_PAIRS)
+def test_items_of_sequences(extra):
+    r = read(SEQUENCES, items=extra)
+    assert_back(r.items.tolist(), [("t", 2), ("t", 5), ("t", 10), ("s", 0), ("s", 1), ("u", -1), ("u", 0)])
+    assert rows_of(r) == rows_of(read(SEQUENCES))
+    assert r.offsets.tolist() == [0, 2, 2, 3, 4, 5, 5, 5]
+
+
+def test_no_items_to_add():
+    assert_same(read(TABLE, items=[]), read(TABLE))
+    assert_same(read(SEQUENCES, items=[]), read(SEQUENCES))
+    assert read(SEQUENCES, items=[]).sequences.position.dtype == np.int64
+
+
+def test_items_of_other_types():
+    numbers = {"item": [1, 7], "worker": [1, 1], "label": [1, 1]}
+    assert read(numbers, items=["7", "1"]).items.tolist() == [1, 7]  # the same ids
+    assert read(numbers, items=np.array([7, 8], np.int8)).items.tolist() == [1, 7, 8]
+    assert read(numbers, items=["x", "7"]).items.tolist() == [1, 7, "x"]
+    assert read(numbers, items=[7.0, 8.5]).items.tolist() == [1, 7, 8.5]
+    assert read(numbers, items=[("a", 1)]).items.tolist() == [1, 7, ("a", 1)]
+    assert read({**numbers, "item": ["1", "7"]}, items=[7, 8]).items.tolist() == ["1", "7", 8]
+    sequences = {**SEQUENCES, "sequence": [1, 2, 1, 2, 1]}
+    assert read(sequences, items=[("1", 10), ("x", 3), ("2", 5)]).items.tolist() == [
+        (1, 2),
+        (1, 10),
+        (2, 0),
+        (2, 1),
+        (2, 5),
+        ("x", 3),
+    ]
+    assert read(SEQUENCES, items=[("s", 0.5)]).items.tolist()[2:4] == [("s", 0), ("s", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("table", "items", "expected"),
+    [
+        (TABLE, ["i9", None], "items= has missing entries"),
+        (TABLE, [float("nan")], "items= has missing entries"),
+        (TABLE, 5, "items= must be a sequence of values. Got 5"),
+        (TABLE, np.eye(2), "items= must have one dimension"),
+        (TABLE, [["i9"]], "items= must hold single values"),
+        (TABLE, pd.DataFrame({"itme": [1]}), "the items table has no column for the item .* Rename 'itme'"),
+        (TABLE, pd.DataFrame({"item": ["i9", None]}), "Column 'item' of the items table has 1 missing"),
+        (SEQUENCES, ["s"], "must be a table or .sequence, position. pairs"),
+        (SEQUENCES, ["ab"], "must be a table or .sequence, position. pairs"),
+        (SEQUENCES, [("s", 1, 2)], "must be a table or .sequence, position. pairs"),
+        (SEQUENCES, 5, "must be a table or .sequence, position. pairs"),
+        (SEQUENCES, [("s", None)], "items= has missing entries"),
+        (SEQUENCES, [("s", "x")], "Positions of items= must be numbers or times"),
+        (SEQUENCES, [("s", dt.date(2020, 1, 1))], "cannot be compared"),
+        (SEQUENCES, {"sequence": ["s"]}, "the items table has no column for the position"),
+    ],
+)
+def test_bad_items(table, items, expected):
+    with pytest.raises(InputError, match=expected):
+        read(table, items=items)
+
+
+# Matrices
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("matrix", "labels"),
+    [
+        ([[0, 1], [-1, 1]], [0, 1]),
+        (np.array([[0, 1], [-1, 1]], np.int8), [0, 1]),
+        ([[0, 1], [NAN, 1]], [0, 1]),
+        ([[0.0, 1], [NAN, 1]], [0, 1]),
+        ([[0, 1], [None, 1]], [0, 1]),
+        (np.array([[0, 1], [NAN, 1]], np.float16), [0, 1]),
+        (np.array([[0, 1], [None, 1]], object), [0, 1]),
+        (np.ma.array([[0, 1], [9, 1]], mask=[[0, 0], [1, 0]]), [0, 1]),
+        (np.ma.array([["a", "b"], ["?", "b"]], mask=[[0, 0], [1, 0]]), ["a", "b"]),
+        (pd.DataFrame([[0, 1], [None, 1]]), [0, 1]),
+        (pd.DataFrame([[0, 1], [None, 1]], dtype="Int64"), [0, 1]),
+        (pl.DataFrame({"x": [0, None], "y": [1, 1]}), [0, 1]),
+        (pa.table({"x": ["a", None], "y": ["b", "b"]}), ["a", "b"]),
+        ([["a", "b"], [None, "b"]], ["a", "b"]),
+        ([["a", "b"], [NAN, "b"]], ["a", "b"]),
+        ([["a", "b"], [-1, "b"]], ["a", "b"]),
+        ([["a", "b"], [pd.NA, "b"]], ["a", "b"]),
+        (np.array([["a", "b"], [None, "b"]], object), ["a", "b"]),
+        ([[False, True], [-1, True]], [False, True]),
+        ([[False, True], [None, True]], [False, True]),
+        ([[0.25, 0.5], [NAN, 0.5]], [0.25, 0.5]),
+        ([[0.0, float("inf")], [NAN, float("inf")]], [0.0, float("inf")]),
+        ([[1.0, 1e300], [NAN, 1e300]], [1.0, 1e300]),
+        (np.array([[0, 2**64 - 1], [7, 2**64 - 1]], np.uint64), [0, 7, 2**64 - 1]),
+        ([[Size.SMALL, Size.LARGE], [None, Size.LARGE]], [Size.SMALL, Size.LARGE]),
+        ([[("a", 1), ("b", 2)], [None, ("b", 2)]], [("a", 1), ("b", 2)]),
+        (np.array([["2020", "2021"], ["NaT", "2021"]], "M8[ns]"), [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)]),
+        (([1, 2.5], [None, 2.5]), [1.0, 2.5]),
+        ([[2, "a"], [None, "a"]], [2, "a"]),
+        ([np.array([0, 1]), np.array([-1, 1])], [0, 1]),
+    ],
+)
+def test_matrices(matrix, labels):
+    r = Responses.from_matrix(matrix)
+    assert_back(r.labels.tolist(), labels)
+    assert r.items.tolist() == r.workers.tolist() == [0, 1]
+    if len(labels) == 2:
+        assert r.offsets.tolist() == [0, 2, 3]
+        assert r.worker.tolist() == [0, 1, 1]
+        assert r.label.tolist() == [0, 1, 1]
+    assert r.weight is None
+    assert r.backend == "pyarrow"
+
+
+@pytest.mark.parametrize(
+    ("matrix", "missing", "labels"),
+    [
+        ([[0, 1], [2, 1]], 2, [0, 1]),
+        ([[0, 1], [2, 1]], np.int8(2), [0, 1]),
+        ([[0, 1], [2, 1]], 2.0, [0, 1]),
+        ([[0, 1], [2, 1]], None, [0, 1, 2]),
+        ([[0, 1], [2, 1]], NAN, [0, 1, 2]),
+        ([[0, 1], [2, 1]], pd.NA, [0, 1, 2]),
+        ([[0, 1], [2, 1]], "?", [0, 1, 2]),
+        ([["a", "b"], ["?", "b"]], "?", ["a", "b"]),
+        (np.array([["a", "b"], ["?", "b"]]), "?", ["a", "b"]),
+        (np.array([["a", "b"], ["", "b"]]), "", ["a", "b"]),
+        (np.array([["a", "b"], ["-1", "b"]]), -1, ["-1", "a", "b"]),
+        (np.array([[b"a", b"b"], [b"?", b"b"]]), b"?", [b"a", b"b"]),
+        ([[True, False], [True, False]], -1, [False, True]),
+        ([[True, False], [True, False]], False, [True]),
+        (np.array([[True, False]]), 0, [True]),
+        ([[Size.SMALL, Size.LARGE]], Size.LARGE, [Size.SMALL]),
+    ],
+)
+def test_what_stands_for_missing(matrix, missing, labels):
+    assert Responses.from_matrix(matrix, missing=missing).labels.tolist() == labels
+
+
+def test_matrices_keep_rows_and_columns():
+    r = Responses.from_matrix([[-1, -1, 5], [-1, -1, -1], [3, -1, 5]])
+    assert (r.n_items, r.n_workers) == (3, 3)
+    assert r.offsets.tolist() == [0, 1, 1, 3]
+    assert rows_of(r) == [(0, 2, 5, 1.0), (2, 0, 3, 1.0), (2, 2, 5, 1.0)]
+    named = Responses.from_matrix([[1, 0]], items=["z"], workers=["b", "a"])
+    assert rows_of(named) == [("z", "b", 1, 1.0), ("z", "a", 0, 1.0)]
+    assert named.workers.tolist() == ["b", "a"]
+
+
+@quickly
+@given(crowds())
+def test_matrix_equals_table(crowd):
+    r = Responses.from_matrix(crowd.matrix, labels=crowd.labels, items=crowd.items, workers=crowd.workers)
+    assert rows_of(r) == rows_in(crowd.frame)
+    assert_back(r.labels.tolist(), crowd.labels)
+    objects = np.empty(crowd.matrix.shape, object)
+    for (i, m), k in np.ndenumerate(crowd.matrix):
+        objects[i, m] = None if k < 0 else crowd.labels[k]
+    for F in (objects, objects.tolist()):
+        values = Responses.from_matrix(F, missing=None, items=crowd.items, workers=crowd.workers, labels=None)
+        assert [row[:2] for row in rows_of(values)] == [row[:2] for row in rows_of(r)]
+        assert [row[2] for row in rows_of(values)] == [row[2] for row in rows_of(r)]
+
+
+@quickly
+@given(matrices(), st.data())
+def test_matrix_of_sequences_equals_table(matrix, data):
+    cuts = data.draw(st.sets(st.integers(1, len(matrix)))) | {len(matrix)}
+    lengths = np.diff([0, *sorted(cuts)])
+    r = Responses.from_matrix(matrix, lengths=lengths)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    position = np.concatenate([np.arange(length) for length in lengths])
+    rows, columns = np.nonzero(matrix >= 0)
+    table = {
+        "sequence": owner[rows],
+        "position": position[rows],
+        "worker": columns,
+        "label": matrix[rows, columns],
+    }
+    expected = read(table, items=np.column_stack([owner, position]))
+    assert sorted(rows_of(r)) == sorted(rows_of(expected))
+    assert sorted(r.items.tolist()) == sorted(expected.items.tolist())
+    assert r.sequences.offsets.tolist() == [0, *np.cumsum(lengths)]
+    named = Responses.from_matrix(matrix, lengths=lengths, items=[(f"s{s}", p) for s, p in r.items.tolist()])
+    assert named.items.tolist() == [(f"s{s}", p) for s, p in r.items.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "labels", "expected"),
+    [
+        ([[0, 1, -1]], ["no", "yes", "maybe"], ["no", "yes"]),
+        ([[0, 1, None]], ["no", "yes"], ["no", "yes"]),
+        ([[0.0, 1.0, NAN]], ["no", "yes"], ["no", "yes"]),
+        (pd.DataFrame([[0, 1, None]], dtype="Int64"), ["no", "yes"], ["no", "yes"]),
+        ([[0, 1.0, None]], ["no", "yes"], ["no", "yes"]),
+        ([[0, 1, -1]], [7, 8], [7, 8]),
+        ([[0, 1, -1]], [*Size], [*Size][:2]),
+        ([[0, 1, -1]], pd.Series(["no", "yes"]), ["no", "yes"]),
+        ([["yes", "no", None]], ["yes", "no", "maybe"], ["yes", "no"]),
+        ([[True, False, None]], [True, False], [True, False]),
+        ([[0.5, 1.0, NAN]], [1.0, 0.5], [0.5, 1.0]),
+    ],
+)
+def test_matrix_with_labels(matrix, labels, expected):
+    r = Responses.from_matrix(matrix, labels=labels)
+    assert_back(r.labels.tolist(), list(labels))
+    assert [row[2] for row in rows_of(r)] == expected
+
+
+def test_matrix_with_classes():
+    r = Responses.from_matrix([[0, 1, 2]], labels=["no", "yes", "unsure"], classes=["yes", "no"])
+    assert r.classes.tolist() == ["yes", "no"]
+    assert r.class_of_label.tolist() == [1, 0, -1]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "options", "expected"),
+    [
+        ([1, 2], {}, r"items as rows and workers as columns; got an array of shape \(2,\)"),
+        ("ab", {}, r"shape \(\)"),
+        (["ab", "cd"], {}, r"shape \(2,\)"),
+        (None, {}, r"shape \(\)"),
+        ([], {}, r"shape \(0"),
+        ([[]], {}, r"shape \(1, 0\)"),
+        (np.zeros((2, 2, 2)), {}, r"shape \(2, 2, 2\)"),
+        ([[1], [1, 2]], {}, "rows of one length; got lengths 1, 2"),
+        ([[[1], [2, 3]]], {}, r"F must hold single values.* Got \[1\]"),
+        ([[np.array([1, 2])]], {}, "F must hold single values"),
+        ([[-1, -1]], {}, "F has no answers: all 2 entries are missing"),
+        ([[None, NAN]], {}, "F has no answers"),
+        ([[0, 2]], {"labels": ["a", "b"]}, "F holds 2, which is no index into the 2 labels"),
+        ([[0, -2]], {"labels": ["a", "b"]}, "F holds -2"),
+        ([["a", "c"]], {"labels": ["a", "b"]}, "F holds labels that are not in labels=: 'c'"),
+        ([[0, 1]], {"labels": ["a", "a"]}, "labels must be distinct values; got 2, 1 of them distinct"),
+        ([[0, 1]], {"labels": ["a", None]}, "labels must be distinct values; 1 of 2 are missing"),
+        ([[0, 1]], {"labels": {"a", "b"}}, "labels must be in order"),
+        ([[0, 1]], {"labels": [["a"], ["b"]]}, "labels must hold single values"),
+        ([[0, 1]], {"labels": 2}, "labels must be a sequence"),
+        ([[0, 1]], {"workers": ["a"]}, "workers must be 2 distinct values; got 1"),
+        ([[0, 1]], {"workers": ["a", "a"]}, "workers must be distinct values"),
+        ([[0, 1]], {"workers": ["a", None]}, "workers must be distinct values; 1 of 2 are missing"),
+        ([[0, 1]], {"items": ["a", "b"]}, "items must be 1 distinct values; got 2"),
+        ([[0, 1]], {"items": pd.DataFrame({"item": [1]})}, "items must be a sequence of values. Got a DataFrame"),
+        ([[0], [1]], {"lengths": [1]}, "lengths must be positive whole numbers that sum to the 2 rows; got 1"),
+        ([[0], [1]], {"lengths": [2, 0]}, "lengths must be positive"),
+        ([[0], [1]], {"lengths": [3, -1]}, "lengths must be positive"),
+        ([[0], [1]], {"lengths": [1.0, 1.0]}, "lengths must be positive whole"),
+        ([[0], [1]], {"lengths": ["a", "b"]}, "lengths must be positive whole"),
+        ([[0], [1]], {"lengths": [2, None]}, "lengths must be positive whole"),
+        ([[0], [1]], {"lengths": []}, "lengths must be positive whole"),
+        ([[0], [1]], {"lengths": 2}, "lengths must be a sequence"),
+        ([[0], [1]], {"lengths": [[1, 1]]}, "lengths must hold single values"),
+        ([[0], [1]], {"lengths": [2], "items": ["a", "b"]}, "items= of sequences must be"),
+        ([[0], [1]], {"lengths": [2], "items": [("s", 1), ("s", 0)]}, "positions rising"),
+        ([[0], [1]], {"lengths": [2], "items": [("s", 0), ("s", 0)]}, "positions rising"),
+        ([[0], [1]], {"lengths": [2], "items": [("s", 0), ("t", 1)]}, "by sequence as in lengths"),
+        ([[0], [1]], {"lengths": [1, 1], "items": [("s", 0), ("s", 1)]}, "by sequence as in lengths"),
+        ([[0], [1]], {"lengths": [2], "items": [("s", 0)]}, "each row's"),
+        ([[0], [1]], {"lengths": [2], "items": [("s", "x"), ("s", "y")]}, "Positions of items= must be numbers"),
+        ([[0, 1]], {"classes": [5]}, "No worker ever said"),
+    ],
+)
+def test_bad_matrices(matrix, options, expected):
+    with pytest.raises(InputError, match=expected):
+        Responses.from_matrix(matrix, **options)
+
+
+def test_lengths_of_any_kind():
+    for lengths in ([1, 2], np.array([1, 2], np.uint64), pd.Series([1, 2]), pl.Series([1, 2]), (1, 2)):
+        r = Responses.from_matrix([[0], [1], [0]], lengths=lengths)
+        assert r.items.tolist() == [(0, 0), (1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    "positions", [["9", "10"], [dt.date(2020, 1, 1), dt.date(2020, 1, 2)], [dt.time(1), dt.time(2)], [0.5, 1.5]]
+)
+def test_named_rows_of_sequences(positions):
+    r = Responses.from_matrix([[0], [1]], lengths=[2], items=[("s", position) for position in positions])
+    assert [str(position) for _, position in r.items.tolist()] == [str(position) for position in positions]
+
+
+# Soft votes
+
+
+def test_probabilities():
+    P = np.array([[[0.75, 0.25, 0], [NAN, NAN, NAN]], [[NAN, NAN, NAN]] * 2, [[0, 0, 1], [0.25, 0.25, 0]]])
+    r = Responses.from_probabilities(P, classes=["b", "a", "c"], workers=["x", "w"])
+    assert r.classes.tolist() == r.labels.tolist() == ["b", "a", "c"]
+    assert rows_of(r) == [
+        (0, "x", "b", 0.75),
+        (0, "x", "a", 0.25),
+        (2, "x", "c", 1.0),
+        (2, "w", "b", 0.25),
+        (2, "w", "a", 0.25),
+    ]
+    assert r.offsets.tolist() == [0, 2, 2, 5]
+    assert np.isnan(P[0, 1]).all()
+
+
+def test_probabilities_of_ones_are_plain_answers():
+    r = Responses.from_probabilities([[[1, 0], [0, 1]]])
+    assert r.weight is None
+    assert_same(r, Responses.from_matrix([[0, 1]]))
+
+
+def test_probabilities_that_are_masked_or_none():
+    masked = np.ma.array([[[0.5, 0.5], [9, 9]]], mask=[[[0, 0], [1, 1]]])
+    for P in (masked, [[[0.5, 0.5], [None, None]]], [[[0.5, 0.5], [NAN, NAN]]], [[[0.5, 0.5], [NAN, 1]]]):
+        assert rows_of(Responses.from_probabilities(P)) == [(0, 0, 0, 0.5), (0, 0, 1, 0.5)]
+
+
+def test_probabilities_may_miss_one_by_rounding():
+    r = Responses.from_probabilities([[[0.7004, 0.3]]])
+    assert r.weight.sum() == pytest.approx(1, abs=1e-12)
+    assert (r.weight <= 1).all()
+
+
+def test_probabilities_of_sequences():
+    r = Responses.from_probabilities(np.full((3, 1, 2), 0.5), lengths=[1, 2])
+    assert r.items.tolist() == [(0, 0), (1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("P", "options", "expected"),
+    [
+        ([[[0.5, 0.6]]], {}, r"P\[0, 0\] = \[0.5, 0.6\] is not a vote"),
+        ([[[1, 0], [-0.1, 0.5]]], {}, r"P\[0, 1\] = \[-0.1, 0.5\] is not a vote"),
+        ([[[0, 0]], [[1, 0]]], {}, "is not a vote.* 1 such rows"),
+        ([[[float("inf"), 0]]], {}, "is not a vote"),
+        ([[[NAN, NAN]]], {}, "P has no votes"),
+        ([[0.5, 0.5]], {}, r"indexed by item, worker and class; got an array of shape \(1, 2\)"),
+        (np.zeros((0, 2, 2)), {}, "shape"),
+        ([[[0.5, 0.5], [1]]], {}, "P must be an array of probabilities"),
+        ([[["a", "b"]]], {}, "P must be an array of probabilities"),
+        ([[[1, 0]]], {"classes": ["a"]}, "classes must be 2 distinct values; got 1"),
+        ([[[1, 0]]], {"classes": ["a", "a"]}, "classes must be distinct"),
+        ([[[1, 0]]], {"classes": ["a", None]}, "classes must be distinct"),
+        ([[[1, 0]]], {"workers": ["a", "b"]}, "workers must be 1 distinct"),
+        ([[[1, 0]]], {"items": ["a", "b"]}, "items must be 1 distinct"),
+        ([[[1, 0]]], {"lengths": [2]}, "lengths must be"),
+    ],
+)
+def test_bad_probabilities(P, options, expected):
+    with pytest.raises(InputError, match=expected):
+        Responses.from_probabilities(P, **options)
+
+
+# What a Responses can do
+
+
+@quickly
+@given(crowds(weights=True), st.data())
+def test_keep(crowd, data):
+    r = read(crowd.frame, weight="weight")
+    marks = data.draw(st.lists(st.booleans(), min_size=r.n_responses, max_size=r.n_responses))
+    kept = r.keep(np.array(marks))
+    assert kept.items.tolist() == r.items.tolist()
+    assert kept.workers.tolist() == r.workers.tolist()
+    assert kept.labels.tolist() == kept.classes.tolist() == r.labels.tolist()
+    assert rows_of(kept) == [row for row, mark in zip(rows_of(r), marks, strict=True) if mark]
+    assert kept.n_responses == sum(marks)
+
+
+@quickly
+@given(crowds(), st.data())
+def test_find_items(crowd, data):
+    r = read(crowd.frame, items=crowd.items)
+    order = data.draw(st.permutations(range(r.n_items)))
+    assert r.find_items([to_column(r.items[order])]).tolist() == order
+    assert r.find_items([to_column(["absent", 99, ("doc", 99)])]).tolist() == [-1, -1, -1]
+
+
+@quickly
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 3)), min_size=1, max_size=9), st.data())
+def test_find_items_of_sequences(pairs, data):
+    n = len(pairs)
+    table = {
+        "sequence": [s for s, _ in pairs],
+        "position": [p for _, p in pairs],
+        "worker": [*range(n)],
+        "label": [0] * n,
+    }
+    r = read(table)
+    owners = [*dict.fromkeys(table["sequence"])]
+    expected = sorted(set(pairs), key=lambda pair: (owners.index(pair[0]), pair[1]))
+    assert r.items.tolist() == expected
+    wanted = data.draw(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(-3, 4)), min_size=1))
+    found = r.find_items([to_column([s for s, _ in wanted]), to_column([p for _, p in wanted])])
+    assert found.tolist() == [expected.index(pair) if pair in expected else -1 for pair in wanted]
+    text = r.find_items([to_column([s for s, _ in wanted]), to_column([str(p) for _, p in wanted])])
+    assert text.tolist() == found.tolist()
+
+
+def test_key_columns():
+    assert {name: to_values(column).tolist() for name, column in read(TABLE).key_columns().items()} == {
+        "item": ["i2", "i1", "i3"]
+    }
+    assert {name: to_values(column).tolist() for name, column in read(SEQUENCES).key_columns().items()} == {
+        "sequence": ["t", "t", "s", "s"],
+        "position": [2, 10, 0, 1],
+    }
+
+
+def test_repr_is_short_whatever_the_labels():
+    r = read(with_labels(["x" * 10_000, *map(str, range(9))]))
+    assert len(repr(r)) < 300
+    assert "and 5 more" in repr(r)
+    assert repr(read(SEQUENCES)) == "Responses(5 answers: 4 items in 2 sequences x 2 workers, 3 classes: 'B', 'I', 'O')"
+
+
+@quickly
+@given(crowds(weights=True), st.randoms(use_true_random=False))
+def test_shuffled_rows_give_the_same(crowd, shuffler):
+    r = read(crowd.frame, weight="weight")
+    order = shuffler.sample(range(r.n_responses), r.n_responses)
+    shuffled = read({name: [values[i] for i in order] for name, values in crowd.frame.items()}, weight="weight")
+    assert Counter(rows_of(shuffled)) == Counter(rows_of(r)) == Counter(rows_in(crowd.frame))
+    assert shuffled.labels.tolist() == r.labels.tolist()
+    assert shuffled.workers.tolist() == r.workers.tolist()
+    assert Counter(shuffled.items.tolist()) == Counter(r.items.tolist())
+    assert (np.diff(shuffled.offsets) >= 0).all()
+    assert shuffled.offsets[-1] == shuffled.n_responses
+
+
+# Vocabularies against slow twins
+
+WHOLE = st.integers(-(2**63), 2**63 - 1)
+COLUMNS = st.one_of(
+    st.lists(st.text(max_size=3), min_size=1),
+    st.lists(st.integers(-5, 5), min_size=1),
+    st.lists(WHOLE, min_size=1),
+    st.lists(st.integers(2**62, 2**65), min_size=1),
+    st.lists(st.floats(allow_nan=False), min_size=1),
+    st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0]), min_size=1),
+    st.lists(st.booleans(), min_size=1),
+    st.lists(st.binary(max_size=2), min_size=1),
+    st.lists(st.dates(), min_size=1),
+    st.lists(st.datetimes(), min_size=1),
+    st.lists(st.datetimes(timezones=st.just(dt.UTC)), min_size=1),
+    st.lists(st.times(), min_size=1),
+    st.lists(st.timedeltas(), min_size=1),
+    st.lists(st.decimals(-100, 100, places=2), min_size=1),
+    st.lists(st.sampled_from(Tone), min_size=1),
+    st.lists(st.sampled_from(Grade), min_size=1),
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2)), min_size=1),
+    st.lists(st.frozensets(st.sampled_from("abc")), min_size=1),
+    st.lists(st.one_of(st.integers(-3, 3), st.text(max_size=2), st.floats(-1, 1)), min_size=1),
+)
+
+
+def order_key(entries):
+    kinds = set(map(type, entries))
+    if kinds in ({Tone}, {Grade}):
+        return list(next(iter(kinds))).index
+    try:
+        sorted(entries)
+    except TypeError:
+        return lambda entry: (type(entry).__name__, str(entry))
+    if kinds == {frozenset}:
+        return sorted
+    return lambda entry: entry
+
+
+@settings(max_examples=300, deadline=None)
+@given(COLUMNS)
+def test_encoding_equals_its_slow_twin(entries):
+    column = to_column(entries)
+    assert not len(find_missing(column))
+    distinct = [*dict.fromkeys(entries)]
+    codes, values = encode_in_order_of_appearance(column)
+    assert values.tolist() == distinct
+    assert codes.tolist() == [distinct.index(entry) for entry in entries]
+    codes, values = encode_sorted(column)
+    distinct.sort(key=order_key(distinct))
+    assert values.tolist() == distinct
+    assert codes.tolist() == [distinct.index(entry) for entry in entries]
+    assert codes.dtype == np.int32
+
+
+@settings(max_examples=300, deadline=None)
+@given(COLUMNS, COLUMNS, st.data())
+def test_lookup_equals_its_slow_twin(known, others, data):
+    _, values = encode_in_order_of_appearance(to_column(known))
+    entries = data.draw(st.permutations(known + others)) if data.draw(st.booleans()) else others
+    whole_and_text = {str, int} >= set(map(type, values.tolist())) | set(map(type, entries))
+    distinct = values.tolist()
+    names = [str(value) for value in distinct]
+
+    def find(entry):
+        if entry in distinct:
+            return {distinct.index(entry)}
+        # A number and its text are the same id, where one column is all numbers and the other all text.
+        return {-1, names.index(str(entry))} if whole_and_text and str(entry) in names else {-1}
+
+    found = lookup(values, to_column(entries)).tolist()
+    assert all(index in find(entry) for index, entry in zip(found, entries, strict=True))
+
+
+@quickly
+@given(st.lists(WHOLE, min_size=1, unique=True))
+def test_a_whole_number_and_its_text_are_one_id(numbers):
+    text = [str(number) for number in numbers]
+    expected = [*range(len(numbers))]
+    for kind in (pa.string(), pa.large_string(), pa.string_view()):
+        assert lookup(np.array(numbers), to_column(pa.array(text, kind))).tolist() == expected
+    assert lookup(np.array(text, object), to_column(numbers)).tolist() == expected
+
+
+def test_lookup_does_not_confuse():
+    assert lookup(np.array([7]), to_column(["07", "7.0", " 7", "+7"])).tolist() == [-1] * 4
+    assert lookup(np.array([2**53]), to_column([2.0**53 + 2])).tolist() == [-1]
+    assert lookup(np.array([2**53 + 1]), to_column([2.0**53])).tolist() == [-1]
+    assert lookup(np.array([2**64 - 1], np.uint64), to_column([-1])).tolist() == [-1]
+    assert lookup(np.array([-1]), to_column(np.array([2**64 - 1], np.uint64))).tolist() == [-1]
+    assert lookup(np.array([0.0, 1.0]), to_column([-0.0, 1])).tolist() == [0, 1]
+    assert lookup(np.array(["a"], object), to_column([b"a"])).tolist() == [-1]
+    assert lookup(np.array([1]), to_column([None, 1])).tolist() == [-1, 0]
+    assert lookup(np.array([Tone.COLD], object), to_column(["cold"])).tolist() == [0]
+    moment = dt.datetime(2020, 1, 1)
+    assert lookup(np.array([moment], "M8[ns]"), to_column([pd.Timestamp(moment), moment])).tolist() == [0, 0]
