@@ -88,12 +88,20 @@ def answers_from_table(
     item_codes, keys = _encode_items(table, key_names, fill, items)
     n_items = len(keys) if not isinstance(keys, Sequences) else int(keys.offsets[-1])
 
-    order, offsets = order_by(item_codes, n_items)
+    # Arrow keeps the memory of its hash tables for later; with millions of items that is most of what was used.
+    pa.default_memory_pool().release_unused()
+    order: NDArray[np.int64] | None = None
+    if np.all(item_codes[:-1] <= item_codes[1:]):
+        # Sorted by item already, as most tables are: nothing to move.
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(item_codes, minlength=n_items))]).astype(np.int64)
+    else:
+        order, offsets = order_by(item_codes, n_items)
+    del item_codes
     answers = Answers(
         offsets,
-        worker_codes[order],
-        label_codes[order],
-        None if weights is None else weights[order],
+        worker_codes if order is None else worker_codes[order],
+        label_codes if order is None else label_codes[order],
+        weights if weights is None or order is None else weights[order],
         workers,
         labels,
         keys,
@@ -235,7 +243,7 @@ def _read_weights(table: Table, name: str) -> NDArray[np.float64]:
     return weights
 
 
-def _settle_duplicates(answers: Answers, order: NDArray[np.int64], policy: str, table: Table) -> Answers:
+def _settle_duplicates(answers: Answers, order: NDArray[np.int64] | None, policy: str, table: Table) -> Answers:
     """Apply `duplicates=` to (item, worker) pairs answered more than once, or with weights of more than 1 in all."""
     from ..kernels.layout import find_repeat
 
@@ -253,7 +261,8 @@ def _settle_duplicates(answers: Answers, order: NDArray[np.int64], policy: str, 
     if policy == "error":
         first = int(np.flatnonzero(too_much)[0])
         same = np.flatnonzero(pair == pair[first])
-        where = " and ".join(table.locate(int(row)) for row in np.sort(order[same])[:2])
+        rows = same if order is None else np.sort(order[same])
+        where = " and ".join(table.locate(int(row)) for row in rows[:2])
         count = int((total > 1 + WEIGHT_SLACK).sum())
         spread = "" if answers.weight is None else ", with weights of more than 1 in all"
         who, about = _entry(answers.workers, answers.worker[first]), _key(answers.keys, int(item[first]))

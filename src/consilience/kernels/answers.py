@@ -34,36 +34,54 @@ def multiply_rows(
     shift = np.zeros(n_classes, np.int64)
     log_scale = 0.0
     for i in range(offsets.size - 1):
-        shifted = False
         for k in range(n_classes):
             out[i, k] = base[k]
-        start = offsets[i]
-        stop = offsets[i + 1]
-        while start < stop:
-            for j in range(start, min(start + STRIDE, stop)):
+        if offsets[i + 1] - offsets[i] <= STRIDE:
+            for j in range(offsets[i], offsets[i + 1]):
                 row = codes[j]
                 for k in range(n_classes):
                     out[i, k] *= table[row, k]
-            start += STRIDE
-            if start < stop:
-                for k in range(n_classes):
-                    while 0.0 < out[i, k] < TINY:
-                        out[i, k] *= HUGE
-                        shift[k] += 1
-                        shifted = True
+            shifted = False
+        else:
+            shifted = multiply_many(codes[offsets[i] : offsets[i + 1]], table, out, i, shift, width)
         if gold.size > 0 and gold[i] >= 0:
             log_scale += keep_gold(out, i, gold[i], shift[gold[i]], width)
         else:
             if shifted:
                 log_scale -= align(out, i, shift, width) * LOG_HUGE
-            top = 0.0
-            for k in range(n_classes):
-                top = max(top, out[i, k])
-            if top < TINY:
-                log_scale += rescale(out, i, top, width)
+            if not any_above(out, i, TINY, width):
+                log_scale += rescale(out, i, width)
         if shifted:
             shift[:] = 0
     return log_scale
+
+
+@kernel
+def multiply_many(codes: Integers, table: Floats, out: Floats, i: int, shift: Integers, width: Width) -> bool:
+    """Multiply the rows of many answers into out[i], counting in `shift` how often an entry had to be raised."""
+    n_classes = count_of(width)
+    shifted = False
+    for start in range(0, codes.size, STRIDE):
+        for j in range(start, min(start + STRIDE, codes.size)):
+            row = codes[j]
+            for k in range(n_classes):
+                out[i, k] *= table[row, k]
+        if start + STRIDE < codes.size:
+            for k in range(n_classes):
+                while 0.0 < out[i, k] < TINY:
+                    out[i, k] *= HUGE
+                    shift[k] += 1
+                    shifted = True
+    return shifted
+
+
+@kernel
+def any_above(out: Floats, i: int, least: float, width: Width) -> bool:
+    """Tell whether row i has an entry of at least `least`; mostly the first one settles it."""
+    for k in range(count_of(width)):  # noqa: SIM110 (a generator would not compile)
+        if out[i, k] >= least:
+            return True
+    return False
 
 
 @kernel
@@ -95,8 +113,11 @@ def keep_gold(out: Floats, i: int, gold: int, shift: int, width: Width) -> float
 
 
 @kernel
-def rescale(out: Floats, i: int, top: float, width: Width) -> float:
-    """Divide evidence row i by its largest entry `top` (all ones where that is 0); return the log of the factor."""
+def rescale(out: Floats, i: int, width: Width) -> float:
+    """Divide evidence row i by its largest entry (all ones where that is 0); return the log of the factor."""
+    top = 0.0
+    for k in range(count_of(width)):
+        top = max(top, out[i, k])
     for k in range(count_of(width)):
         out[i, k] = out[i, k] / top if top > 0.0 else 1.0
     return np.log(top) if top > 0.0 else LOG_IMPOSSIBLE

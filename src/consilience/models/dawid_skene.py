@@ -89,7 +89,7 @@ class DawidSkene(LatentModel):
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
-        tol: float = 1e-6,
+        tol: float = 1e-5,
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:

@@ -55,7 +55,7 @@ def weigh(block: Block, table: RowTable) -> tuple[Floats, float]:
 
     n_classes = table.factors.shape[1]
     evidence = np.empty((block.n_items, n_classes))
-    factors = freeze(table.factors[block.rows])
+    factors = select_rows(table.factors, block.rows)
     width = width_of(n_classes)
     if table.in_logs:
         log_scale = add_log_rows(
@@ -64,6 +64,11 @@ def weigh(block: Block, table: RowTable) -> tuple[Floats, float]:
     else:
         log_scale = multiply_rows(block.codes, block.offsets, block.gold, factors, table.base, evidence, width)
     return evidence, log_scale
+
+
+def select_rows(table: Floats, rows: NDArray[np.int64]) -> Floats:
+    """Return the given rows, which are distinct and rising: all of them, then, if there are as many."""
+    return freeze(table if len(rows) == len(table) else table[rows])
 
 
 def count(block: Block, posterior: Floats) -> RowCounts:
@@ -87,7 +92,7 @@ def vote(block: Block, votes: Floats, prior: Floats) -> Floats:
 
     n_classes = votes.shape[1]
     shares = np.empty((block.n_items, n_classes))
-    add_rows(block.codes, block.offsets, block.weight, freeze(votes[block.rows]), shares, width_of(n_classes))
+    add_rows(block.codes, block.offsets, block.weight, select_rows(votes, block.rows), shares, width_of(n_classes))
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), prior)
     if len(block.gold):
