@@ -26,7 +26,8 @@ from consilience.cli.text import fit_text, make_inert, speak_options
 from consilience.errors import InputError
 from consilience.estimation import ESTIMATIONS
 from consilience.formats.answers import DUPLICATES
-from consilience.formats.files import read_table, write_table
+from consilience.formats.reading import read_table
+from consilience.formats.writing import write_table
 from consilience.models.evaluation import evaluate
 from consilience.models.fuse import MODELS
 
@@ -654,6 +655,23 @@ def test_evaluate_from_python_takes_any_frame(scored):
     result = evaluate(labels, pl.DataFrame({"item": [2, 1], "label": ["y", "y"]}))
     assert (result.n_matched, result.accuracy, result.log_loss) == (2, 0.5, None)
     assert dict(result.classes)["y"].precision == 1.0
+
+
+def test_evaluate_from_python_takes_models_paths_and_dicts(folder):
+    answers = {"item": [1, 1, 2, 2], "worker": ["v", "w"] * 2, "label": ["x", "x", "y", "y"]}
+    model = cs.MajorityVote().fit(answers)
+    write_table(model.to_frame(), "labels.csv")
+    write_table(pa.table({"item": [1, 2], "label": ["x", "x"]}), "gold.csv")
+    expected = cs.evaluate("labels.csv", "gold.csv")
+    assert (expected.n_matched, expected.accuracy) == (2, 0.5)
+    assert cs.evaluate(model, {1: "x", 2: "x"}) == expected
+    assert cs.evaluate(model, {"item": [1, 2], "label": ["x", "x"]}) == expected
+
+
+def test_evaluate_from_python_takes_sequences():
+    answers = {"sequence": ["s", "s"], "position": [0, 1], "worker": ["w", "w"], "label": ["x", "y"]}
+    result = cs.evaluate(cs.MajorityVote().fit(answers), {("s", 0): "x", ("s", 1): "x", ("t", 0): "x"})
+    assert (result.n_matched, result.n_gold_only, result.accuracy) == (2, 1, 0.5)
 
 
 def test_many_classes_are_cut_in_the_table(folder):

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.errors import InputError
-from consilience.formats import files
-from consilience.formats.files import SUFFIXES, Source, check_writable, read_table, replace_file, write_table
+from consilience.formats import delimited, json_lines
+from consilience.formats.files import SUFFIXES
+from consilience.formats.reading import Source, read_table
+from consilience.formats.writing import check_writable, replace_file, write_table
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 AWKWARD = [
@@ -170,14 +172,15 @@ def test_line_ends_blank_lines_and_byte_order_mark(folder, content):
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_rows_longer_than_a_block(folder, suffix, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(delimited, "BLOCK", 1 << 12)
+    monkeypatch.setattr(json_lines, "BLOCK", 1 << 12)
     table = pa.table({"a": ["x"] * 500 + ["y" * 200_000, "z\n" * 9_000], "b": range(502)})
     write_table(table, f"table{suffix}")
     assert read_table(f"table{suffix}").table.equals(table)
 
 
 def test_text_in_a_later_block_keeps_earlier_numbers_as_text(folder, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK", 1 << 10)
+    monkeypatch.setattr(delimited, "BLOCK", 1 << 10)
     assert read("a.csv", "a\n" + "12\n" * 2000 + "x\n")["a"].to_pylist() == ["12"] * 2000 + ["x"]
 
 
@@ -361,7 +364,7 @@ def test_table_without_rows(folder, suffix):
 
 @pytest.mark.parametrize("block", [1 << 22, 1 << 10])
 def test_ragged_rows(folder, block, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK", block)
+    monkeypatch.setattr(delimited, "BLOCK", block)
     content = "a,b\n" + "1,x\n" * 1000 + '\n1,"x\ny"\n1,x,oops\n'
     assert "a.csv, line 1005: expected 2 columns" in message(read_table, write("a.csv", content))
     assert "found 3: '1,x,oops'" in message(read_table, "a.csv")
@@ -379,7 +382,7 @@ def test_open_quote(folder):
     ("name", "content"),
     [
         ("a.csv", b"a,b\n1,e\n1,\xe9\n"),
-        ("a.csv.gz", gzip.compress(b"a,b\n1,e\n1,\xe9\n")),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,e\n1,\xe9\n", mtime=0)),
         ("a.jsonl", b'{"a": "e"}\n\n{"a": "\xe9"}\n'),
     ],
 )
@@ -450,13 +453,13 @@ def test_files_with_incompatible_types(folder):
     assert "bool" in error
 
 
-def deny(*_):
+def deny(*_, **__):
     raise PermissionError(13, "Permission denied")
 
 
 def test_no_permission_to_read(folder, monkeypatch):
     write("d/a.csv", "a\n1\n")
-    monkeypatch.setattr(files, "_open_stream", deny)
+    monkeypatch.setattr(delimited, "open_text", deny)
     assert "permission denied" in message(read_table, "d/a.csv")
     monkeypatch.setattr(os, "listdir", deny)
     assert "'d' cannot be read: permission denied" in message(read_table, "d")

@@ -21,8 +21,11 @@ _HOMES = {
     "read_responses": "models.inputs",
     "MajorityVote": "models.majority_vote",
     "DawidSkene": "models.dawid_skene",
+    "MomentMatching": "models.moment_matching",
+    "HiddenMarkov": "models.hidden_markov",
     "fuse": "models.fuse",
     "held_out_score": "models.held_out",
+    "evaluate": "models.evaluation",
     "load": "models.saved",
 }
 _MODULES = ("engines", "errors", "metrics", "simulate")
@@ -36,10 +39,13 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from .graph import Graph as Graph
     from .models.dawid_skene import DawidSkene as DawidSkene
+    from .models.evaluation import evaluate as evaluate
     from .models.fuse import fuse as fuse
     from .models.held_out import held_out_score as held_out_score
+    from .models.hidden_markov import HiddenMarkov as HiddenMarkov
     from .models.inputs import read_responses as read_responses
     from .models.majority_vote import MajorityVote as MajorityVote
+    from .models.moment_matching import MomentMatching as MomentMatching
     from .models.saved import load as load
     from .responses import Responses as Responses
 

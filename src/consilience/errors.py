@@ -71,6 +71,15 @@ def listing(values: Iterable[object], most: int = 5) -> str:
     return text if len(shown) <= most else f"{text} and {len(shown) - most} more"
 
 
+def first_line(error: Exception) -> str:
+    r"""Return the first line of an error's message, fit to be continued.
+
+    >>> first_line(OSError("No space left.\nErrno 28"))
+    'No space left'
+    """
+    return str(error).strip().partition("\n")[0].rstrip(".")
+
+
 def parameter_error(name: str, owner: str, expected: str, got: object) -> ParameterError:
     """Return the error for one bad option, in the same words everywhere.
 

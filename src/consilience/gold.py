@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from .errors import DataWarning, InputError, listing, shorten
 from .formats.frames import Table, is_table, open_frame, open_series
 from .responses import Responses
-from .vocabulary import Column, Values, find_missing, lookup, to_column, to_values
+from .vocabulary import Values, find_missing, lookup, to_values
+
+KEY_REMEDY = "Say which item each label belongs to."
 
 
 def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.int32] | None:
@@ -31,7 +33,13 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
     """
     if gold is None:
         return None
-    keys, labels, name = _read(gold, responses)
+    paired = responses.sequences is not None
+    keyed = _open_keyed(gold, paired)
+    table = open_gold(gold, paired) if keyed is None else keyed
+    name, labels = table.name, table.read(table.need("label", None))
+    names = [table.need(role, None) for role in _roles(paired)[:-1]]
+    # A missing key of a dict or a Series is no item of ours, like any stranger; a missing cell of a table is a slip.
+    keys = [table.values(key, KEY_REMEDY) if keyed is None else table.read(key) for key in names]
     known = np.ones(len(labels), bool)
     known[find_missing(labels)] = False
     if not known.any():
@@ -72,30 +80,36 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
     return classes_of_items
 
 
-def _read(gold: Any, responses: Responses) -> tuple[list[Column], Column, str]:
-    """Return the key columns, the label column, and words for what was given."""
-    name = "gold"
-    paired = responses.sequences is not None
-    if isinstance(gold, Table):
-        return _read_table(gold, paired)
-    if isinstance(gold, Mapping) and not _is_columns(gold, paired):
-        return _split(list(gold), paired), to_column(list(gold.values()), "gold"), name
-    series = open_series(gold)
-    if series is not None:
-        index, labels = series
-        return [index] if not paired else _split(to_values(index).tolist(), paired), labels, name
+def open_gold(gold: Any, paired: bool) -> Table:
+    """Return known labels, in any form that `match_gold` takes, as a table with columns item and label.
+
+    With `paired` the items are positions of sequences, in two columns.
+    """
+    keyed = _open_keyed(gold, paired)
+    if keyed is not None:
+        return keyed
     if not is_table(gold):
         raise InputError(
             f"gold must be a dict such as {{item: label}}, a Series, or a table with columns item and label. "
             f"Got {shorten(gold)} instead."
         )
-    return _read_table(open_frame(gold, name, nameable=False), paired)
+    return open_frame(gold, "gold", nameable=False)
 
 
-def _read_table(table: Table, paired: bool) -> tuple[list[Column], Column, str]:
-    remedy = "Say which item each gold label belongs to."
-    keys = [table.values(table.need(role, None), remedy) for role in _roles(paired)[:-1]]
-    return keys, table.read(table.need("label", None)), table.name
+def _open_keyed(gold: Any, paired: bool) -> Table | None:
+    """Return a dict of items or a Series as a table, and None for anything else."""
+    if isinstance(gold, Mapping):
+        keyed = not _is_columns(gold, paired)
+        return _build_table(_split(list(gold), paired), list(gold.values()), paired) if keyed else None
+    series = open_series(gold)
+    if series is None:
+        return None
+    index, labels = series
+    return _build_table(_split(to_values(index).tolist(), paired) if paired else [index], labels, paired)
+
+
+def _build_table(keys: list[Any], labels: Any, paired: bool) -> Table:
+    return open_frame(dict(zip(_roles(paired), (*keys, labels), strict=True)), "gold", nameable=False)
 
 
 def _is_columns(gold: Mapping[Any, Any], paired: bool) -> bool:
@@ -114,9 +128,9 @@ def _roles(paired: bool) -> tuple[str, ...]:
     return ("sequence", "position", "label") if paired else ("item", "label")
 
 
-def _split(keys: list[Any], paired: bool) -> list[Column]:
+def _split(keys: list[Any], paired: bool) -> list[Any]:
     if not paired:
-        return [to_column(keys)]
+        return [keys]
     if any(not isinstance(key, tuple) or len(key) != 2 for key in keys):
         raise InputError("gold of sequences must be keyed by (sequence, position), such as {('s1', 0): 'B'}.")
-    return [to_column([key[0] for key in keys]), to_column([key[1] for key in keys])]
+    return [[key[0] for key in keys], [key[1] for key in keys]]

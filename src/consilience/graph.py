@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array, issparse, sparray, spmatrix
+from pyarrow import chunked_array
+from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 
-from .errors import InputError, listing, parameter_error
-from .formats.frames import open_frame
+from .errors import InputError, first_line, listing, parameter_error
+from .formats.frames import open_frame, read_column
 from .kernels.types import Floats
 from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, lookup, to_column, to_values
 
@@ -91,7 +92,7 @@ class Graph:
         >>> cs.Graph.from_edges(["a", "b", "b"], ["b", "c", "a"])
         Graph(3 items, 2 edges, mean degree 1.33)
         """
-        ends = [to_column(source), to_column(target)]
+        ends = [read_column(source, "source"), read_column(target, "target")]
         if len(ends[0]) != len(ends[1]):
             raise InputError(f"source has {len(ends[0]):,} ids and target {len(ends[1]):,}: an edge has one of each.")
         return cls._from_columns(ends, weight, items, "the edges")
@@ -105,28 +106,60 @@ class Graph:
         weight: str | None = None,
         items: Any = None,
     ) -> Graph:
-        """Build a graph from a table with one row per edge; `source`, `target` and `weight` name its columns."""
+        """Build a graph from a table with one row per edge.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or dict of columns
+            The edges.
+        source, target, weight : str
+            Names of the columns that hold the two ends, and the weight if there is one.
+        items : array-like, optional
+            As in `from_edges`.
+        """
         table = open_frame(frame, "the table of edges")
         for role, name in (("source", source), ("target", target), *((("weight", weight),) if weight else ())):
             if name not in table.names:
                 raise table.no_column(role, name)
         remedy = "Every edge needs two ends: fill it in or drop the row."
         ends = [table.values(source, remedy), table.values(target, remedy)]
-        strength = None if weight is None else to_values(table.values(weight, "Every edge needs a weight."))
+        strength = None if weight is None else to_values(table.values(weight, "Every edge needs one: fill it in."))
         return cls._from_columns(ends, strength, items, table.name)
 
     @classmethod
     def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: Any = None) -> Graph:
-        """Build a graph from an adjacency matrix; entry [i, j] links items i and j, whichever side it stands on."""
-        square = coo_array(matrix)
-        if square.shape[0] != square.shape[1]:
-            raise InputError(f"An adjacency matrix is square; got {square.shape[0]:,} x {square.shape[1]:,}.")
+        """Build a graph from an adjacency matrix.
+
+        Parameters
+        ----------
+        matrix : scipy sparse matrix or array of shape (n_items, n_items)
+            Entry [i, j] is the weight of the edge between items i and j, whichever side of the diagonal it stands on;
+            where both sides hold one, the larger counts. Zeros are no edges.
+        items : array-like, optional
+            Ids of the rows; default 0, 1, 2, ...
+        """
+        shape = np.shape(matrix)
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
+        square = coo_array(matrix, copy=True)
+        square.sum_duplicates()
+        square.eliminate_zeros()
         names = _node_names(items, square.shape[0])
         return cls._from_indices(square.row, square.col, square.data, names, "given adjacency matrix")
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: str | None = "weight", items: Any = None) -> Graph:
-        """Build a graph from a networkx graph (anything with `nodes` and `edges(data=...)`)."""
+        """Build a graph from a networkx graph: anything with `nodes` and `edges(data=...)`.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            Directions are ignored, parallel edges merged.
+        weight : str or None
+            Attribute of edges that holds their weight, 1 where an edge has none; None: all weights are 1.
+        items : array-like, optional
+            As in `from_edges`; default: the nodes of the graph.
+        """
         if not (hasattr(graph, "nodes") and callable(getattr(graph, "edges", None))):
             raise InputError(f"Expected a networkx graph; got a {type(graph).__name__}.")
         triples = list(graph.edges(data=weight, default=1.0)) if weight else [(a, b, 1.0) for a, b in graph.edges()]
@@ -152,14 +185,12 @@ class Graph:
         >>> cs.Graph.grid((3, 4), connectivity=4)
         Graph(12 items, 17 edges, mean degree 2.83)
         """
-        shapes = [shape] if np.ndim(shape) == 1 and np.ndim(shape[0]) == 0 else list(shape)
         sources, targets, first = [], [], 0
-        for size in shapes:
-            extent = tuple(int(n) for n in size)
-            reach = NEIGHBOURHOODS.get(len(extent), {}).get(connectivity)
-            if reach is None or min(extent) < 1:
-                expected = "4 or 8 for images, 6, 18 or 26 for volumes, of at least one pixel"
-                raise parameter_error("connectivity", "Graph.grid", expected, (extent, connectivity))
+        for extent in _image_shapes(shape):
+            reach = NEIGHBOURHOODS[len(extent)].get(connectivity)
+            if reach is None:
+                allowed = "4 or 8 for images" if len(extent) == 2 else "6, 18 or 26 for volumes"
+                raise parameter_error("connectivity", "Graph.grid", allowed, connectivity)
             index = np.arange(np.prod(extent)).reshape(extent) + first
             for step in _half_neighbourhood(len(extent), reach):
                 here = tuple(slice(max(0, -d), n - max(0, d)) for d, n in zip(step, extent, strict=True))
@@ -181,8 +212,8 @@ class Graph:
         features : array or sparse matrix of shape (n_items, n_features)
             One row per item.
         k : int
-            Neighbours of each item. An edge is there if either end chose it, so degrees lie between k and 2 k on
-            average.
+            Neighbours of each item. An edge is there if either end chose it, so that every item has at least k
+            neighbours, and fewer than 2 k on average. Of items at the same distance any may be chosen.
         metric : {"euclidean", "cosine"}
             Distance.
         mutual : bool
@@ -223,14 +254,14 @@ class Graph:
     @classmethod
     def _from_columns(cls, ends: list[Column], weight: ArrayLike | None, items: Any, name: str) -> Graph:
         for column in ends:
-            if len(find_missing(column)):
-                raise InputError(f"{name} have missing ids at {len(find_missing(column)):,} ends. Drop those edges.")
+            n_missing = len(find_missing(column))
+            if n_missing:
+                raise InputError(f"An end of {n_missing:,} of {name} is missing. Fill it in or drop the edge.")
         if items is None:
-            both = to_column(to_values(ends[0]).tolist() + to_values(ends[1]).tolist())
-            codes, names = encode_in_order_of_appearance(both)
+            codes, names = encode_in_order_of_appearance(_join(*ends))
             source, target = np.split(codes.astype(np.int64), [len(ends[0])])
         else:
-            names = to_values(to_column(items))
+            names = _node_names(items)
             source, target = lookup(names, ends[0]), lookup(names, ends[1])
             for index, column in ((source, ends[0]), (target, ends[1])):
                 if (index < 0).any():
@@ -247,12 +278,18 @@ class Graph:
     ) -> Graph:
         """Merge, symmetrise, drop self loops."""
         source, target = np.asarray(source, np.int64), np.asarray(target, np.int64)
-        strength = np.ones(len(source)) if weight is None else np.asarray(weight, dtype=np.float64)
+        try:
+            strength = np.ones(len(source)) if weight is None else np.asarray(weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"Edge weights must be positive numbers; {first_line(error)}.") from error
         if strength.shape != source.shape:
             raise InputError(f"There are {len(source):,} edges and {strength.size:,} weights.")
         if not (np.isfinite(strength) & (strength > 0)).all():
             bad = strength[~(np.isfinite(strength) & (strength > 0))]
-            raise InputError(f"Edge weights must be positive numbers; {len(bad):,} are not: {listing(bad)}.")
+            raise InputError(
+                f"Edge weights must be positive numbers; {len(bad):,} of {len(strength):,} are not: "
+                f"{listing(bad.tolist())}. Drop edges that do not count."
+            )
         loops = source == target
         low, high = np.minimum(source, target)[~loops], np.maximum(source, target)[~loops]
         strength = strength[~loops]
@@ -276,9 +313,8 @@ class Graph:
 
     def to_scipy(self) -> Any:
         """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
-        from scipy.sparse import csr_array
-
-        return csr_array((self.weights, self.neighbours, self.offsets), shape=(self.n_items, self.n_items))
+        parts = (self.weights, self.neighbours, self.offsets)
+        return csr_array(parts, shape=(self.n_items, self.n_items), copy=True)
 
     def aligned_with(self, items: Values) -> Graph:
         """Return the same graph with one node for each of `items`, in their order; items without edges are alone."""
@@ -324,13 +360,42 @@ class Graph:
         return Graph._from_indices(a, b, weights, self.items, f"{self.description}, shuffled")
 
 
-def _node_names(items: Any, count: int) -> Values:
+def _node_names(items: Any, count: int | None = None) -> Values:
+    """Return the ids of the nodes, of which there must be `count` if it is given."""
     if items is None:
-        return np.arange(count)
-    codes, names = encode_in_order_of_appearance(to_column(items))
-    if len(codes) != count or len(names) != count:
-        raise InputError(f"items must be {count:,} distinct ids, one per node; got {len(names):,} of {len(codes):,}.")
+        return np.arange(count or 0)
+    column = read_column(items, "items")
+    if len(find_missing(column)):
+        raise InputError(f"items has {len(find_missing(column)):,} missing ids. Every item needs one.")
+    _, names = encode_in_order_of_appearance(column)
+    if len(names) != len(column):
+        raise InputError(f"items must be distinct: {len(column):,} ids are given, and only {len(names):,} differ.")
+    if count is not None and count != len(names):
+        raise InputError(f"items must hold one id per node: {len(names):,} are given, and there are {count:,} nodes.")
     return names
+
+
+def _join(first: Column, second: Column) -> Column:
+    """Return two columns as one."""
+    if not isinstance(first, np.ndarray) and not isinstance(second, np.ndarray):
+        parts = [each.dictionary_decode() if hasattr(each, "dictionary_decode") else each for each in (first, second)]
+        if parts[0].type == parts[1].type:
+            return to_column(chunked_array(parts))
+    return to_column(to_values(first).tolist() + to_values(second).tolist())
+
+
+def _image_shapes(shape: Any) -> list[tuple[int, ...]]:
+    """Return the shapes of one or several images or volumes."""
+    expected = "a tuple of two or three whole numbers >= 1, or a list of such tuples"
+    try:
+        shapes = [tuple(shape)] if all(np.ndim(n) == 0 for n in shape) else [tuple(size) for size in shape]
+    except TypeError as error:
+        raise parameter_error("shape", "Graph.grid", expected, shape) from error
+    for extent in shapes:
+        whole = all(isinstance(n, (int, np.integer)) and n >= 1 for n in extent)
+        if len(extent) not in NEIGHBOURHOODS or not whole:
+            raise parameter_error("shape", "Graph.grid", expected, shape)
+    return [tuple(map(int, extent)) for extent in shapes]
 
 
 def _half_neighbourhood(dimensions: int, reach: int) -> Sequence[tuple[int, ...]]:
@@ -341,7 +406,11 @@ def _half_neighbourhood(dimensions: int, reach: int) -> Sequence[tuple[int, ...]
 
 def _feature_rows(features: Any, metric: str) -> Any:
     """Return features as rows of floats, scaled to length 1 for cosine distance."""
-    rows: Any = features.tocsr().astype(np.float64) if issparse(features) else np.asarray(features, dtype=np.float64)
+    rows: Any
+    try:
+        rows = csr_array(features, dtype=np.float64) if issparse(features) else np.asarray(features, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"features must be numbers; {first_line(error)}.") from error
     if rows.ndim != 2 or rows.shape[0] < 2:
         raise InputError(f"features must have one row per item, at least two; got an array of shape {rows.shape}.")
     if not np.isfinite(rows.data if issparse(rows) else rows).all():
@@ -366,8 +435,10 @@ def _nearest_by_tree(rows: Floats, k: int) -> NDArray[np.int64]:
 
 
 def _nearest_by_comparison(rows: Any, k: int) -> NDArray[np.int64]:
-    """Return the k nearest rows of each row, by |x|^2 - 2 x y + |y|^2; of equals the first."""
+    """Return the k nearest rows of each row, by |x|^2 - 2 x y + |y|^2, nearest first."""
     n_items = rows.shape[0]
+    if not issparse(rows):
+        rows = rows - rows.mean(axis=0)  # small numbers, small errors
     squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if issparse(rows) else (rows**2).sum(axis=1)
     chunk = max(1, CHUNK_CELLS // n_items)
     nearest = np.empty((n_items, k), np.int64)

@@ -153,6 +153,11 @@ class Responses:
             weight=None if self.weight is None else self.weight[answers],
         )._freeze()
 
+    def with_classes(self, classes: Values) -> Responses:
+        """Return the same answers with other classes."""
+        # A new object, so that nothing derived from the old classes is kept.
+        return self if classes is self.classes else replace(self, classes=classes)
+
     def unweighted(self) -> Responses:
         """Return the same answers, each with weight 1."""
         return replace(self, weight=None)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .errors import StoreError, shorten
-from .formats.files import replace_file
+from .formats.writing import replace_file
 from .vocabulary import Column
 
 FORMAT = "consilience"

@@ -160,6 +160,11 @@ def objects(entries: Sequence[Any]) -> NDArray[np.object_]:
     return array
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether an Arrow type is text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def find_missing(column: Column) -> NDArray[np.int64]:
     """Return the indices of nulls, NaNs and Nones."""
     if isinstance(column, np.ndarray):
@@ -280,9 +285,6 @@ def _same_type(known: pa.Array, column: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Bring two arrays to one type where their values can be equal at all."""
     if known.type == column.type:
         return known, column
-
-    def is_text(kind: pa.DataType) -> bool:
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
     def is_number(kind: pa.DataType) -> bool:
         return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))

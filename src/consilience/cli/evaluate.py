@@ -26,10 +26,9 @@ def evaluate(labels: str, gold: str, quiet: bool, as_json: bool, debug: bool) ->
 
     GOLD has columns item (or sequence, position) and label. Probabilities are judged too, if LABELS has them.
     """
-    from ..models.evaluation import evaluate as evaluate_tables
-    from ..models.inputs import open_file
+    from ..models.evaluation import evaluate as evaluate_files
 
-    evaluation = evaluate_tables(open_file(labels, nameable=False), open_file(gold, nameable=False))
+    evaluation = evaluate_files(labels, gold)
     if as_json:
         print_json({"labels": labels, "gold": gold, **evaluation.to_dict()})
     elif not quiet:

@@ -154,7 +154,7 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
 
 def write(options: Options, model: Model, labels: Any, workers: Any) -> dict[str, str]:
     """Write the files asked for; return what is where."""
-    from ..formats.files import write_table
+    from ..formats.writing import write_table
     from .outputs import Writer, write_outputs
 
     writers: dict[str, tuple[str | None, Writer]] = {

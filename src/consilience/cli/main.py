@@ -13,6 +13,7 @@ from .. import __version__
 from .demo import demo
 from .evaluate import evaluate
 from .fuse import fuse
+from .simulate import simulate
 
 
 @click.group("consilience", context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,6 +27,7 @@ def program() -> None:
 
 program.add_command(fuse)
 program.add_command(evaluate)
+program.add_command(simulate)
 program.add_command(demo)
 
 

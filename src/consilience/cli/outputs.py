@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ..errors import ConsilienceError, InputError
-from ..formats.files import SUFFIXES, check_writable, replace_file
+from ..formats.files import SUFFIXES
+from ..formats.writing import check_writable, replace_file
 
 Writer = Callable[[Path], object]
 

@@ -22,7 +22,7 @@ from ..engines.base import Engine
 from ..estimation import Estimate
 from ..kernels.types import Floats
 from ..responses import Responses
-from ..workers.rows import RowCounts, RowTable, count, make_table, vote, weigh
+from ..workers.rows import RowCounts, RowTable, count, vote, weigh
 
 
 class Summary(Protocol):
@@ -84,8 +84,26 @@ class Workers(Protocol):
     def votes(self) -> Floats:
         """Return which class each row votes for."""
 
-    def update(self, counts: Floats) -> Estimate:
-        """Return the rows that expected counts call for."""
+    def update(self, counts: Floats, mass: Floats) -> Estimate:
+        """Return the rows that expected counts of rows and of classes call for."""
+
+    def table(self, found: Estimate, weighted: bool) -> RowTable:
+        """Return the factors of evidence for each row."""
+
+    def given(self, confusion: Floats) -> Estimate:
+        """Return known matrices, of shape (M, K, L), as an estimate."""
+
+    def plain_counts(self, counts: Floats) -> Floats:
+        """Return expected counts of answers as (M, L, K)."""
+
+    def plain_mean(self, found: Estimate, counts: Floats) -> Floats:
+        """Return the matrices to report, as (M, L, K)."""
+
+    def crowd(self, counts: Floats, mass: Floats) -> Floats:
+        """Return how the workers answer on the whole, (1, L, K)."""
+
+    def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
+        """Return the matrices of a fitted crowd for these workers and labels."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +189,7 @@ def run_em(
 
 def expect(problem: Problem, parameters: Parameters) -> Statistics:
     """E-step: expected counts of answers and of the structure, summed over blocks in their order."""
-    table = make_table(parameters.workers, problem.weighted)
+    table = problem.workers.table(parameters.workers, problem.weighted)
     return add_up(problem, problem.engine.map(expect_block, problem.placed, table, parameters.structure))
 
 
@@ -191,7 +209,13 @@ def maximise(problem: Problem, statistics: Statistics) -> Parameters:
         # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
         # weights it counts for at least 1 / K in some class.
         counts = np.where(counts < SMALLEST * problem.n_responses, 0.0, counts)
-    return Parameters(problem.workers.update(counts), problem.structure.update(statistics.summary))
+    summary = statistics.summary
+    return Parameters(problem.workers.update(counts, summary.mass), problem.structure.update(summary))
+
+
+def decode_labels(engine: Engine, placed: Sequence[Any], table: RowTable, structure: Any) -> NDArray[np.int64]:
+    """Return the most probable joint labelling, as class indices of all items in order."""
+    return np.concatenate(list(engine.map(decode_block, placed, table, structure)))
 
 
 def infer_posterior(
@@ -226,6 +250,13 @@ def infer_block(block: Block, table: RowTable, structure: StructureParameters) -
     evidence, log_scale = weigh(block, table)
     summary = structure.infer(block, evidence)
     return evidence, summary.log_normaliser + log_scale
+
+
+def decode_block(block: Block, table: RowTable, structure: Any) -> NDArray[np.int64]:
+    """Most probable joint labelling of one block."""
+    evidence, _ = weigh(block, table)
+    path: NDArray[np.int64] = structure.decode(block, evidence)
+    return path
 
 
 def vote_block(block: Block, votes: Floats, prior: Floats, structure: Structure) -> tuple[RowCounts, Summary]:

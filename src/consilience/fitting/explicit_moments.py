@@ -10,6 +10,7 @@ workers answered together:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ import numpy as np
 from ..errors import ParameterError
 from ..kernels.types import Floats
 from ..responses import Responses
+from .em import Progress
+from .moments import MomentFit
 
 MOST_CELLS = 20_000_000
 
@@ -93,6 +96,36 @@ def sweep(moments: Moments, confusion: Floats, prior: Floats, dual: Floats, prio
         prior_hessian += moments.weights[group] * (factor.T @ factor)
         prior_linear += moments.weights[group] * (observed.ravel() @ factor)
     solve_vector_on_simplex(prior_hessian, prior_linear, prior, prior_dual, 200, 1e-10)
+
+
+def match_explicit_moments(
+    responses: Responses,
+    confusion: Floats,
+    prior: Floats,
+    *,
+    learn_prior: bool = True,
+    max_iter: int = 500,
+    tol: float = 1e-5,
+    callback: Callable[[Progress], object] | None = None,
+) -> MomentFit:
+    """Match the paper's moments, with unit weights; arguments and result as those of `match_moments`."""
+    moments = compute_moments(responses)
+    confusion, prior = np.array(confusion, order="C"), np.array(prior)
+    dual, prior_dual = np.zeros_like(confusion), np.zeros_like(prior)
+    trace, converged = [], False
+    for iteration in range(max_iter):
+        old, old_prior = confusion.copy(), prior.copy()
+        sweep(moments, confusion, prior, dual, prior_dual)
+        if not learn_prior:
+            prior[:] = old_prior
+        trace.append(objective_and_gradient(moments, confusion, prior)[0])
+        change = max(float(np.abs(confusion - old).max()), float(np.abs(prior - old_prior).max()))
+        if callback is not None:
+            callback(Progress(iteration + 1, max_iter, trace[-1], change))
+        if tol > 0 and change < tol:
+            converged = True
+            break
+    return MomentFit(confusion, prior, np.array(trace), len(trace), converged)
 
 
 def _khatri_rao(factors: list[Floats], n_classes: int) -> Floats:

@@ -12,7 +12,7 @@ Pairs alone do not identify the model, so triples have the say wherever items ha
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from ..errors import listing
 from ..kernels.types import Floats
 from ..responses import Responses
+from .em import Progress
 
 # Weight of single answers, pairs and triples, where there are triples, and where there are none.
 WITH_TRIPLES = (0.1, 0.1, 1.0)
@@ -31,20 +32,24 @@ WITHOUT_TRIPLES = (0.1, 1.0, 0.0)
 MAX_INNER, INNER_TOL = 20, 1e-9
 # The crowd's matrix counts as this many answers per class when a worker's own matrix is shrunk towards it.
 SHRINKAGE = 20.0
-# Below this, a singular value says that some classes cannot be told apart.
+# Below this, a singular value of the matrices found says that some classes cannot be told apart.
 LEAST_SINGULAR_VALUE = 0.02
+# Workers times labels, and items, that are enough to see how many classes are told apart.
+MOST_COLUMNS, MOST_SAMPLED = 400, 20_000
 
 
 class Layout(NamedTuple):
     """Answers sorted by worker, and the distinct sets of workers who answered an item."""
 
     worker_offsets: NDArray[np.int64]
-    item: NDArray[np.int64]
-    label: NDArray[np.int64]
-    set_offsets: NDArray[np.int64]  # worker m is in the sets set_offsets[m]:set_offsets[m + 1]
-    sets: NDArray[np.int64]
+    item: NDArray[np.signedinteger[Any]]
+    label: NDArray[np.signedinteger[Any]]
+    set_offsets: NDArray[np.int64]  # worker m is in the sets sets[set_offsets[m]:set_offsets[m + 1]]
+    sets: NDArray[np.signedinteger[Any]]
     set_of_item: NDArray[np.int64]
     set_size: Floats  # number of items with that set
+    member_offsets: NDArray[np.int64]  # set u has the workers members[member_offsets[u]:member_offsets[u + 1]]
+    members: NDArray[np.signedinteger[Any]]
 
 
 class MomentFit(NamedTuple):
@@ -65,7 +70,7 @@ def match_moments(
     learn_prior: bool = True,
     max_iter: int = 500,
     tol: float = 1e-5,
-    callback: Callable[[int, float], object] | None = None,
+    callback: Callable[[Progress], object] | None = None,
 ) -> MomentFit:
     """Match first, second and third moments of the answers, by sweeps over workers and prior.
 
@@ -80,49 +85,88 @@ def match_moments(
     max_iter, tol
         Most sweeps; stop when no probability moves by more than `tol` in a sweep.
     callback : callable, optional
-        Told (sweep, largest change).
+        Told the `Progress`: its gain is the largest change of a probability.
     """
-    from ..kernels.moments import prior_terms, solve_vector_on_simplex, sum_powers, sweep_workers
+    from ..kernels.moments import solve_vector_on_simplex, sweep_workers
 
     layout = lay_out(responses)
-    weights = item_weights(responses, layout)
-    n_workers, _, n_classes = confusion.shape
     confusion, prior = np.array(confusion, order="C"), np.array(prior)
     dual, prior_dual = np.zeros_like(confusion), np.zeros_like(prior)
-    gram = np.empty((n_workers, n_classes, n_classes))
-    item_powers = np.empty((3, responses.n_items, n_classes))
-    set_powers = np.empty((3, len(layout.set_size), n_classes, n_classes))
+    products = Products(responses, layout, item_weights(responses, layout), confusion.shape[2])
+    products.renew(confusion)
     trace, converged = [], False
-    by_worker = (layout.worker_offsets, layout.item, layout.label, layout.set_offsets, layout.sets)
     for sweep in range(max_iter):
         old, old_prior = confusion.copy(), prior.copy()
+        sweep_workers(*products.by_worker, confusion, products.gram, dual, prior, MAX_INNER, INNER_TOL)
         # Anew in each sweep: differences added up over many sweeps would drift.
-        sum_powers(*by_worker, confusion, gram, item_powers, set_powers)
-        sweep_workers(
-            *by_worker,
-            layout.set_of_item,
-            layout.set_size,
-            weights,
-            confusion,
-            dual,
-            prior,
-            gram,
-            item_powers,
-            set_powers,
-            MAX_INNER,
-            INNER_TOL,
-        )
-        hessian, linear = prior_terms(layout.set_of_item, layout.set_size, weights, item_powers, set_powers)
+        hessian, linear = products.renew(confusion)
         if learn_prior:
             solve_vector_on_simplex(hessian, linear, prior, prior_dual, 10 * MAX_INNER, INNER_TOL)
         trace.append(float(0.5 * prior @ hessian @ prior - linear @ prior))
         change = max(float(np.abs(confusion - old).max()), float(np.abs(prior - old_prior).max()))
         if callback is not None:
-            callback(sweep + 1, change)
-        if change < tol:
+            callback(Progress(sweep + 1, max_iter, trace[-1], change))
+        if tol > 0 and change < tol:
             converged = True
             break
     return MomentFit(confusion, prior, np.array(trace), len(trace), converged)
+
+
+class Products:
+    """e1 and e2 of every item and of every set of workers (see `consilience.kernels.moments`), and their weights."""
+
+    def __init__(self, responses: Responses, layout: Layout, weights: Floats, n_classes: int) -> None:
+        n_pairs = n_classes * (n_classes + 1) // 2
+        self._offsets, self._layout = responses.offsets, layout
+        index = np.int32 if responses.n_workers * responses.n_labels < 2**31 else np.int64
+        self._codes = responses.worker * index(responses.n_labels) + responses.label
+        self._item_weights = weights[layout.set_of_item]
+        self._set_weights = weights * layout.set_size[:, None]
+        self._of_items = np.empty((responses.n_items, 2, n_classes))
+        self._of_sets = np.empty((len(layout.set_size), 2, n_pairs))
+        self.gram = np.empty((responses.n_workers, n_pairs))
+        self.by_worker = (
+            *(layout.worker_offsets, layout.item, layout.label, self._item_weights, self._of_items),
+            *(layout.set_offsets, layout.sets, self._set_weights, self._of_sets),
+        )
+
+    def renew(self, confusion: Floats) -> tuple[Floats, Floats]:
+        """Compute everything from the matrices; return the Hessian and the linear part of the objective in pi."""
+        from ..kernels.moments import both_triangles, sum_products, upper_triangle
+
+        n_classes = confusion.shape[2]
+        for matrix, upper in zip(confusion, self.gram, strict=True):
+            upper_triangle(matrix, upper)
+        rows = confusion.reshape(-1, n_classes)
+        linear = sum_products(self._offsets, self._codes, rows, self._item_weights, self._of_items)
+        offsets, members = self._layout.member_offsets, self._layout.members
+        hessian = sum_products(offsets, members, self.gram, self._set_weights, self._of_sets)
+        return both_triangles(hessian, n_classes), linear
+
+    def terms_of(self, m: int, matrix: Floats, prior: Floats) -> tuple[Floats, Floats]:
+        """Return the Hessian and the linear part of the objective in worker m's matrix."""
+        from ..kernels.moments import worker_terms
+
+        offsets, item, label, item_weights, of_items, set_offsets, sets, set_weights, of_sets = self.by_worker
+        own, own_sets = slice(offsets[m], offsets[m + 1]), slice(set_offsets[m], set_offsets[m + 1])
+        answers = (item[own], label[own], item_weights, of_items)
+        return worker_terms(matrix, self.gram[m], prior, *answers, sets[own_sets], set_weights, of_sets)
+
+
+def learn_moments(
+    responses: Responses,
+    confusion: Floats,
+    prior: Floats,
+    *,
+    match: Callable[..., MomentFit] = match_moments,
+    shrinkage: float = SHRINKAGE,
+    **settings: Any,
+) -> MomentFit:
+    """Match moments (with `match` and its settings), then put classes in their places and shrink what is uncertain."""
+    found = match(responses, confusion, prior, **settings)
+    n_answers = np.bincount(responses.worker, minlength=responses.n_workers)
+    aligned, ordered = align_classes(found.confusion, found.prior, n_answers, responses.label_of_class)
+    return found._replace(confusion=shrink(aligned, n_answers, shrinkage), prior=ordered)
 
 
 def objective_and_gradient(
@@ -132,22 +176,12 @@ def objective_and_gradient(
 
     `weights` (U, 3) are those of singles, pairs and triples for each distinct set of workers.
     """
-    from ..kernels.moments import prior_terms, sum_powers, worker_terms
-
-    layout = lay_out(responses)
-    n_workers, n_labels, n_classes = confusion.shape
-    gram = np.empty((n_workers, n_classes, n_classes))
-    item_powers = np.empty((3, responses.n_items, n_classes))
-    set_powers = np.empty((3, len(layout.set_size), n_classes, n_classes))
-    by_worker = (layout.worker_offsets, layout.item, layout.label, layout.set_offsets, layout.sets)
-    sum_powers(*by_worker, confusion, gram, item_powers, set_powers)
-    of_sets = (layout.set_of_item, layout.set_size, weights)
+    products = Products(responses, lay_out(responses), weights, confusion.shape[2])
+    hessian, linear = products.renew(confusion)
     gradient = np.empty_like(confusion)
-    hessian, linear = np.empty((n_classes, n_classes)), np.empty((n_labels, n_classes))
-    for m in range(n_workers):
-        worker_terms(m, *by_worker, *of_sets, confusion, prior, gram, item_powers, set_powers, hessian, linear)
-        gradient[m] = confusion[m] @ hessian - linear
-    hessian, linear = prior_terms(*of_sets, item_powers, set_powers)
+    for m, matrix in enumerate(confusion):
+        own_hessian, own_linear = products.terms_of(m, matrix, prior)
+        gradient[m] = matrix @ own_hessian - own_linear
     return float(0.5 * prior @ hessian @ prior - linear @ prior), gradient, hessian @ prior - linear
 
 
@@ -165,19 +199,22 @@ def lay_out(responses: Responses) -> Layout:
     _, first, set_of_item, set_size = np.unique(sums, return_index=True, return_inverse=True, return_counts=True)
     # The members of a set are the workers of its first item.
     sizes = np.diff(responses.offsets)[first]
-    member_of = np.repeat(np.arange(len(first)), sizes)
-    at = np.repeat(responses.offsets[first] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(
-        sizes.sum()
-    )
-    by_member, set_offsets = order_by(responses.worker[at], n_workers)
+    member_offsets = np.concatenate([[0], np.cumsum(sizes)])
+    at = np.repeat(responses.offsets[first] - member_offsets[:-1], sizes) + np.arange(sizes.sum())
+    members = responses.worker[at]
+    by_member, set_offsets = order_by(members, n_workers)
+    # Half the bytes to read wherever they suffice.
+    index = np.int32 if responses.n_items < 2**31 else np.int64
     return Layout(
         worker_offsets,
-        item[order],
-        responses.label[order].astype(np.int64),
+        item[order].astype(index),
+        responses.label[order],
         set_offsets,
-        member_of[by_member],
+        np.repeat(np.arange(len(first)), sizes)[by_member].astype(index),
         set_of_item.astype(np.int64),
         set_size.astype(np.float64),
+        member_offsets,
+        members,
     )
 
 
@@ -207,12 +244,18 @@ def strongest_answers(responses: Responses) -> Responses:
     return responses.keep(chosen).unweighted()
 
 
-def shrink(confusion: Floats, n_answers: NDArray[np.int64]) -> Floats:
-    """Pull the matrices (M, L, K) of workers with few answers towards the crowd's, by N_m / (N_m + SHRINKAGE K)."""
-    share = n_answers / max(n_answers.sum(), 1)
-    pooled = np.einsum("m,mlk->lk", share, confusion)
-    own = (n_answers / (n_answers + SHRINKAGE * confusion.shape[2]))[:, None, None]
-    return np.asarray(own * confusion + (1 - own) * pooled)
+def shrink(confusion: Floats, n_answers: NDArray[np.int64], shrinkage: float = SHRINKAGE) -> Floats:
+    """Pull the matrices (M, L, K) of workers with few answers towards the crowd's, by N_m / (N_m + shrinkage K).
+
+    What is left of a worker's own matrix is mixed with one even answer per class: moments often put a probability at
+    exactly 0, which a single contrary answer would turn into certainty.
+    """
+    n_labels, n_classes = confusion.shape[1:]
+    per_class = (n_answers / n_classes)[:, None, None]
+    own = (per_class * confusion + 1 / n_labels) / (per_class + 1)
+    pooled = np.einsum("m,mlk->lk", n_answers / max(n_answers.sum(), 1), own)
+    trust = per_class / (per_class + shrinkage) if shrinkage > 0 else np.ones_like(per_class)
+    return np.asarray(trust * own + (1 - trust) * pooled)
 
 
 def align_classes(
@@ -261,15 +304,59 @@ def find_obstacles(responses: Responses, confusion: Floats) -> list[str]:
             f"outside the largest group: {listing(responses.workers[apart].tolist())}."
         )
     n_classes = confusion.shape[2]
+    told = count_told_apart(responses, n_classes)
     order = np.argsort(-np.bincount(responses.worker, minlength=responses.n_workers), kind="stable")
-    groups = [confusion[order[i::3]].reshape(-1, n_classes) for i in range(min(3, responses.n_workers))]
+    groups = [confusion[order[i::3]] for i in range(min(3, responses.n_workers))]
     # Divided by the root of the group's size, so that the value is that of an average worker.
-    least = min(np.linalg.svd(g, compute_uv=False)[-1] / np.sqrt(len(g) / confusion.shape[1]) for g in groups)
-    if active.sum() < 3 or least < LEAST_SINGULAR_VALUE:
-        spread = np.array([np.linalg.svd(matrix, compute_uv=False).min() for matrix in confusion])
+    least = min(_least_singular_value(group.reshape(-1, n_classes)) / np.sqrt(len(group)) for group in groups)
+    if told < n_classes or least < LEAST_SINGULAR_VALUE:
+        spread = np.array([_least_singular_value(matrix) for matrix in confusion])
         weak = responses.workers[active & (spread <= np.median(spread[active]))]
-        found.append(
-            f"The answers hardly tell the {n_classes} classes apart (least singular value {least:.3f}); the workers "
-            f"who tell least are {listing(weak.tolist())}."
-        )
+        what = f"tell only {told} of" if told < n_classes else "hardly tell"
+        names = listing(weak.tolist())
+        found.append(f"The answers {what} the {n_classes} classes apart; the workers who tell least are {names}.")
     return found
+
+
+def count_told_apart(responses: Responses, n_classes: int) -> int:
+    """Return how many classes the answers tell apart beyond chance: the rank of their second moments.
+
+    K classes make K - 1 large eigenvalues of the matrix of correlations between what different workers say. Large is
+    what exceeds all eigenvalues of the same answers shuffled, each worker's among the items they answered (Horn's
+    parallel analysis). The most active workers and a sample of their items are enough.
+    """
+    n_labels = responses.n_labels
+    by_activity = np.argsort(-np.bincount(responses.worker, minlength=responses.n_workers), kind="stable")
+    chosen = np.sort(by_activity[: max(3, MOST_COLUMNS // n_labels)])
+    column = np.full(responses.n_workers, -1)
+    column[chosen] = np.arange(len(chosen))
+    item = responses.item_of_answer()
+    shared = np.flatnonzero(np.bincount(item, column[responses.worker] >= 0, responses.n_items) >= 2)
+    sampled = shared[:: max(1, -(-len(shared) // MOST_SAMPLED))]
+    row = np.full(responses.n_items, -1)
+    row[sampled] = np.arange(len(sampled))
+    answers = np.full((len(chosen), len(sampled)), -1)
+    known = (row[item] >= 0) & (column[responses.worker] >= 0)
+    answers[column[responses.worker[known]], row[item[known]]] = responses.label[known]
+    observed = _correlation_values(answers, n_labels)
+    rng = np.random.default_rng(0)
+    for of_worker in answers:
+        of_worker[of_worker >= 0] = rng.permutation(of_worker[of_worker >= 0])
+    by_chance = _correlation_values(answers, n_labels)
+    return 1 + min(n_classes - 1, int((observed > by_chance.max() + 1e-9).sum()))
+
+
+def _correlation_values(answers: NDArray[np.int64], n_labels: int) -> Floats:
+    """Return the eigenvalues of the correlations between answers (M, N) of different workers; -1 is no answer."""
+    said = (answers[:, None, :] == np.arange(n_labels)[None, :, None]).astype(np.float64)
+    answered = (answers >= 0)[:, None, :]
+    said -= answered * said.sum(axis=2, keepdims=True) / np.maximum(answered.sum(axis=2, keepdims=True), 1)
+    said /= np.maximum(np.sqrt((said**2).sum(axis=2, keepdims=True)), 1e-9)
+    flat = said.reshape(len(answers) * n_labels, -1)
+    worker = np.repeat(np.arange(len(answers)), n_labels)
+    return np.asarray(np.linalg.eigvalsh(np.where(worker[:, None] == worker, 0.0, flat @ flat.T)))
+
+
+def _least_singular_value(matrix: Floats) -> float:
+    """Return the least singular value that matters: 0 if there are fewer rows than columns."""
+    return 0.0 if len(matrix) < matrix.shape[1] else float(np.linalg.svd(matrix, compute_uv=False)[-1])

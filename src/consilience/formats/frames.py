@@ -83,7 +83,9 @@ class Table:
 
 
 def open_frame(frame: Any, name: str = "the table", nameable: bool = True) -> Table:
-    """Return a frame of any library narwhals knows, or a mapping of columns, as a `Table`."""
+    """Return a frame of any library narwhals knows, or a mapping of columns, as a `Table`; a `Table` as it is."""
+    if isinstance(frame, Table):
+        return frame
 
     def locate(row: int) -> str:
         return f"row {row} (counting from 0)"
@@ -129,7 +131,7 @@ def open_frame(frame: Any, name: str = "the table", nameable: bool = True) -> Ta
 
 def is_table(values: Any) -> bool:
     """Tell a table, of any frame library or a mapping of columns, from other things."""
-    return isinstance(values, Mapping) or isinstance(_to_native(values), (nw.DataFrame, nw.LazyFrame))
+    return isinstance(values, (Mapping, Table)) or isinstance(_to_native(values), (nw.DataFrame, nw.LazyFrame))
 
 
 def _to_native(values: Any) -> Any:

@@ -6,9 +6,9 @@ polynomial of degree r over the workers who answered, the objective is, up to a 
 
     1/2 pi' [ sum_n w1 e1(G) + w2 e2(G) + w3 e3(G) ] pi - sum_nk pi_k [ w1 e1(a_n) + w2 e2(a_n) + w3 e3(a_n) ]
 
-where e_r(G) is taken entry by entry. Power sums of a (per item) and of G (per distinct set of workers) are kept, so
-that leaving one worker out costs a subtraction. In Gamma_m the objective is quadratic with Hessian H_m and linear part
-B_m; so it is in pi.
+where e_r(G) is taken entry by entry. e1 and e2 of a (per item) and of G (per distinct set of workers) are kept, so that
+leaving one worker out costs a subtraction: e1 - a, and e2 - a (e1 - a). In Gamma_m the objective is quadratic with
+Hessian H_m and linear part B_m; so it is in pi. G is symmetric: of it the upper triangle is kept, C = K (K + 1) / 2.
 """
 
 from __future__ import annotations
@@ -73,105 +73,85 @@ def solve_vector_on_simplex(
 
 
 @kernel
-def sum_powers(
-    worker_offsets: Integers,
-    item: Integers,
-    label: Integers,
-    set_offsets: Integers,
-    sets: Integers,
-    confusion: Floats,
-    gram: Floats,
-    item_powers: Floats,
-    set_powers: Floats,
-) -> None:
-    """Fill gram[m] = Gamma_m' Gamma_m and the first three power sums of a (3, N, K) and of G (3, U, K, K)."""
-    n_workers, _, n_classes = confusion.shape
-    item_powers[:] = 0.0
-    set_powers[:] = 0.0
-    for m in range(n_workers):
-        gram[m] = confusion[m].T @ confusion[m]
-        for j in range(worker_offsets[m], worker_offsets[m + 1]):
-            for k in range(n_classes):
-                a = confusion[m, label[j], k]
-                item_powers[0, item[j], k] += a
-                item_powers[1, item[j], k] += a * a
-                item_powers[2, item[j], k] += a * a * a
-        for j in range(set_offsets[m], set_offsets[m + 1]):
-            for k in range(n_classes):
-                for kk in range(n_classes):
-                    g = gram[m, k, kk]
-                    set_powers[0, sets[j], k, kk] += g
-                    set_powers[1, sets[j], k, kk] += g * g
-                    set_powers[2, sets[j], k, kk] += g * g * g
+def upper_triangle(matrix: Floats, out: Floats) -> None:
+    """Write the upper triangle of X' X, row by row."""
+    i = 0
+    for k in range(matrix.shape[1]):
+        for kk in range(k, matrix.shape[1]):
+            out[i] = 0.0
+            for label in range(matrix.shape[0]):
+                out[i] += matrix[label, k] * matrix[label, kk]
+            i += 1
+
+
+@kernel
+def both_triangles(upper: Floats, n_classes: int) -> Floats:
+    """Return the symmetric matrix with this upper triangle."""
+    matrix = np.empty((n_classes, n_classes))
+    i = 0
+    for k in range(n_classes):
+        for kk in range(k, n_classes):
+            matrix[k, kk] = matrix[kk, k] = upper[i]
+            i += 1
+    return matrix
+
+
+@kernel
+def sum_products(offsets: Integers, codes: Integers, table: Floats, weights: Floats, products: Floats) -> Floats:
+    """Fill e1 and e2 (R, 2, C) of rows of `table`, and return the sum over R of w1 e1 + w2 e2 + w3 e3, of shape (C,).
+
+    Entry r has the rows codes[offsets[r]:offsets[r + 1]] and the weights weights[r].
+    """
+    width = table.shape[1]
+    total = np.zeros(width)
+    third = np.empty(width)
+    for r in range(offsets.size - 1):
+        products[r] = 0.0
+        third[:] = 0.0
+        for j in range(offsets[r], offsets[r + 1]):
+            code = codes[j]
+            for i in range(width):
+                a = table[code, i]
+                third[i] += a * products[r, 1, i]
+                products[r, 1, i] += a * products[r, 0, i]
+                products[r, 0, i] += a
+        for i in range(width):
+            total[i] += weights[r, 0] * products[r, 0, i] + weights[r, 1] * products[r, 1, i] + weights[r, 2] * third[i]
+    return total
 
 
 @kernel
 def worker_terms(
-    m: int,
-    worker_offsets: Integers,
-    item: Integers,
-    label: Integers,
-    set_offsets: Integers,
-    sets: Integers,
-    set_of_item: Integers,
-    set_size: Floats,
-    weights: Floats,
-    confusion: Floats,
+    own: Floats,
+    own_gram: Floats,
     prior: Floats,
-    gram: Floats,
-    item_powers: Floats,
-    set_powers: Floats,
-    hessian: Floats,
-    linear: Floats,
-) -> None:
-    """Fill H_m and B_m; e1 and e2 of the other workers come from power sums less the worker's own part."""
-    n_classes = prior.size
-    hessian[:] = 0.0
-    linear[:] = 0.0
-    for j in range(worker_offsets[m], worker_offsets[m + 1]):
-        n = item[j]
-        w = weights[set_of_item[n]]
-        for k in range(n_classes):
-            a = confusion[m, label[j], k]
-            e1 = item_powers[0, n, k] - a
-            e2 = 0.5 * (e1 * e1 - (item_powers[1, n, k] - a * a))
-            linear[label[j], k] += w[0] + w[1] * e1 + w[2] * e2
-    for j in range(set_offsets[m], set_offsets[m + 1]):
-        u = sets[j]
-        w = weights[u]
-        for k in range(n_classes):
-            for kk in range(n_classes):
-                g = gram[m, k, kk]
-                e1 = set_powers[0, u, k, kk] - g
-                e2 = 0.5 * (e1 * e1 - (set_powers[1, u, k, kk] - g * g))
-                hessian[k, kk] += set_size[u] * (w[0] + w[1] * e1 + w[2] * e2)
-    for k in range(n_classes):
-        linear[:, k] *= prior[k]
-        for kk in range(n_classes):
-            hessian[k, kk] *= prior[k] * prior[kk]
-
-
-@kernel
-def prior_terms(
-    set_of_item: Integers, set_size: Floats, weights: Floats, item_powers: Floats, set_powers: Floats
+    items: Integers,
+    labels: Integers,
+    item_weights: Floats,
+    item_products: Floats,
+    sets: Integers,
+    set_weights: Floats,
+    set_products: Floats,
 ) -> tuple[Floats, Floats]:
-    """Return the Hessian and the linear part of the objective in pi."""
-    n_classes = item_powers.shape[2]
-    linear = np.zeros(n_classes)
-    hessian = np.zeros((n_classes, n_classes))
-    for n in range(set_of_item.size):
-        w = weights[set_of_item[n]]
+    """Return H_m and B_m of the worker with matrix `own`, who gave `labels` to `items` and is a member of `sets`."""
+    n_labels, n_classes = own.shape
+    linear = np.zeros((n_labels, n_classes))
+    for j in range(items.size):
+        n, label = items[j], labels[j]
+        w1, w2, w3 = item_weights[n, 0], item_weights[n, 1], item_weights[n, 2]
         for k in range(n_classes):
-            p1, p2, p3 = item_powers[0, n, k], item_powers[1, n, k], item_powers[2, n, k]
-            linear[k] += w[0] * p1 + w[1] * (p1 * p1 - p2) / 2 + w[2] * (p1**3 - 3 * p1 * p2 + 2 * p3) / 6
-    for u in range(set_size.size):
-        w = weights[u]
-        for k in range(n_classes):
-            for kk in range(n_classes):
-                p1, p2, p3 = set_powers[0, u, k, kk], set_powers[1, u, k, kk], set_powers[2, u, k, kk]
-                e = w[0] * p1 + w[1] * (p1 * p1 - p2) / 2 + w[2] * (p1**3 - 3 * p1 * p2 + 2 * p3) / 6
-                hessian[k, kk] += set_size[u] * e
-    return hessian, linear
+            e1 = item_products[n, 0, k] - own[label, k]
+            e2 = item_products[n, 1, k] - own[label, k] * e1
+            linear[label, k] += w1 + w2 * e1 + w3 * e2
+    upper = np.zeros(own_gram.size)
+    for j in range(sets.size):
+        u = sets[j]
+        w1, w2, w3 = set_weights[u, 0], set_weights[u, 1], set_weights[u, 2]
+        for i in range(upper.size):
+            e1 = set_products[u, 0, i] - own_gram[i]
+            e2 = set_products[u, 1, i] - own_gram[i] * e1
+            upper[i] += w1 + w2 * e1 + w3 * e2
+    return both_triangles(upper, n_classes) * np.outer(prior, prior), linear * prior
 
 
 @kernel
@@ -179,59 +159,50 @@ def sweep_workers(
     worker_offsets: Integers,
     item: Integers,
     label: Integers,
+    item_weights: Floats,
+    item_products: Floats,
     set_offsets: Integers,
     sets: Integers,
-    set_of_item: Integers,
-    set_size: Floats,
-    weights: Floats,
+    set_weights: Floats,
+    set_products: Floats,
     confusion: Floats,
+    gram: Floats,
     dual: Floats,
     prior: Floats,
-    gram: Floats,
-    item_powers: Floats,
-    set_powers: Floats,
     max_inner: int,
     inner_tol: float,
 ) -> None:
-    """Solve for each worker's matrix in turn, the others held; power sums follow each change."""
-    n_workers, n_labels, n_classes = confusion.shape
-    hessian = np.empty((n_classes, n_classes))
-    linear = np.empty((n_labels, n_classes))
+    """Solve for each worker's matrix in turn, the others held; e1 and e2 follow each change."""
+    n_workers, _, n_classes = confusion.shape
     for m in range(n_workers):
-        if worker_offsets[m] == worker_offsets[m + 1]:
+        items = item[worker_offsets[m] : worker_offsets[m + 1]]
+        labels = label[worker_offsets[m] : worker_offsets[m + 1]]
+        of_worker = sets[set_offsets[m] : set_offsets[m + 1]]
+        if items.size == 0:
             continue
-        worker_terms(
-            m,
-            worker_offsets,
-            item,
-            label,
-            set_offsets,
-            sets,
-            set_of_item,
-            set_size,
-            weights,
-            confusion,
+        hessian, linear = worker_terms(
+            confusion[m],
+            gram[m],
             prior,
-            gram,
-            item_powers,
-            set_powers,
-            hessian,
-            linear,
+            items,
+            labels,
+            item_weights,
+            item_products,
+            of_worker,
+            set_weights,
+            set_products,
         )
-        old = confusion[m].copy()
-        old_gram = gram[m].copy()
+        old, old_gram = confusion[m].copy(), gram[m].copy()
         solve_on_simplex(hessian, linear, confusion[m], dual[m], max_inner, inner_tol)
-        gram[m] = confusion[m].T @ confusion[m]
-        for j in range(worker_offsets[m], worker_offsets[m + 1]):
+        upper_triangle(confusion[m], gram[m])
+        change, gram_change = confusion[m] - old, gram[m] - old_gram
+        for j in range(items.size):
+            n, said = items[j], labels[j]
             for k in range(n_classes):
-                a, b = confusion[m, label[j], k], old[label[j], k]
-                item_powers[0, item[j], k] += a - b
-                item_powers[1, item[j], k] += a * a - b * b
-                item_powers[2, item[j], k] += a * a * a - b * b * b
-        for j in range(set_offsets[m], set_offsets[m + 1]):
-            for k in range(n_classes):
-                for kk in range(n_classes):
-                    a, b = gram[m, k, kk], old_gram[k, kk]
-                    set_powers[0, sets[j], k, kk] += a - b
-                    set_powers[1, sets[j], k, kk] += a * a - b * b
-                    set_powers[2, sets[j], k, kk] += a * a * a - b * b * b
+                item_products[n, 1, k] += change[said, k] * (item_products[n, 0, k] - old[said, k])
+                item_products[n, 0, k] += change[said, k]
+        for j in range(of_worker.size):
+            u = of_worker[j]
+            for i in range(gram_change.size):
+                set_products[u, 1, i] += gram_change[i] * (set_products[u, 0, i] - old_gram[i])
+                set_products[u, 0, i] += gram_change[i]

@@ -5,10 +5,10 @@ Labels are compared by position and by Python equality: `1`, `1.0` and `True` ar
 
 from __future__ import annotations
 
-from consilience.metrics.agreement import agreement_matrix, krippendorff_alpha, pairwise_agreement
-from consilience.metrics.labels import ClassScore, accuracy, class_f1, confusion_counts, macro_f1
-from consilience.metrics.parameters import confusion_error, prior_error, rank_correlation, transition_error
-from consilience.metrics.probabilities import (
+from .agreement import agreement_matrix, krippendorff_alpha, pairwise_agreement
+from .labels import ClassScore, accuracy, class_f1, confusion_counts, macro_f1
+from .parameters import confusion_error, prior_error, rank_correlation, transition_error
+from .probabilities import (
     ReliabilityCurve,
     accuracy_at_coverage,
     brier,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from consilience.errors import InputError, listing, shorten
+from ..errors import InputError, listing, shorten
 
 Labels: TypeAlias = ArrayLike | Sequence[Hashable]
 Codes: TypeAlias = NDArray[np.int64]

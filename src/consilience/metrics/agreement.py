@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from consilience.errors import InputError
+from ..errors import InputError
 
 _MOST_WORKERS = 5_000  # two dense matrices of this side take 400 MB
 

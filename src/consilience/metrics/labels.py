@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from consilience.metrics._encode import Labels, encode_pair
+from ._encode import Labels, encode_pair
 
 
 class ClassScore(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from consilience.errors import InputError
+from ..errors import InputError
 
 
 def confusion_error(true: ArrayLike, estimated: ArrayLike) -> float:

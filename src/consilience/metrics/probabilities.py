@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from consilience.errors import InputError, listing, parameter_error
-from consilience.metrics._encode import Codes, Labels, encode_gold
+from ..errors import InputError, listing, parameter_error
+from ._encode import Codes, Labels, encode_gold
 
 _CLIP = 1e-10  # one confident mistake costs 23 nats, not infinity
 _SUM_TOLERANCE = 0.01  # lets probabilities rounded for a file through, and stops logits and counts

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..fitting.em import Progress
 from ..kernels.types import Floats
+from ..responses import Responses
 from ..structures.independent import Independent, IndependentParameters
 from .latent import LatentModel
 
@@ -23,8 +24,9 @@ class DawidSkene(LatentModel):
 
     Parameters
     ----------
-    workers : {"confusion"}
-        How a worker answers: one confusion matrix each.
+    workers : {"confusion", "sequential"}
+        How a worker answers: by one confusion matrix; or by one for each previous answer of its own in the sequence
+        (with fewer answers it falls back on the plain one), for answers to sequences.
     estimation : {"variational", "em"}
         Variational Bayes with Dirichlet priors, or EM for the mode.
     prior : {"learn", "uniform"} or array
@@ -33,9 +35,10 @@ class DawidSkene(LatentModel):
         Pseudo-counts of the confusion matrices: one number, a pair (off diagonal, diagonal), or an array of shape
         (classes, labels). EM adds them to expected counts, variational Bayes takes them as the Dirichlet parameter.
         The class prior is smoothed by the smallest of them.
-    start : {"majority"}, fitted model or array
-        Where to start: from vote shares, from the matrices of a fitted model, or from given confusion matrices of shape
-        (workers, classes, labels).
+    start : {"majority", "moments", "best"}, fitted model or array
+        Where to start: from vote shares, from matched moments (see `MomentMatching`), from both, keeping the higher
+        objective, from the matrices of a fitted model, or from given confusion matrices of shape (workers, classes,
+        labels).
     n_init : int
         Number of starts; those after the first are random. The one with the highest objective is kept.
     max_iter : int
@@ -63,6 +66,12 @@ class DawidSkene(LatentModel):
         How the fit ended.
     starts_ : dict
         The trace of every start.
+
+    Notes
+    -----
+    With ``estimation="em"`` and smoothing > 0, a class that nobody said is a free cluster: it can take items from the
+    other classes, and its name means nothing. Variational Bayes all but empties it; with EM, leave it out of
+    ``classes=``, give gold for it, or use no smoothing.
 
     Examples
     --------
@@ -104,5 +113,5 @@ class DawidSkene(LatentModel):
         self.seed = seed
         self.callback = callback
 
-    def _make_structure(self, n_classes: int, fixed_prior: Floats | None, smoothing: float) -> Independent:
-        return Independent(n_classes, fixed_prior, smoothing, self.estimation)
+    def _make_structure(self, r: Responses, fixed_prior: Floats | None, smoothing: float) -> Independent:
+        return Independent(r.n_classes, fixed_prior, smoothing, self.estimation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,9 +14,12 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, listing, shorten
 from ..formats.frames import Table, open_frame
+from ..gold import KEY_REMEDY, open_gold
 from ..kernels.types import Floats
 from ..metrics import ClassScore, brier, calibration_error, class_f1, log_loss
-from ..vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, lookup, to_values
+from ..vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, is_text, lookup, to_values
+from .base import Model
+from .inputs import open_file
 
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
 
@@ -74,12 +78,12 @@ def evaluate(labels: Any, gold: Any) -> Evaluation:
 
     Parameters
     ----------
-    labels : table
-        One row per item: item (or sequence and position), label, and if there are probabilities a column ``p(<class>)``
-        for each class. This is what `to_frame` returns and `consilience fuse -o` writes.
-    gold : table
-        Known labels: the same key columns, and label. Missing labels are not known. 7 and "7" are the same, both as an
-        item and as a label.
+    labels : fitted model, table or path
+        Of a table, one row per item: item (or sequence and position), label, and if there are probabilities a column
+        ``p(<class>)`` for each class. This is what `to_frame` returns and `consilience fuse -o` writes.
+    gold : dict, Series, table or path
+        Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
+        Missing labels are not known. 7 and "7" are the same, both as an item and as a label.
 
     Returns
     -------
@@ -87,19 +91,19 @@ def evaluate(labels: Any, gold: Any) -> Evaluation:
 
     Examples
     --------
+    >>> import consilience as cs
     >>> labels = {"item": [1, 2, 3], "label": ["a", "b", "b"], "p(a)": [0.9, 0.2, 0.4], "p(b)": [0.1, 0.8, 0.6]}
-    >>> result = evaluate(labels, {"item": [1, 2, 4], "label": ["a", "b", "a"]})
+    >>> result = cs.evaluate(labels, {1: "a", 2: "b", 4: "a"})
     >>> result.n_matched, result.n_gold_only, result.n_labels_only, result.accuracy
     (2, 1, 1, 1.0)
     >>> round(result.log_loss, 3)
     0.164
     """
-    table = labels if isinstance(labels, Table) else open_frame(labels, "the table of labels", nameable=False)
+    table = _open(labels.to_frame() if isinstance(labels, Model) else labels)
     paired = table.find("item", None) is None and table.find("sequence", None) is not None
     roles = ("sequence", "position") if paired else ("item",)
     given = _read(table, roles)
-    truth_table = gold if isinstance(gold, Table) else open_frame(gold, "the table of gold labels", nameable=False)
-    known = _read(truth_table, roles)
+    known = _read(_open(gold) if isinstance(gold, (str, os.PathLike)) else open_gold(gold, paired), roles)
     row, gold_row, n_gold = _match(given, known)
     names, posterior = _probabilities(given.table, given.rows[row])
     label, gold_label, named = _to_one_type([given.label, known.label, pa.array(names, pa.string())])
@@ -121,6 +125,12 @@ def evaluate(labels: Any, gold: Any) -> Evaluation:
     )
 
 
+def _open(labels: Any) -> Table:
+    if isinstance(labels, (str, os.PathLike)):
+        return open_file(labels, nameable=False)
+    return open_frame(labels, "the table of labels", nameable=False)
+
+
 def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -> tuple[float | None, ...]:
     """Return log loss, Brier score and calibration error; classes beyond the posterior's have probability 0."""
     if posterior is None:
@@ -135,7 +145,7 @@ def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
     label_name, *names = (table.need(role, None) for role in ("label", *roles))
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows. Give a table with labels.")
-    keys = [table.values(name, "Say which item each label belongs to.") for name in names]
+    keys = [table.values(name, KEY_REMEDY) for name in names]
     label = table.read(label_name)
     rows = np.setdiff1d(np.arange(table.n_rows), find_missing(label))
     if not len(rows):
@@ -149,7 +159,7 @@ def _unify(label: Column) -> Column:
         return label
     if pa.types.is_dictionary(label.type):
         label = label.dictionary_decode()
-    if _is_text(label.type):
+    if is_text(label.type):
         found = {text.lower() for text in pc.unique(label).to_pylist()}
         if found <= {"true", "false"}:
             return pc.equal(pc.utf8_lower(label), "true")
@@ -243,7 +253,7 @@ def _to_one_type(columns: list[Column]) -> list[pa.Array]:
         return [pa.array(list(map(str, to_values(column).tolist())), pa.string()) for column in columns]
     first = arrays[0].type
     number = pa.types.is_integer(first) or pa.types.is_floating(first)
-    for kind in (first, pa.float64()) if number else (pa.float64(), first) if _is_text(first) else (first,):
+    for kind in (first, pa.float64()) if number else (pa.float64(), first) if is_text(first) else (first,):
         try:
             cast = [pc.cast(array, kind) for array in arrays]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -256,10 +266,6 @@ def _to_one_type(columns: list[Column]) -> list[pa.Array]:
 def _same_distinction(old: pa.Array, new: pa.Array) -> bool:
     """Tell whether a column has as many distinct values as before, and all of them equal to themselves."""
     return len(pc.unique(old)) == len(pc.unique(new)) and not len(find_missing(new))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _distinct(columns: list[pa.Array]) -> Values:

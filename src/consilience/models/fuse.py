@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ConsilienceWarning, ParameterError, listing
+from ..errors import ConsilienceWarning, parameter_error
 from ..fitting.em import Progress
-from ..responses import Responses
 from .base import Model
 from .comparison import can_compare, compare_with_vote
 from .dawid_skene import DawidSkene
-from .inputs import read_responses
+from .inputs import as_responses
 from .majority_vote import MajorityVote
+from .moment_matching import MomentMatching
 
-MODELS: dict[str, type[Model]] = {"majority": MajorityVote, "dawid-skene": DawidSkene}
+MODELS: dict[str, type[Model]] = {"majority": MajorityVote, "dawid-skene": DawidSkene, "moments": MomentMatching}
 
 
 def fuse(
@@ -39,7 +38,7 @@ def fuse(
         How items hang together.
     gold : dict, Series or table, optional
         Known labels.
-    model : {"auto", "majority", "dawid-skene"} or Model
+    model : {"auto", "majority", "dawid-skene", "moments"} or Model
         "auto" is `DawidSkene`.
     engine : optional
         Where to work; see `consilience.engines`.
@@ -64,7 +63,7 @@ def fuse(
     >>> fused.comparison_.n_differ, fused.comparison_.better
     (60, True)
     """
-    responses = _read(source, columns)
+    responses = as_responses(source, **columns)
     chosen = choose_model(model)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.fresh(callback=callback)
@@ -83,25 +82,13 @@ def fuse(
     return chosen
 
 
-def _read(source: Any, columns: dict[str, Any]) -> Responses:
-    if isinstance(source, Responses):
-        if columns:
-            raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Responses: they are read already.")
-        return source
-    if isinstance(source, (str, os.PathLike)):
-        return read_responses(source, **columns)
-    return Responses.from_frame(source, **columns)
-
-
 def choose_model(model: str | Model) -> Model:
     """Return an unfitted model: the one named, or a copy of the one given."""
     if isinstance(model, Model):
         return model.fresh()
     if model == "auto":
         return DawidSkene()
-    if model not in MODELS:
+    if not isinstance(model, str) or model not in MODELS:
         known = ", ".join(repr(name) for name in ("auto", *MODELS))
-        raise ParameterError(
-            f"The 'model' parameter of fuse must be one of {known}, or a model. Got {model!r} instead."
-        )
+        raise parameter_error("model", "fuse", f"one of {known}, or a model", model)
     return MODELS[model]()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, ParameterError
+from ..errors import InputError, ParameterError, parameter_error
 from ..kernels.types import Floats
 from ..responses import Responses
 from .base import Model
@@ -31,6 +32,12 @@ class HeldOutScore(NamedTuple):
         if not np.array_equal(self.sizes, other.sizes):
             raise ParameterError("The two scores are not of the same hidden answers: use the same fraction and seed.")
         return _mean_and_error(self.totals - other.totals, self.sizes)
+
+    def plus(self, other: HeldOutScore) -> HeldOutScore:
+        """Return the score of the hidden answers of both, as of two folds."""
+        totals, sizes = np.concatenate([self.totals, other.totals]), np.concatenate([self.sizes, other.sizes])
+        score, error = _mean_and_error(totals, sizes)
+        return HeldOutScore(score, error, self.n_answers + other.n_answers, totals, sizes)
 
 
 def held_out_score(
@@ -72,15 +79,20 @@ def held_out_score(
     True
     """
     if not 0 < fraction < 1:
-        raise ParameterError(
-            f"The 'fraction' parameter of held_out_score must be between 0 and 1. Got {fraction!r} instead."
-        )
+        raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
     r = as_responses(responses)
-    hidden, unit = hide_answers(r, fraction, seed)
+    hidden, unit = next(hide_answers(r, fraction, seed))
     fitted = model.fresh(callback=None) if "callback" in model.get_params() else model.fresh()
     fitted.fit(r.keep(~hidden), graph=graph, gold=gold)
+    return score_hidden(r, hidden, unit, fitted.posterior_, fitted._counts)
+
+
+def score_hidden(
+    r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, counts: Floats
+) -> HeldOutScore:
+    """Score hidden answers by the posterior and the expected counts (M, L, K) of a fit to the others."""
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
-    probability = np.einsum("ik,ik->i", fitted.posterior_[item], pooled_confusion(fitted._counts)[worker, label])
+    probability = np.einsum("ik,ik->i", posterior[item], pooled_confusion(counts)[worker, label])
     logs = np.log(np.maximum(probability, 1e-300))
     if r.weight is not None:
         logs = logs * r.weight[hidden]
@@ -97,22 +109,37 @@ def pooled_confusion(counts: Floats) -> Floats:
     return np.asarray((counts + SHRINKAGE * pooled) / (counts.sum(axis=1, keepdims=True) + SHRINKAGE))
 
 
-def hide_answers(r: Responses, fraction: float, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return which answers to hide, and the unit (0, 1, ...) that each hidden answer belongs to."""
-    rng = np.random.default_rng(seed)
-    if r.sequences is None:
-        unit_of_answer = np.arange(r.n_responses)
-    else:
-        owner = r.sequences.of_items()[r.item_of_answer()]
-        _, unit_of_answer = np.unique(owner * r.n_workers + r.worker, return_inverse=True)
+def hide_answers(
+    r: Responses, fraction: float, seed: int, n_folds: int = 1
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
+    """Yield, for each fold, which answers to hide, and the unit (0, 1, ...) that each hidden answer belongs to.
+
+    Folds hide different units; there are fewer of them where the units do not suffice.
+    """
+    unit_of_answer = _units(r)
     n_units = int(unit_of_answer.max()) + 1
     if n_units < 2:
         raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
     n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
-    chosen = np.full(n_units, -1, np.int64)
-    chosen[np.sort(rng.choice(n_units, n_hidden, replace=False))] = np.arange(n_hidden)
-    unit = chosen[unit_of_answer]
-    return unit >= 0, unit[unit >= 0]
+    shuffled = np.random.default_rng(seed).permutation(n_units)
+    for fold in range(min(n_folds, n_units // n_hidden)):
+        chosen = np.full(n_units, -1, np.int64)
+        chosen[np.sort(shuffled[fold * n_hidden : (fold + 1) * n_hidden])] = np.arange(n_hidden)
+        unit = chosen[unit_of_answer]
+        yield unit >= 0, unit[unit >= 0]
+
+
+def count_units(r: Responses) -> int:
+    """Return how many units could be hidden."""
+    return int(_units(r).max()) + 1 if r.n_responses else 0
+
+
+def _units(r: Responses) -> NDArray[np.int64]:
+    """Return the unit of each answer: itself, or all of its worker's answers in the sequence."""
+    if r.sequences is None:
+        return np.arange(r.n_responses)
+    owner = r.sequences.of_items()[r.item_of_answer()]
+    return np.asarray(np.unique(owner * r.n_workers + r.worker, return_inverse=True)[1], np.int64)
 
 
 def _mean_and_error(totals: Floats, sizes: NDArray[np.int64]) -> tuple[float, float]:

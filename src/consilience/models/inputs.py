@@ -6,34 +6,22 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from numpy.typing import ArrayLike
-
-from ..formats.answers import answers_from_table
-from ..formats.files import read_table
+from ..errors import ParameterError, listing
 from ..formats.frames import Table, open_frame
+from ..formats.reading import read_table
 from ..responses import Responses
 
 
-def read_responses(
-    path: str | os.PathLike[str],
-    item: str | None = None,
-    worker: str | None = None,
-    label: str | None = None,
-    sequence: str | None = None,
-    position: str | None = None,
-    weight: str | None = None,
-    classes: ArrayLike | None = None,
-    items: Any = None,
-    duplicates: str = "error",
-) -> Responses:
-    """Read answers from a file, a glob or a folder: .csv .tsv .jsonl .parquet .arrow.
+def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
+    r"""Read answers from a file, a glob or a folder: .csv .tsv .jsonl .parquet .arrow.
 
     Parameters
     ----------
     path : str or path
         One file, a pattern such as ``"answers/*.parquet"``, or a folder.
-    item, worker, label, sequence, position, weight, classes, items, duplicates
-        As in `Responses.from_frame`.
+    **columns
+        Names of columns and the other keywords of `Responses.from_frame`: item, worker, label, sequence, position,
+        weight, classes, items, duplicates.
 
     Returns
     -------
@@ -42,9 +30,16 @@ def read_responses(
     Notes
     -----
     In CSV and TSV every column is text, except that whole numbers become integers; only the empty field is missing.
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
+    >>> _ = file.write_text("item,who,label\n1,ann,cat\n1,bob,dog\n2,ann,cat\n")
+    >>> cs.read_responses(file, worker="who")
+    Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
-    answers = answers_from_table(open_file(path), item, worker, label, sequence, position, weight, items, duplicates)
-    return Responses.from_answers(answers, classes)
+    return Responses.from_frame(open_file(path), **columns)
 
 
 def open_file(path: str | os.PathLike[str], nameable: bool = True) -> Table:
@@ -53,10 +48,12 @@ def open_file(path: str | os.PathLike[str], nameable: bool = True) -> Table:
     return replace(open_frame(source.table, os.fspath(path), nameable), locate=source.locate)
 
 
-def as_responses(source: Any) -> Responses:
+def as_responses(source: Any, **columns: Any) -> Responses:
     """Return answers in any form as `Responses`."""
     if isinstance(source, Responses):
+        if columns:
+            raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Responses: they are read already.")
         return source
     if isinstance(source, (str, os.PathLike)):
-        return read_responses(source)
-    return Responses.from_frame(source)
+        return read_responses(source, **columns)
+    return Responses.from_frame(source, **columns)

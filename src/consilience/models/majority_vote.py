@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..blocks import cut_blocks
 from ..engines.base import resolve_engine
-from ..fitting.em import Problem, expect_from_votes, maximise
+from ..fitting.em import Parameters, Problem, expect_from_votes, maximise
 from ..gold import match_gold
 from ..kernels.types import Floats
 from ..responses import Responses
@@ -89,13 +89,16 @@ class MajorityVote(PredictingModel):
         statistics = expect_from_votes(problem, prior)
         parameters = maximise(problem, statistics)
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
-        self._keep(r, parameters.workers, structure.given(prior), statistics, workers.smoothing)
-        self.posterior_ = np.concatenate(list(chosen.map(vote, placed, workers.votes(), prior)))
-        self._label_codes = break_ties(self.posterior_, self.ties, self.seed)
+        self._keep(r, problem, Parameters(parameters.workers, structure.given(prior)), statistics)
         self.trace_ = np.empty(0)
         self.n_iter_ = 0
         self.converged_ = True
         return self
+
+    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
+        votes, prior = problem.workers.votes(), learned.structure.mean
+        shares = np.concatenate(list(problem.engine.map(vote, problem.placed, votes, prior)))
+        return shares, break_ties(shares, self.ties, self.seed)
 
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None) -> Floats:
         """Return the vote shares of other items. Workers need not be known."""

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import cut_blocks, freeze
-from ..engines.base import Engine, resolve_engine
+from ..blocks import Block, cut_blocks, freeze
+from ..engines.base import resolve_engine
 from ..errors import DataWarning, InputError, listing
-from ..estimation import Estimate, estimate
-from ..fitting.em import Statistics, StructureParameters, infer_posterior
+from ..estimation import Estimate
+from ..fitting.em import Parameters, Problem, Statistics, StructureParameters, Workers, infer_posterior
 from ..gold import match_gold
 from ..kernels.types import Floats
 from ..responses import Responses
 from ..vocabulary import lookup, to_column
 from ..workers.confusion import ConfusionWorkers
-from ..workers.rows import make_table
+from ..workers.rows import RowTable
 from .base import Model
 from .inputs import as_responses
 
@@ -51,13 +50,15 @@ class PredictingModel(Model):
         self._check_fitted()
         self._refuse_graph(graph)
         r = as_responses(responses)
-        mean = np.ascontiguousarray(self.confusion_.transpose(0, 2, 1))
-        with np.errstate(divide="ignore"):
-            reported = Estimate(mean, np.log(mean), mean, 0.0)
-        return self._infer(r, gold, reported, self._structure_parameters.point())[1] / r.n_items
+        return self._infer(r, gold, self._reported(), self._structure_parameters.point())[1] / r.n_items
 
     def _infer(self, r: Responses, gold: Any, known: Estimate, structure: StructureParameters) -> tuple[Floats, float]:
         """Return posteriors and log likelihood of answers under given parameters of this model's workers."""
+        blocks, table = self._apply(r, gold, known)
+        return infer_posterior(resolve_engine(None), blocks, table, structure)
+
+    def _apply(self, r: Responses, gold: Any, known: Estimate) -> tuple[list[Block], RowTable]:
+        """Return other answers in blocks, and what this model knows of their workers as a table."""
         label = lookup(self.answer_labels_, to_column(r.labels))
         if (label < 0).any():
             raise InputError(
@@ -70,46 +71,59 @@ class PredictingModel(Model):
                 f"{int((worker < 0).sum()):,} of {r.n_workers:,} workers were not there at the fit: "
                 f"{listing(r.workers[worker < 0].tolist())}. They are taken to answer as the crowd does on the whole.",
                 DataWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
+        named = lookup(self.classes_, to_column(r.labels))
+        workers = self._make_workers(r, named, len(self.classes_), np.empty((1, 0, 0)))
         with np.errstate(divide="ignore"):
             crowd = (self._pooled, np.log(self._pooled), self._pooled)
-        # Index -1 picks the last matrix, where the crowd's stands.
-        parts = (np.concatenate([own, pool])[worker][:, label] for own, pool in zip(known[:3], crowd, strict=True))
-        weights, log_weights, mean = (np.ascontiguousarray(part) for part in parts)
-        named = lookup(self.classes_, to_column(r.labels))
-        workers = ConfusionWorkers(r.n_workers, named, len(self.classes_), np.empty((1, 0, 0)), "em")
+        weights, log_weights, mean = (
+            workers.adopt(own, pool, worker, label) for own, pool in zip(known[:3], crowd, strict=True)
+        )
+        found = Estimate(weights, log_weights, mean, 0.0)
         blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(gold, r, self.classes_))
-        table = make_table(Estimate(weights, log_weights, mean, 0.0), r.weight is not None)
-        return infer_posterior(resolve_engine(None), blocks, table, structure)
+        return blocks, workers.table(found, r.weight is not None)
+
+    def _make_workers(
+        self, r: Responses, class_of_label: NDArray[np.int64], n_classes: int, smoothing: Floats
+    ) -> Workers:
+        """Return the worker model, from the settings."""
+        return ConfusionWorkers(r.n_workers, class_of_label, n_classes, smoothing, "em")
 
     def _learned(self) -> Estimate:
-        """Return what the E-step uses: by `fit` for the last time, and by `predict_proba`, so that both agree."""
-        return Estimate(np.exp(self._log_weights), self._log_weights, self._log_weights, 0.0)
+        """Return what the E-step uses."""
+        return _as_used(self._log_weights)
 
-    def _keep(
-        self,
-        r: Responses,
-        workers: Estimate,
-        structure: StructureParameters,
-        statistics: Statistics,
-        smoothing: Floats,
-    ) -> None:
-        """Store parameters, and the expected counts they came with, in the attributes users read."""
+    def _reported(self) -> Estimate:
+        """Return the matrices that users see, as the E-step takes them."""
+        mean = np.ascontiguousarray(self.confusion_.transpose(0, 2, 1))
+        with np.errstate(divide="ignore"):
+            return Estimate(mean, np.log(mean), mean, 0.0)
+
+    def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
+        """Infer posteriors, and store all that was learned in the attributes users read.
+
+        What may be interrupted comes first: a model is fitted to one set of answers or to another, never to both.
+        """
+        workers = problem.workers
+        posterior, label_codes = self._conclude(problem, learned)
         self._remember(r)
+        self.posterior_, self._label_codes = posterior, label_codes
         self.classes_ = r.classes
-        self.prior_ = structure.mean
-        self.confusion_ = np.ascontiguousarray(workers.mean.transpose(0, 2, 1))
-        self._counts = statistics.counts.reshape(workers.mean.shape)
-        self._log_weights = workers.log_weights
-        self._pooled = estimate(self._counts.sum(axis=0, keepdims=True), smoothing.mean(axis=0)[None], "em").mean
-        self._structure_parameters = structure
+        self.prior_ = learned.structure.mean
+        self.confusion_ = np.ascontiguousarray(
+            workers.plain_mean(learned.workers, statistics.counts).transpose(0, 2, 1)
+        )
+        self._counts = workers.plain_counts(statistics.counts)
+        self._log_weights = learned.workers.log_weights
+        self._pooled = workers.crowd(statistics.counts, statistics.summary.mass)
+        self._structure_parameters = learned.structure
 
-    def _keep_posterior(self, engine: Engine, placed: Sequence[Any], weighted: bool) -> None:
-        """Infer the posteriors that belong to the parameters kept."""
-        table = make_table(self._learned(), weighted)
-        self.posterior_, _ = infer_posterior(engine, placed, table, self._structure_parameters)
-        self._label_codes = self.posterior_.argmax(axis=1)
+    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
+        """Return the posteriors and the label of each item that belong to the parameters learned."""
+        table = problem.workers.table(_as_used(learned.workers.log_weights), problem.weighted)
+        posterior, _ = infer_posterior(problem.engine, problem.placed, table, learned.structure)
+        return posterior, posterior.argmax(axis=1)
 
     def _state(self) -> dict[str, NDArray[Any]]:
         structure: Any = self._structure_parameters
@@ -122,3 +136,8 @@ class PredictingModel(Model):
         self._structure_parameters = self._structure_type(
             **{name: value.item() if value.ndim == 0 else freeze(value) for name, value in fields.items()}
         )
+
+
+def _as_used(log_weights: Floats) -> Estimate:
+    """Return weights as the E-step takes them, in `fit` for the last time and in `predict_proba`: so both agree."""
+    return Estimate(np.exp(log_weights), log_weights, log_weights, 0.0)

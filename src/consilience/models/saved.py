@@ -17,7 +17,7 @@ from .base import Model
 from .comparison import Comparison
 
 # The classes that a file may name, and where they are. A file can name nothing else.
-_HOMES = {"MajorityVote": "majority_vote", "DawidSkene": "dawid_skene"}
+_HOMES = {"MajorityVote": "majority_vote", "DawidSkene": "dawid_skene", "MomentMatching": "moment_matching"}
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> Path:

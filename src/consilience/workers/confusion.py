@@ -12,6 +12,7 @@ from ..blocks import freeze
 from ..estimation import Estimate, estimate
 from ..kernels.types import Floats
 from ..responses import Responses
+from .rows import RowTable, make_table
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,21 @@ class ConfusionWorkers:
 
     Answer (m, l) is row m * L + l of the table. Inside, arrays are (M, L, K), so that a row is contiguous; outside
     they are (M, K, L).
+
+    Where silence is itself an answer (`silent`), matrices have one more answer, L. It needs no rows: every item starts
+    from the silence of all workers, and an answer replaces its worker's silence,
+
+        log b_nk = sum_m log Gamma_m[k, L] + sum over answers (log Gamma_m[k, l] - log Gamma_m[k, L])
+
+    and a worker's expected count of silence is what is left of all items.
     """
 
     n_workers: int
     class_of_label: NDArray[np.int64]
     n_classes: int
-    smoothing: Floats  # (1 or M, L, K)
+    smoothing: Floats  # (1 or M, L or L + 1, K)
     estimation: str
+    silent: bool = False
 
     @property
     def n_labels(self) -> int:
@@ -51,15 +60,58 @@ class ConfusionWorkers:
         table[named, self.class_of_label[named]] = 1.0
         return np.tile(table, (self.n_workers, 1))
 
-    def update(self, counts: Floats) -> Estimate:
-        """Return the matrices that expected counts of rows, of shape (n_rows, K), call for."""
-        return estimate(counts.reshape(self.n_workers, self.n_labels, self.n_classes), self.smoothing, self.estimation)
+    def update(self, counts: Floats, mass: Floats) -> Estimate:
+        """Return the matrices that expected counts of rows, (n_rows, K), and of classes, (K,), call for."""
+        return estimate(self._all_counts(counts, mass), self.smoothing, self.estimation)
+
+    def table(self, found: Estimate, weighted: bool) -> RowTable:
+        """Return the factors of evidence for each row."""
+        if not self.silent:
+            return make_table(found, weighted)
+        spoken, silence = found.log_weights[:, :-1], found.log_weights[:, -1:]
+        logs = freeze(np.ascontiguousarray((spoken - silence).reshape(-1, self.n_classes)))
+        return RowTable(logs, freeze(silence.sum(axis=(0, 1))), in_logs=True)
 
     def given(self, confusion: Floats) -> Estimate:
         """Return known matrices, of shape (M, K, L), as an estimate."""
         mean = np.ascontiguousarray(confusion.transpose(0, 2, 1), dtype=np.float64)
         with np.errstate(divide="ignore"):
             return Estimate(freeze(mean), freeze(np.log(mean)), mean, 0.0)
+
+    def plain_counts(self, counts: Floats) -> Floats:
+        """Return expected counts of answers as (M, L, K)."""
+        return counts.reshape(self.n_workers, self.n_labels, self.n_classes)
+
+    def plain_mean(self, found: Estimate, counts: Floats) -> Floats:  # noqa: ARG002 (sequential workers need it)
+        """Return the matrices to report, as (M, L, K)."""
+        return found.mean
+
+    def crowd(self, counts: Floats, mass: Floats) -> Floats:
+        """Return how the workers answer on the whole, (1, L, K): for one who is not known."""
+        total = self._all_counts(counts, mass).sum(axis=0, keepdims=True)
+        return estimate(total, self.smoothing.mean(axis=0, keepdims=True), "em").mean
+
+    def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
+        """Return the matrices of a fitted crowd for these workers and labels.
+
+        Parameters
+        ----------
+        known, crowd : array (M', L', K) and (1, L', K)
+            What the fit learned of its workers, and of all together.
+        worker, label : array
+            Index of each worker (-1: not known) and of each label of this crowd in that one.
+        """
+        answers = np.append(label, known.shape[1] - 1) if self.silent else label
+        # Index -1 picks the last matrix, where the crowd's stands.
+        return np.ascontiguousarray(np.concatenate([known, crowd])[worker][:, answers])
+
+    def _all_counts(self, counts: Floats, mass: Floats) -> Floats:
+        """Return expected counts (M, L, K) of answers, with those of silence in the end where that is one."""
+        spoken = self.plain_counts(counts)
+        if not self.silent:
+            return spoken
+        silence = np.maximum(mass - spoken.sum(axis=1, keepdims=True), 0.0)
+        return np.concatenate([spoken, silence], axis=1)
 
 
 def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes: int, n_workers: int) -> Floats:
@@ -77,10 +129,12 @@ def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes
     elif array.ndim == 0:
         table = np.full((1, n_labels, n_classes), float(array))
     else:
-        table = np.atleast_3d(array) if array.ndim == 3 else array[None]
-        table = np.ascontiguousarray(table.transpose(0, 2, 1))
-        if table.shape not in ((1, n_labels, n_classes), (n_workers, n_labels, n_classes)):
+        if array.ndim not in (2, 3):
+            raise ValueError("neither a number nor a pair nor a matrix")
+        table = array if array.ndim == 3 else array[None]
+        if table.shape[1:] != (n_classes, n_labels) or table.shape[0] not in (1, n_workers):
             raise ValueError(
                 f"an array of shape (classes, labels) = ({n_classes}, {n_labels}), or one such matrix per worker"
             )
+        table = table.transpose(0, 2, 1)
     return freeze(np.ascontiguousarray(table))

@@ -1,0 +1,360 @@
+"""`consilience simulate`: a made-up crowd as files, with the truth beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .command import Command, debug_option, json_option, print_json, quiet_option
+
+if TYPE_CHECKING:
+    from ..simulate import Simulation
+
+# As in the library, which is not imported before a command runs.
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
+ACTIVITIES = ("equal", "unequal")
+
+# What the library calls an option, where that is not what the command line does.
+_NAMES = {"n_items": "items", "n_workers": "workers", "n_classes": "classes", "n_sequences": "sequences"}
+_PARAMETER = re.compile(r"The '(\w+)' parameter of simulate")
+
+_count = click.IntRange(min=1)
+_count_or_none = click.IntRange(min=0)
+
+
+@click.group("simulate")
+def simulate() -> None:
+    """Write the answers of a made-up crowd, and the truth behind them, to files.
+
+    To see what a plan is worth before paying for it: how many answers per item, of workers how good?
+    """
+
+
+def _split_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no list of numbers, such as 0.7,0.3.", ctx, parameter) from None
+
+
+def _read_accuracy(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Any:
+    numbers = _split_numbers(ctx, parameter, text)
+    if numbers is None or len(numbers) > 2:
+        return numbers
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
+def _read_length(ctx: click.Context, parameter: click.Parameter, text: str) -> int | tuple[int, int]:
+    try:
+        ends = [int(part) for part in text.split(",")]
+    except ValueError:
+        ends = []
+    if len(ends) not in (1, 2):
+        raise click.BadParameter(f"{text!r} is no length such as 40, nor a range such as 5,30.", ctx, parameter)
+    return ends[0] if len(ends) == 1 else (ends[0], ends[1])
+
+
+def _read_good(ctx: click.Context, parameter: click.Parameter, text: str) -> str | int:
+    if text in ("most", "all"):
+        return text
+    if not text.isdecimal():
+        raise click.BadParameter(f"{text!r} is neither 'most' nor 'all' nor a number.", ctx, parameter)
+    return int(text)
+
+
+_items_option = click.option(
+    "--items", "n_items", type=_count, default=1000, show_default=True, metavar="N", help="Number of items."
+)
+_prior_option = click.option(
+    "--prior", metavar="P,P,...", callback=_split_numbers, help="Class probabilities. Default: equal."
+)
+
+
+def _good_option(default: str) -> Callable[[Any], Any]:
+    return click.option(
+        "--good",
+        metavar="most|all|N",
+        default=default,
+        show_default=True,
+        callback=_read_good,
+        help="How many workers are better than random.",
+    )
+
+
+def _crowd_options(command: Any) -> Any:
+    """Add the options that all crowds share."""
+    options = [
+        click.option(
+            "-o",
+            "--output",
+            required=True,
+            metavar="FOLDER",
+            help="Write the files in this folder, which is made if it is not there.",
+        ),
+        click.option(
+            "--workers", "n_workers", type=_count, default=10, show_default=True, metavar="N", help="Number of workers."
+        ),
+        click.option(
+            "--classes", "n_classes", type=_count, default=4, show_default=True, metavar="N", help="Number of classes."
+        ),
+        click.option(
+            "--answers-per-item", type=_count, metavar="N", help="Workers who answer each item. Default: all."
+        ),
+        click.option(
+            "--accuracy",
+            metavar="P|LOW,HIGH",
+            callback=_read_accuracy,
+            help="Probability of the right answer: one for all, a range to draw from, or one per honest worker. "
+            "Default: random confusion matrices.",
+        ),
+        click.option("--spammers", type=_count_or_none, default=0, metavar="N", help="Workers who answer at random."),
+        click.option(
+            "--adversaries", type=_count_or_none, default=0, metavar="N", help="Workers who are wrong on purpose."
+        ),
+        click.option("--copycats", type=_count_or_none, default=0, metavar="N", help="Workers who copy another one."),
+        click.option(
+            "--activity",
+            type=click.Choice(ACTIVITIES),
+            default="equal",
+            show_default=True,
+            help="Whether workers answer equally often, or few answer much.",
+        ),
+        click.option(
+            "--seed", type=_count_or_none, default=0, show_default=True, metavar="N", help="Same seed, same crowd."
+        ),
+        click.option(
+            "--format",
+            "file_format",
+            type=click.Choice(FORMATS),
+            default="csv",
+            show_default=True,
+            help="Format of the tables.",
+        ),
+        click.option("--force", is_flag=True, help="Overwrite files that are there already."),
+        quiet_option,
+        json_option,
+        debug_option,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@simulate.command("independent", cls=Command)
+@_items_option
+@_prior_option
+@_good_option("most")
+@_crowd_options
+def independent(**arguments: Any) -> None:
+    """Items that have nothing to do with each other."""
+    run("independent", arguments)
+
+
+@simulate.command("sequences", cls=Command)
+@click.option(
+    "--sequences",
+    "n_sequences",
+    type=_count,
+    default=25,
+    show_default=True,
+    metavar="N",
+    help="Number of sequences.",
+)
+@click.option(
+    "--length",
+    default="40",
+    show_default=True,
+    metavar="N|LEAST,MOST",
+    callback=_read_length,
+    help="Items in each sequence, or a range to draw from.",
+)
+@click.option(
+    "--stickiness",
+    type=float,
+    default=0.0,
+    show_default=True,
+    metavar="P",
+    help="Probability that a label stays what it was, beyond what the random transition matrix says.",
+)
+@_good_option("most")
+@_crowd_options
+def sequences(**arguments: Any) -> None:
+    """Sequences of items whose labels form a Markov chain."""
+    run("sequences", arguments)
+
+
+@simulate.command("network", cls=Command)
+@_items_option
+@click.option("--degree", type=float, default=5.0, show_default=True, metavar="D", help="Average number of neighbours.")
+@click.option(
+    "--homophily", type=float, default=0.9, show_default=True, metavar="P", help="Share of edges within a class."
+)
+@_prior_option
+@_good_option("all")
+@_crowd_options
+def network(**arguments: Any) -> None:
+    """Items in a network that links like with like."""
+    run("network", arguments)
+
+
+def run(kind: str, arguments: dict[str, Any]) -> None:
+    """Draw, write, and only then print."""
+    asked = dict(arguments)
+    output, file_format, force = (asked.pop(name) for name in ("output", "file_format", "force"))
+    quiet, as_json, _ = (asked.pop(name) for name in ("quiet", "as_json", "debug"))
+    tables = ("answers", "truth", *(("edges",) if kind == "network" else ()))
+    files = {name: str(Path(output, f"{name}.{file_format}")) for name in tables}
+    files["parameters"] = str(Path(output, "parameters.json"))
+    check_folder(output, files, force)
+    crowd = draw(kind, asked)
+    write(crowd, output, files, {"simulator": kind, **asked})
+    if as_json:
+        print_json(summarise(crowd, kind, asked["seed"], files))
+    elif not quiet:
+        print_summary(crowd, kind, asked["seed"], files)
+
+
+def check_folder(output: str, files: dict[str, str], force: bool) -> None:
+    """Raise an error where files could not be written, or would replace others without leave."""
+    from ..errors import InputError, listing
+    from ..formats.writing import check_writable
+
+    folder = Path(output)
+    if not folder.exists():
+        parent = next(above for above in folder.absolute().parents if above.exists())
+        check_writable(parent / "folder", suffixes=None)
+        return
+    if not folder.is_dir():
+        raise InputError(f"{output!r} is a file. Name a folder with -o.")
+    there = [path for path in files.values() if Path(path).exists()]
+    if there and not force:
+        raise InputError(f"There are files already: {listing(there)}. Name another folder, or add --force to replace.")
+    for path in files.values():
+        check_writable(path, suffixes=None)
+
+
+def draw(kind: str, asked: dict[str, Any]) -> Simulation:
+    """Draw the crowd; an error speaks of the options of the command line."""
+    from .. import simulate as simulators
+    from ..errors import ParameterError
+
+    try:
+        crowd: Simulation = getattr(simulators, kind)(**asked)
+    except ParameterError as error:
+        told = _PARAMETER.sub(lambda found: f"--{_NAMES.get(found[1], found[1]).replace('_', '-')}", str(error))
+        raise ParameterError(told) from error
+    return crowd
+
+
+def write(crowd: Simulation, output: str, files: dict[str, str], settings: dict[str, Any]) -> None:
+    """Write all files, or none, in a folder that is made if need be."""
+    from ..formats.writing import write_table
+    from .outputs import Writer, write_outputs
+
+    tables = make_tables(crowd)
+    writers: dict[str, Writer] = {
+        files[name]: lambda path, table=table: write_table(table, path) for name, table in tables.items()
+    }
+    content = describe(crowd, settings)
+    writers[files["parameters"]] = lambda path: path.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    made = [folder for folder in (Path(output), *Path(output).parents) if not folder.exists()]
+    try:
+        for folder in reversed(made):
+            folder.mkdir()
+        write_outputs(writers)
+    except BaseException:
+        for folder in made:
+            if folder.exists():
+                folder.rmdir()
+        raise
+
+
+def make_tables(crowd: Simulation) -> dict[str, Any]:
+    """Return the tables of answers, truth and edges, with ids in columns."""
+    import numpy as np
+    import pyarrow as pa
+
+    r = crowd.responses
+    keys = {name: pa.array(column) for name, column in r.key_columns().items()}
+    item = pa.array(r.item_of_answer())
+    said = {"worker": r.workers[r.worker], "label": r.labels[r.label]}
+    tables = {
+        "answers": pa.table({**{name: key.take(item) for name, key in keys.items()}, **said}),
+        "truth": pa.table({**keys, "label": r.classes[crowd.truth]}),
+    }
+    if crowd.graph is not None:
+        graph = crowd.graph
+        source = np.repeat(np.arange(graph.n_items), graph.degrees)
+        once = source < graph.neighbours
+        tables["edges"] = pa.table({"source": graph.items[source[once]], "target": graph.items[graph.neighbours[once]]})
+    return tables
+
+
+def describe(crowd: Simulation, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what the crowd was drawn from, in terms of JSON; workers and classes in the order of their ids."""
+    from .command import to_json
+
+    true = crowd.parameters
+    names = ("prior", "confusion", "transition", "initial", "kinds")
+    found = {name: getattr(true, name) for name in names if getattr(true, name) is not None}
+    copies = [None if leader < 0 else leader for leader in true.copies.tolist()]
+    content: dict[str, Any] = to_json({"settings": settings, **found, "copies": copies})
+    return content
+
+
+def summarise(crowd: Simulation, kind: str, seed: int, files: dict[str, str]) -> dict[str, Any]:
+    """Return how large the crowd is, and where the files are."""
+    from collections import Counter
+
+    r = crowd.responses
+    sizes = {"items": r.n_items, "workers": r.n_workers, "classes": r.n_classes, "answers": r.n_responses}
+    if r.sequences is not None:
+        sizes["sequences"] = len(r.sequences)
+    if crowd.graph is not None:
+        sizes["edges"] = crowd.graph.n_edges
+    kinds = dict(Counter(crowd.parameters.kinds.tolist()))
+    return {"simulator": kind, "seed": seed, **sizes, "kinds": kinds, "files": files}
+
+
+def print_summary(crowd: Simulation, kind: str, seed: int, files: dict[str, str]) -> None:
+    """Print what was drawn, where it is, and what to do with it."""
+    from .tables import open_console, print_facts, print_title
+    from .text import make_inert
+
+    found = summarise(crowd, kind, seed, files)
+    items = f"{found['items']:,} items"
+    if "sequences" in found:
+        items += f" in {found['sequences']:,} sequences"
+    facts = [
+        ("Answers", f"{found['answers']:,} by {found['workers']:,} workers about {items}"),
+        ("Workers", ", ".join(f"{count:,} {_plural(name, count)}" for name, count in found["kinds"].items())),
+        ("Classes", f"{found['classes']:,}"),
+    ]
+    if crowd.graph is not None:
+        mean = 2 * crowd.graph.n_edges / crowd.graph.n_items
+        facts.append(("Network", f"{crowd.graph.n_edges:,} edges, {mean:.2f} neighbours on average"))
+    console = open_console()
+    print_title(console, f"A made-up crowd ({kind}, seed {seed})")
+    print_facts(console, facts)
+    console.print()
+    print_facts(console, [(name.capitalize(), make_inert(path)) for name, path in files.items()])
+    console.print()
+    print_title(console, "Next")
+    answers, truth = (shlex.quote(files[name]) for name in ("answers", "truth"))
+    labels = shlex.quote(str(Path(files["answers"]).with_stem("labels")))
+    console.print(make_inert(f"  consilience fuse {answers} -o {labels}"))
+    console.print(make_inert(f"  consilience evaluate {labels} {truth}"))
+
+
+def _plural(kind: str, count: int) -> str:
+    if kind == "honest" or count == 1:
+        return kind
+    return "adversaries" if kind == "adversary" else f"{kind}s"

@@ -1,0 +1,95 @@
+"""JSON lines: one object per line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InputError, shorten
+from .files import BLOCK, HUGE_BLOCK, ROWS_PER_WRITE, choose_columns, nested_error, open_input, open_output
+from .lines import encoding_error, numbered_lines
+
+_TYPES: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+
+
+def read_json(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
+    """Return the wanted columns, and the names of all."""
+    from pyarrow import json as arrow_json
+
+    def parse(
+        block_size: int, schema: pa.Schema | None = None, unexpected: Literal["infer", "ignore"] = "infer"
+    ) -> pa.Table:
+        with open_input(path) as stream:
+            return arrow_json.read_json(
+                stream,
+                read_options=arrow_json.ReadOptions(block_size=block_size),
+                parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+            )
+
+    try:
+        table = parse(BLOCK)
+        names = table.column_names
+        times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
+        if times:
+            # The reader takes text that looks like a time for one, and would not give back the same text.
+            table = parse(BLOCK, pa.schema([(name, pa.string()) for name in times])).select(names)
+    except pa.ArrowInvalid:
+        names, schema = _scan(path, wanted)
+        table = parse(HUGE_BLOCK, schema, "infer" if wanted is None else "ignore")
+    return table.select(choose_columns(path, names, wanted)), names
+
+
+def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema]:
+    """Return all names and the schema of the wanted columns, or raise the error that names the faulty line.
+
+    This slow reading follows a failed fast one, which may have failed on a very long line or on a column that
+    nobody wants.
+    """
+    names: dict[str, None] = {}
+    kinds: dict[str, type] = {}
+    for number, line in numbered_lines(path):
+        place = f"{path}, line {number}"
+        try:
+            record = json.loads(line)
+        except UnicodeDecodeError as error:
+            raise encoding_error(place) from error
+        except ValueError as error:
+            raise InputError(
+                f"{place}: not valid JSON ({error}): {shorten(line.decode().strip())}. Correct or remove the line."
+            ) from error
+        if not isinstance(record, dict):
+            raise InputError(f"{place}: expected one JSON object per line, found {shorten(record)}.")
+        names.update(dict.fromkeys(record))
+        for name, value in record.items():
+            kind = type(value)
+            known = kinds.setdefault(name, kind)
+            if value is None or kind is known or (wanted is not None and name not in wanted):
+                continue
+            if known is not type(None) and {kind, known} != {int, float}:
+                raise InputError(
+                    f"{place}: column {name!r} holds {shorten(value)}, and a value of type {known.__name__} before. "
+                    "Give all values of a column one type."
+                )
+            kinds[name] = kind if known is type(None) else float
+    chosen = choose_columns(path, list(names), wanted)
+    nested = [name for name in chosen if kinds[name] in (dict, list)]
+    if nested and wanted is not None:
+        raise nested_error(path, nested[0], kinds[nested[0]].__name__)
+    schema = [(name, _TYPES.get(kinds[name], pa.string())) for name in chosen if name not in nested]
+    return list(names), pa.schema(schema)
+
+
+def write_json(table: pa.Table, path: str) -> None:
+    """Write the table, one object per row; a number that is not finite is null."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_floating(field.type):
+            values = table.column(i)
+            table = table.set_column(i, field.name, pc.if_else(pc.is_finite(values), values, None))
+    encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+    with open_output(path) as sink:
+        for batch in table.to_batches(ROWS_PER_WRITE):
+            sink.write("".join(f"{encode(record)}\n" for record in batch.to_pylist()).encode())

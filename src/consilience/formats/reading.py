@@ -1,0 +1,208 @@
+"""Tables from files: CSV, TSV, JSON lines, Parquet and Arrow, by suffix.
+
+Text comes back exactly as it went in. In CSV and TSV only the empty field is missing, and a column becomes integers
+only if that loses nothing (``007`` and ``1.50`` stay text). Every error is an `InputError` that names the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import glob
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InputError, first_line, listing
+from ..vocabulary import is_text
+from .arrow import read_arrow, read_parquet
+from .delimited import read_csv
+from .files import SUFFIXES, TEXT_FORMATS, PathLike, find_format, find_suffix, nested_error
+from .json_lines import read_json
+from .lines import check_encoding, place_of_row
+
+_READERS = {"csv": read_csv, "tsv": read_csv, "jsonl": read_json, "parquet": read_parquet, "arrow": read_arrow}
+_UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError, csv.Error)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table read from files, which remembers where each row came from.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The rows of all files, in reading order.
+    files : tuple of (str, int)
+        Path and number of rows of each file, in reading order.
+    columns : tuple of str
+        All column names of the files, also of columns that were not read.
+    """
+
+    table: pa.Table
+    files: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...] = ()
+
+    def locate(self, row: int) -> str:
+        """Return the place of a row of the table, for a message: file and line (Parquet, Arrow: file and row).
+
+        Examples
+        --------
+        >>> Source(pa.table({"a": [1, 2, 3]}), (("a.parquet", 1), ("b.parquet", 2))).locate(2)
+        'b.parquet, row 2'
+        """
+        left = row
+        for path, n_rows in self.files:
+            if 0 <= left < n_rows:
+                return place_of_row(path, left)
+            left -= n_rows
+        raise IndexError(f"There is no row {row} in a table of {self.table.num_rows} rows.")
+
+
+def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source:
+    r"""Read a table from one file, the files that match a glob, or the files in a folder.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file, a glob such as ``"answers/*.csv"``, or a folder (its files in order of name, hidden ones and files of
+        other kinds skipped). The format follows from the suffix; several files must agree in it and in their columns.
+    columns : collection of str, optional
+        The columns to read, all by default. Names that do not exist are ignored. Nested values (lists, objects) are
+        an error in a column that is named here.
+
+    Returns
+    -------
+    Source
+        The table and where its rows come from.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "answers.csv")
+    ...     _ = path.write_text("item,label\n1,007\n2,NA\n3,\n")
+    ...     read_table(path).table.to_pydict()
+    {'item': [1, 2, 3], 'label': ['007', 'NA', None]}
+    """
+    paths = _find_files(os.fspath(path))
+    wanted = None if columns is None else frozenset(columns)
+    read = [_read_file(file, wanted) for file in paths]
+    tables = [table for table, _ in read]
+    names = read[0][1]
+    table = _concatenate(paths, tables)
+    if not names or (table.num_columns and not table.num_rows):
+        found = f"columns {listing(names)} and no rows" if names else "no columns"
+        raise InputError(f"There is nothing to read in {listing(paths)}: found {found}. Give a file with data.")
+    for field in table.schema if wanted is not None else ():
+        if pa.types.is_nested(field.type):
+            raise nested_error(paths[0], field.name, str(field.type))
+    return Source(table, tuple((file, part.num_rows) for file, part in zip(paths, tables, strict=True)), tuple(names))
+
+
+def _find_files(path: str) -> list[str]:
+    """Return the files that `path` stands for."""
+    if os.path.isfile(path):
+        if not find_suffix(path):
+            raise InputError(f"{path!r} has no suffix that can be read. Supported are {' '.join(SUFFIXES)}.")
+        return [path]
+    try:
+        if os.path.isdir(path):
+            found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
+        elif any(sign in path for sign in "*?["):
+            found = glob.glob(path, recursive=True)
+        else:
+            raise _missing_error(path)
+    except PermissionError as error:
+        raise _permission_error(path) from error
+    files = sorted(file for file in found if find_suffix(file) and os.path.isfile(file))
+    if not files:
+        others = f"found only {listing(sorted(found))}" if found else "found nothing"
+        raise InputError(f"No file to read in {path!r}: {others}. Supported are {' '.join(SUFFIXES)}.")
+    formats = {find_format(file): file for file in reversed(files)}
+    if len(formats) > 1:
+        raise InputError(
+            f"The files in {path!r} are of {len(formats)} formats, such as {listing(sorted(formats.values()))}. "
+            "Choose those of one format with a glob."
+        )
+    return files
+
+
+def _read_file(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
+    """Return the wanted columns of one file, and the names of all its columns."""
+    try:
+        if os.path.getsize(path) == 0:
+            raise InputError(f"{path!r} is empty (0 bytes). Write it again.")
+        table, names = _READERS[find_format(path)](path, wanted)
+        # Parquet, Arrow and JSON are read without a look at the text; what is not UTF-8 would fail much later.
+        table.validate(full=True)
+    except PermissionError as error:
+        raise _permission_error(path) from error
+    except _UNREADABLE as error:
+        if find_format(path) in TEXT_FORMATS:
+            check_encoding(path)
+        raise InputError(
+            f"{path!r} cannot be read: {first_line(error)}. It may be damaged, cut off, or of another format than its "
+            "suffix says; write it again."
+        ) from error
+    return table, names
+
+
+def _concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
+    """Return one table of all rows, with columns as in the first, each of one type."""
+    names = tables[0].column_names
+    for path, table in zip(paths, tables, strict=True):
+        here, first = set(table.column_names), set(names)
+        for odd, other, missing in ((path, paths[0], first - here), (paths[0], path, here - first)):
+            if missing:
+                raise InputError(
+                    f"{odd!r} has no column {listing(sorted(missing))}, which {other!r} has. "
+                    "Give all files the same columns, or read them one by one."
+                )
+    if len(tables) > 1:
+        columns = {name: _unify([table.column(name) for table in tables]) for name in names}
+        tables = [pa.table({name: columns[name][i] for name in names}) for i in range(len(tables))]
+    schema = tables[0].schema
+    for path, table in zip(paths, tables, strict=True):
+        try:
+            schema = pa.unify_schemas([schema, table.schema], promote_options="permissive")
+        except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+            raise InputError(
+                f"{path!r} does not go with {paths[0]!r}: {first_line(error)}. "
+                "Give a column the same type in all files."
+            ) from error
+    table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    for i, field in enumerate(table.schema):
+        if pa.types.is_null(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
+    return table
+
+
+def _unify(parts: list[pa.ChunkedArray[Any]]) -> list[pa.ChunkedArray[Any]]:
+    """Return the parts of one column, made alike where no promotion of Arrow does so."""
+    categorical = [pa.types.is_dictionary(part.type) for part in parts if not pa.types.is_null(part.type)]
+    for i, part in enumerate(parts):
+        if pa.types.is_dictionary(part.type):
+            # All categories together may be too many for the index type of each file.
+            wide = pa.dictionary(pa.int32(), part.type.value_type, part.type.ordered)
+            parts[i] = part.cast(wide if all(categorical) else part.type.value_type)
+    if any(is_text(part.type) for part in parts):
+        parts = [part.cast(pa.string()) if pa.types.is_integer(part.type) else part for part in parts]
+    return parts
+
+
+def _permission_error(path: str) -> InputError:
+    return InputError(f"{path!r} cannot be read: permission denied. Change its permissions or copy it.")
+
+
+def _missing_error(path: str) -> InputError:
+    folder, name = os.path.split(path)
+    if not os.path.isdir(folder or "."):
+        return InputError(f"{path!r} does not exist, nor does the folder {folder!r}. Check the path.")
+    close = difflib.get_close_matches(name, os.listdir(folder or "."))
+    hint = f"Did you mean {listing(os.path.join(folder, other) for other in close)}?" if close else "Check the path."
+    return InputError(f"{path!r} does not exist. {hint}")

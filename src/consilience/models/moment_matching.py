@@ -1,0 +1,169 @@
+"""Moment matching as a model of its own: no likelihood, no EM."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+from ..blocks import cut_blocks
+from ..engines.base import resolve_engine
+from ..errors import ConvergenceWarning, DataWarning
+from ..fitting.em import Parameters, Problem, Progress, expect, expect_from_votes, maximise
+from ..fitting.explicit_moments import match_explicit_moments
+from ..fitting.moments import (
+    SHRINKAGE,
+    MomentFit,
+    find_obstacles,
+    learn_moments,
+    match_moments,
+    strongest_answers,
+)
+from ..gold import match_gold
+from ..kernels.types import Floats
+from ..responses import Responses
+from ..structures.independent import Independent, IndependentParameters
+from ..workers.confusion import ConfusionWorkers, smoothing_array
+from .base import check_choice, check_number
+from .inputs import as_responses
+from .majority_vote import overall_shares
+from .predicting import PredictingModel
+from .settings import fixed_prior
+
+
+class MomentMatching(PredictingModel):
+    r"""Learn confusion matrices and class prior from which answers occur together, without EM.
+
+    Single answers, pairs and triples of answers to the same item occur with frequencies that depend on the matrices
+    :math:`\Gamma_m` and the prior :math:`\pi` alone; both are chosen to match the frequencies observed (least squares
+    under simplex constraints, by alternating ADMM). Labels are then the most probable classes. The estimate is
+    consistent: its error falls as :math:`1 / \sqrt{N}`. It is a start for EM that does not depend on majority vote
+    (``start="moments"`` of the other models) more than an end: EM is more precise.
+
+    Parameters
+    ----------
+    method : {"implicit", "explicit"}
+        All pairs and triples without forming their moments, in time linear in the answers; or the paper's form with all
+        tensors and unit weights, for a few workers.
+    prior : {"learn", "uniform"} or array
+        The class prior.
+    shrinkage : float
+        How many answers per class the crowd's matrix counts for when the matrix of a worker with few answers is pulled
+        towards it.
+    max_iter, tol : int, float
+        Most sweeps; stop when no probability changes by more than `tol` in one.
+    callback : callable, optional
+        Called after each sweep with a `Progress`; its gain is the largest change.
+
+    Attributes
+    ----------
+    labels_, posterior_, classes_, prior_, confusion_
+        As for `DawidSkene`.
+    trace_ : ndarray
+        The objective after each sweep (implicit: without its constant). It falls.
+    n_iter_, converged_ : int, bool
+        How the search ended.
+
+    Notes
+    -----
+    There is a warning, which names workers, when the answers cannot identify the matrices: workers who never share an
+    item with two others, groups of workers without common items, classes that nobody tells apart. Weights of answers
+    are not used: of a spread answer the label with most weight counts.
+
+    References
+    ----------
+    P. A. Traganitis, A. Pages-Zamora and G. B. Giannakis, "Blind multiclass ensemble classification", IEEE Transactions
+    on Signal Processing 66 (2018).
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> crowd = cs.simulate.independent(5000, n_workers=8, n_classes=3, seed=2)
+    >>> model = cs.MomentMatching().fit(crowd.responses)
+    >>> round(cs.metrics.confusion_error(crowd.parameters.confusion, model.confusion_), 2)
+    0.04
+    """
+
+    _structure_type = IndependentParameters
+
+    def __init__(
+        self,
+        *,
+        method: str = "implicit",
+        prior: Any = "learn",
+        shrinkage: float = SHRINKAGE,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        callback: Callable[[Progress], object] | None = None,
+    ) -> None:
+        self.method = method
+        self.prior = prior
+        self.shrinkage = shrinkage
+        self.max_iter = max_iter
+        self.tol = tol
+        self.callback = callback
+
+    def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
+        """Match the moments of the answers.
+
+        Parameters
+        ----------
+        responses : Responses or table
+            The answers.
+        graph : None
+            Not used by this model.
+        gold : dict, Series or table, optional
+            Known labels. They keep their items' labels; the matrices are found without them.
+        engine : optional
+            Where to count votes and infer labels; the sweeps run here.
+
+        Returns
+        -------
+        self
+        """
+        check_choice(self, "method", ("implicit", "explicit"))
+        check_number(self, "shrinkage", 0)
+        check_number(self, "max_iter", 1, whole=True)
+        check_number(self, "tol", 0)
+        self._refuse_graph(graph)
+        r = as_responses(responses)
+        known = match_gold(gold, r, r.classes)
+        smoothing = smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers)
+        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes, smoothing, "em")
+        structure = Independent(r.n_classes, None, 0.0, "em")
+        chosen = resolve_engine(engine)
+        placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, known))
+        problem = Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None)
+        by_vote = maximise(problem, expect_from_votes(problem, overall_shares(r)))
+
+        found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)
+        learned = Parameters(workers.given(found.confusion.transpose(0, 2, 1)), structure.given(found.prior))
+        self._keep(r, problem, learned, expect(problem, learned))
+        self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
+        return self
+
+    def _match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:
+        """Return aligned, shrunk matrices and the prior; warn of what stands in the way."""
+        given = fixed_prior(self, r)
+        answers = strongest_answers(r)
+        found = learn_moments(
+            answers,
+            start,
+            prior if given is None else given,
+            match=match_moments if self.method == "implicit" else match_explicit_moments,
+            shrinkage=self.shrinkage,
+            learn_prior=given is None,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self.callback,
+        )
+        if self.tol > 0 and not found.converged:
+            warnings.warn(
+                f"MomentMatching stopped after {self.max_iter} sweeps before it settled. Raise max_iter, or accept it "
+                "with a higher tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        for obstacle in find_obstacles(answers, found.confusion):
+            warnings.warn(f"Moments cannot identify the model. {obstacle}", DataWarning, stacklevel=3)
+        return found

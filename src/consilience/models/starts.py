@@ -1,0 +1,106 @@
+"""Where the EM loop starts: from votes, from moments, from another model, from given matrices, or at random."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataWarning, InputError, NotFittedError, listing, parameter_error
+from ..fitting.em import Parameters, Problem, StructureParameters, expect, expect_from_votes, maximise
+from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
+from ..kernels.types import Floats
+from ..responses import Responses
+from ..vocabulary import lookup, to_column
+from .base import Model, check_choice
+from .majority_vote import overall_shares
+from .settings import fixed_prior
+
+STARTS = ("majority", "moments", "best")
+
+
+def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
+    """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones."""
+    votes = expect_from_votes(problem, overall_shares(r))
+    by_vote = maximise(problem, votes)
+    plain = problem.workers.plain_mean(by_vote.workers, votes.counts)
+
+    def settle(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
+        # What is given has no place on the scale of the objective, for it has no bound; the posteriors it leads to do,
+        # as vote shares do.
+        return maximise(problem, expect(problem, Parameters(problem.workers.given(confusion), structure)))
+
+    starts: list[tuple[str, Parameters]] = []
+    if isinstance(owner.start, Model):
+        starts.append(("model", settle(confusion_of_model(owner.start, r, plain))))
+    elif not isinstance(owner.start, str):
+        starts.append(("given", settle(given_confusion(owner, r))))
+    else:
+        check_choice(owner, "start", STARTS)
+        if owner.start in ("majority", "best"):
+            starts.append(("majority", by_vote))
+        if owner.start in ("moments", "best"):
+            found = moments_of(owner, r, plain, by_vote.structure.mean, warn=owner.start == "moments")
+            structure = owner._structure_from_moments(r, problem.structure, found)
+            starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
+    rng = np.random.default_rng(owner.seed)
+    for i in range(1, owner.n_init):
+        starts.append((f"random {i}", settle(random_confusion(rng, plain))))
+    return starts
+
+
+def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warn: bool) -> MomentFit:
+    """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones."""
+    given = fixed_prior(owner, r)
+    answers = strongest_answers(r)
+    found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
+    for obstacle in find_obstacles(answers, found.confusion) if warn else ():
+        warnings.warn(f"Moments are a poor start here. {obstacle}", DataWarning, stacklevel=4)
+    return found
+
+
+def confusion_of_model(model: Model, r: Responses, plain: Floats) -> Floats:
+    """Return a fitted model's matrices for the workers it knows, the vote's for the others."""
+    if not model._is_fitted():
+        raise NotFittedError(f"start= is a {type(model).__name__} that is not fitted yet. Fit it first.")
+    label = lookup(model.answer_labels_, to_column(r.labels))
+    k = lookup(model.classes_, to_column(r.classes))
+    if (label < 0).any() or (k < 0).any():
+        raise InputError(
+            "The model given as start= does not know all labels and classes of these answers: it has "
+            f"{listing(model.answer_labels_.tolist())}."
+        )
+    worker = lookup(model.workers_, to_column(r.workers))
+    confusion = plain.transpose(0, 2, 1).copy()
+    known = worker >= 0
+    found = model.confusion_[worker[known]][:, k][:, :, label]
+    mass = found.sum(axis=2, keepdims=True)
+    # A worker who, by that model, never says any of these labels: the vote knows better.
+    confusion[known] = np.divide(found, mass, out=confusion[known], where=mass > 0)
+    return confusion
+
+
+def given_confusion(owner: Any, r: Responses) -> Floats:
+    """Return the setting `start` as confusion matrices (M, K, L)."""
+    shape = (r.n_workers, r.n_classes, r.n_labels)
+    expected = (
+        f"{', '.join(map(repr, STARTS))}, a fitted model, or an array of confusion matrices of shape {shape} "
+        "(workers, classes, labels) whose rows sum to 1"
+    )
+    try:
+        confusion = np.asarray(owner.start, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise parameter_error("start", type(owner).__name__, expected, owner.start) from error
+    if confusion.shape == shape[1:]:
+        confusion = np.broadcast_to(confusion, shape)
+    if confusion.shape != shape or not (confusion >= 0).all() or not np.allclose(confusion.sum(axis=2), 1, atol=1e-6):
+        raise parameter_error("start", type(owner).__name__, expected, owner.start)
+    return confusion
+
+
+def random_confusion(rng: np.random.Generator, mean: Floats) -> Floats:
+    """Return the vote's matrices, blurred: half of each is a random distribution."""
+    confusion = mean.transpose(0, 2, 1)
+    noise = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])
+    return 0.5 * confusion + 0.5 * noise

@@ -1,0 +1,13 @@
+"""Made-up crowds with a known truth: to try out plans, models and code.
+
+`independent`, `sequences` and `network` share the workers' part and differ in how the truth is drawn. The defaults are
+the generators of the paper: confusion matrices drawn uniformly from the simplex, of which floor(M / 2) + 1 (for
+networks all) have the largest entry of each row on the diagonal.
+"""
+
+from __future__ import annotations
+
+from .crowds import independent, network, sequences
+from .results import Oracle, Simulation, TrueParameters
+
+__all__ = ["independent", "sequences", "network", "Simulation", "TrueParameters", "Oracle"]

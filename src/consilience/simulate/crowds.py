@@ -1,0 +1,234 @@
+"""The three simulators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..formats.answers import Sequences
+from ..graph import Graph
+from ..kernels.types import Floats
+from .answers import draw_answers
+from .checks import as_probabilities, bad_option, check_between, check_whole, cumulate, is_whole
+from .results import Simulation, TrueParameters
+from .structures import draw_edges, stationary_distribution
+from .workers import Crew
+
+
+def independent(
+    n_items: int = 1000,
+    n_workers: int = 10,
+    n_classes: int = 4,
+    *,
+    answers_per_item: int | None = None,
+    good: str | int = "most",
+    accuracy: ArrayLike | None = None,
+    spammers: int = 0,
+    adversaries: int = 0,
+    copycats: int = 0,
+    activity: str = "equal",
+    prior: ArrayLike | None = None,
+    seed: int = 0,
+) -> Simulation:
+    """Draw a crowd that answers about independent items.
+
+    Parameters
+    ----------
+    n_items, n_workers, n_classes : int
+        Sizes.
+    answers_per_item : int, optional
+        How many different workers answer each item; default: all. Answers of copycats come on top.
+    good : {"most", "all"} or int
+        How many of the random confusion matrices are made better than random (the largest entry of each row is on the
+        diagonal): floor(M/2)+1, all, or a number. The rest are as drawn.
+    accuracy : float, tuple or array, optional
+        Instead of random matrices: the probability of the right answer, errors spread evenly. One number for all, a
+        tuple (lowest, highest) to draw from, or an array with one number per honest worker.
+    spammers, adversaries, copycats : int
+        How many of the workers answer at random, with a taste of their own; are wrong on purpose, so that the right
+        answer is their least likely; or repeat the answers of one of the others, in turn, to whatever that one
+        answered. Honest workers come first, then these, in this order.
+    activity : {"equal", "unequal"}
+        Whether workers answer equally often, or few answer much and many little (as 1 / rank, in random order).
+    prior : array, optional
+        Class probabilities; default: equal.
+    seed : int
+        Same seed, same crowd. The matrices depend on the seed and the workers' options alone: with more items, or more
+        answers per item, the workers stay the same.
+
+    Returns
+    -------
+    Simulation
+        With `responses`, `truth`, `parameters` and `oracle`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> crowd = cs.simulate.independent(500, n_workers=30, n_classes=3, answers_per_item=5, spammers=4, seed=1)
+    >>> crowd.responses
+    Responses(2,500 answers: 500 items x 30 workers, 3 classes: 0, 1, 2)
+    >>> crowd.truth[:5]
+    array([2, 0, 1, 0, 0])
+    """
+    check_whole(1, n_items=n_items)
+    crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
+    streams = _Streams(seed)
+    shares = _class_shares(prior, n_classes)
+    truth = streams.truth.choice(n_classes, size=n_items, p=shares)
+    confusion = crew.draw_confusion(streams.workers)
+    responses = draw_answers(streams.answers, crew, confusion, truth, np.arange(n_items))
+    return Simulation(responses, truth, TrueParameters(shares, confusion, crew.kinds(), crew.copies()))
+
+
+def sequences(
+    n_sequences: int = 25,
+    length: int | tuple[int, int] = 40,
+    n_workers: int = 10,
+    n_classes: int = 4,
+    *,
+    answers_per_item: int | None = None,
+    good: str | int = "most",
+    accuracy: ArrayLike | None = None,
+    spammers: int = 0,
+    adversaries: int = 0,
+    copycats: int = 0,
+    activity: str = "equal",
+    transition: ArrayLike | None = None,
+    stickiness: float = 0.0,
+    seed: int = 0,
+) -> Simulation:
+    """Draw a crowd that answers about sequences whose labels form a Markov chain.
+
+    Parameters
+    ----------
+    n_sequences : int
+        Number of sequences.
+    length : int or (int, int)
+        Items in each, or the least and the most.
+    transition : array (K, K), optional
+        ``transition[from, to]``; default: rows drawn uniformly from the simplex. Chains start in its stationary
+        distribution.
+    stickiness : float
+        With this probability a label stays what it was, else it follows the transition matrix. In [0, 1).
+    n_workers, n_classes, answers_per_item, good, accuracy
+        As in `independent`.
+    spammers, adversaries, copycats, activity, seed
+        As in `independent`.
+
+    Returns
+    -------
+    Simulation
+        With `responses`, `truth` and `parameters`, which has `transition` (stickiness included) and `initial`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> cs.simulate.sequences(100, length=(5, 30), answers_per_item=3, seed=1).responses
+    Responses(4,941 answers: 1,647 items in 100 sequences x 10 workers, 4 classes: 0, 1, 2, 3)
+    """
+    from ..kernels.chain import sample_chains
+
+    check_whole(1, n_sequences=n_sequences)
+    shortest, longest = _length_range(length)
+    check_between("stickiness", stickiness, 0, 1, half_open=True)
+    crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
+    streams = _Streams(seed)
+    if transition is None:
+        moves = streams.structure.dirichlet(np.ones(n_classes), size=n_classes)
+    else:
+        moves = as_probabilities("transition", transition, (n_classes, n_classes))
+    moves = stickiness * np.eye(n_classes) + (1 - stickiness) * moves
+    start = stationary_distribution(moves)
+    lengths = streams.structure.integers(shortest, longest + 1, n_sequences)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    n_items = int(offsets[-1])
+    # Draws from (0, 1], so that what has probability 0 never happens.
+    truth = sample_chains(offsets, cumulate(start), cumulate(moves), 1.0 - streams.truth.random(n_items))
+    confusion = crew.draw_confusion(streams.workers)
+    keys = Sequences(np.arange(n_sequences), offsets, np.arange(n_items) - np.repeat(offsets[:-1], lengths))
+    responses = draw_answers(streams.answers, crew, confusion, truth, keys)
+    parameters = TrueParameters(start, confusion, crew.kinds(), crew.copies(), moves, start)
+    return Simulation(responses, truth, parameters)
+
+
+def network(
+    n_items: int = 1000,
+    n_workers: int = 10,
+    n_classes: int = 4,
+    *,
+    degree: float = 5.0,
+    homophily: float = 0.9,
+    answers_per_item: int | None = None,
+    good: str | int = "all",
+    accuracy: ArrayLike | None = None,
+    spammers: int = 0,
+    adversaries: int = 0,
+    copycats: int = 0,
+    activity: str = "equal",
+    prior: ArrayLike | None = None,
+    seed: int = 0,
+) -> Simulation:
+    """Draw a crowd that answers about the nodes of a network in which like is linked with like.
+
+    The graph is a stochastic block model: an edge joins two items of one class with probability `homophily`, and two of
+    different classes otherwise; any two such items are as likely as any others.
+
+    Parameters
+    ----------
+    degree : float
+        Average number of neighbours.
+    homophily : float
+        Share of edges within a class.
+    n_items, n_workers, n_classes, answers_per_item, good, accuracy
+        As in `independent`.
+    spammers, adversaries, copycats, activity, prior, seed
+        As in `independent`.
+
+    Returns
+    -------
+    Simulation
+        With `responses`, `truth`, `parameters` and `graph`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> cs.simulate.network(1000, degree=4, seed=1).graph
+    Graph(1,000 items, 2,000 edges, mean degree 4.00)
+    """
+    check_whole(1, n_items=n_items)
+    check_between("degree", degree, 0, n_items - 1)
+    check_between("homophily", homophily, 0, 1)
+    crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
+    streams = _Streams(seed)
+    shares = _class_shares(prior, n_classes)
+    truth = streams.truth.choice(n_classes, size=n_items, p=shares)
+    source, target = draw_edges(streams.structure, truth, n_classes, round(n_items * degree / 2), homophily)
+    confusion = crew.draw_confusion(streams.workers)
+    responses = draw_answers(streams.answers, crew, confusion, truth, np.arange(n_items))
+    graph = Graph.from_edges(source, target, items=responses.items)
+    parameters = TrueParameters(shares, confusion, crew.kinds(), crew.copies())
+    return Simulation(responses, truth, parameters, graph)
+
+
+class _Streams:
+    """Random numbers for each part on its own, so that one part's options leave the others as they are."""
+
+    def __init__(self, seed: int) -> None:
+        check_whole(0, seed=seed)
+        self.truth, self.structure, self.workers, self.answers = np.random.default_rng(seed).spawn(4)
+
+
+def _class_shares(prior: ArrayLike | None, n_classes: int) -> Floats:
+    if prior is None:
+        return np.full(n_classes, 1 / n_classes)
+    return as_probabilities("prior", prior, (n_classes,))
+
+
+def _length_range(length: Any) -> tuple[int, int]:
+    ends = (length, length) if is_whole(length) else length
+    paired = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_whole, ends))
+    if not (paired and 1 <= ends[0] <= ends[1]):
+        raise bad_option("length", "a whole number >= 1, or a pair (least, most) of them", length)
+    return int(ends[0]), int(ends[1])

@@ -1,0 +1,132 @@
+"""What a simulator returns: answers, truth, true parameters, and what could be known at best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ParameterError
+from ..graph import Graph
+from ..kernels.types import Floats
+from ..responses import Responses
+from ..vocabulary import Values
+
+if TYPE_CHECKING:
+    from ..fitting.em import StructureParameters
+
+
+@dataclass(frozen=True, eq=False)
+class TrueParameters:
+    """What the data were drawn from.
+
+    Attributes
+    ----------
+    prior : ndarray
+        Class probabilities; of a chain, those it keeps.
+    confusion : ndarray
+        ``confusion[worker, truth, answer]``.
+    kinds : ndarray
+        What each worker is: honest, spammer, adversary or copycat.
+    copies : ndarray
+        Index of the worker whose answers each worker repeats; -1 for workers with answers of their own.
+    transition, initial : ndarray or None
+        ``transition[from, to]`` and the distribution of first labels, if the truth is a Markov chain.
+    """
+
+    prior: Floats
+    confusion: Floats
+    kinds: NDArray[np.str_]
+    copies: NDArray[np.int64]
+    transition: Floats | None = None
+    initial: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """What who knows the true parameters, and not the truth, makes of the answers.
+
+    Attributes
+    ----------
+    posterior : ndarray
+        Class probabilities of each item, rows in the order of `responses.items`.
+    labels : ndarray
+        The most probable class of each item.
+    """
+
+    posterior: Floats
+    labels: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Answers and what is behind them.
+
+    Attributes
+    ----------
+    responses : Responses
+        The answers.
+    truth : ndarray
+        The true class of each item, in the order of `responses.items`.
+    parameters : TrueParameters
+        What both were drawn from.
+    graph : Graph or None
+        The network, if there is one.
+    """
+
+    responses: Responses
+    truth: Values
+    parameters: TrueParameters
+    graph: Graph | None = None
+
+    def __repr__(self) -> str:
+        graph = "" if self.graph is None else f", graph with {self.graph.n_edges:,} edges"
+        return f"Simulation({self.responses!r}{graph})"
+
+    def oracle(self) -> Oracle:
+        """Return the best that can be made of the answers: the posterior under the true parameters.
+
+        No method is right about more items on average, so that this is the ceiling for all of them. Answers of
+        copycats say nothing that their originals have not said, and are left out. There is no oracle for sequences and
+        networks yet.
+
+        Returns
+        -------
+        Oracle
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(2000, answers_per_item=5, accuracy=(0.4, 0.9), seed=1)
+        >>> for labels in (cs.MajorityVote().fit(crowd.responses).labels_, crowd.oracle().labels):
+        ...     print(f"{cs.metrics.accuracy(crowd.truth, labels):.3f}")
+        0.874
+        0.916
+        """
+        from ..blocks import cut_blocks
+        from ..engines.base import resolve_engine
+        from ..fitting.em import infer_posterior
+        from ..workers.confusion import ConfusionWorkers
+        from ..workers.rows import make_table
+
+        structure = self._true_structure()
+        r, confusion = self.responses, self.parameters.confusion
+        r = r.keep(self.parameters.copies[r.worker] < 0)
+        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes, np.empty((1, 0, 0)), "em")
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows)
+        table = make_table(workers.given(confusion), weighted=False)
+        posterior, _ = infer_posterior(resolve_engine(None), blocks, table, structure)
+        return Oracle(posterior, r.classes[posterior.argmax(axis=1)])
+
+    def _true_structure(self) -> StructureParameters:
+        """Return what ties the labels together, with its true parameters."""
+        from ..structures.independent import Independent
+
+        prior = self.parameters.prior
+        if self.parameters.transition is not None:
+            raise ParameterError("There is no oracle for sequences yet: it would have to know how labels follow.")
+        if self.graph is not None:
+            raise ParameterError("There is no oracle for networks yet: it would have to know how neighbours agree.")
+        return Independent(len(prior), prior, 0.0, "em").given(prior)

@@ -1,0 +1,110 @@
+"""Tag schemes: which label may follow which, read from the names of the labels.
+
+=========  =====================================================================================================
+"bio"      IOB2: a span of type X is B-X, then any number of I-X; everything else is O
+"iob1"     a span is a run of I-X; B-X only where a span of type X follows another directly
+"bilou"    B-X I-X ... L-X for longer spans, U-X for spans of one (BIOES: E for L, S for U)
+=========  =====================================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError, listing, parameter_error
+from .vocabulary import Values, objects
+
+SCHEMES = {"bio": "BI", "iob2": "BI", "iob1": "BI", "bilou": "BILU", "bioes": "BIES"}
+_TAG = re.compile(r"([A-Z])(?:[-_](.*))?", re.DOTALL)
+
+
+class Transitions(NamedTuple):
+    """What may follow what: `steps[from, to]`, and what may begin and end a sequence."""
+
+    steps: NDArray[np.bool_]
+    start: NDArray[np.bool_]
+    end: NDArray[np.bool_]
+
+
+def free_transitions(n_classes: int) -> Transitions:
+    """Return transitions that allow everything."""
+    return Transitions(np.ones((n_classes, n_classes), bool), np.ones(n_classes, bool), np.ones(n_classes, bool))
+
+
+def parse_tag(tag: object, letters: str) -> tuple[str, str]:
+    """Return (prefix, type) of a tag: ("B", "PER") of "B-PER", ("B", "") of a bare "B", ("O", "") of "O".
+
+    >>> parse_tag("B-PER", "BI")
+    ('B', 'PER')
+    """
+    if tag == "O":
+        return "O", ""
+    match = _TAG.fullmatch(tag) if isinstance(tag, str) else None
+    if match is None or match[1] not in letters:
+        raise InputError(
+            f"{tag!r} is no tag of this scheme: expected O or one of {', '.join(letters)} with a type, such as "
+            f"{letters[0]}-PER. Use transitions='free', or a boolean matrix."
+        )
+    return match[1], match[2] or ""
+
+
+def complete_tags(classes: Values, scheme: str) -> Values:
+    """Return the classes with O, and the tags that others need to be reached, added at the end where missing."""
+    letters = SCHEMES[scheme]
+    tags = [parse_tag(tag, letters) for tag in classes.tolist()]
+    separator = next((tag[1] for tag in classes.tolist() if len(tag) > 1), "-")
+    wanted = [("O", "")] + [("B", kind) for prefix, kind in tags if prefix == "I" and scheme in ("bio", "iob2")]
+    missing = [tag for tag in dict.fromkeys(wanted) if tag not in tags]
+    if not missing:
+        return classes
+    return objects(classes.tolist() + [prefix + (separator + kind if kind else "") for prefix, kind in missing])
+
+
+def tag_transitions(classes: Values, scheme: str) -> Transitions:
+    """Return what the scheme allows among the classes.
+
+    >>> tag_transitions(np.array(["O", "B-X", "I-X"], dtype=object), "bio").steps.astype(int)
+    array([[1, 1, 0],
+           [1, 1, 1],
+           [1, 1, 1]])
+    """
+    if scheme not in SCHEMES:
+        known = ", ".join(repr(name) for name in ("free", *SCHEMES))
+        raise parameter_error("transitions", "HiddenMarkov", f"{known} or a boolean matrix", scheme)
+    tags = [parse_tag(tag, SCHEMES[scheme]) for tag in classes.tolist()]
+    follows = _follows_iob1 if scheme == "iob1" else _follows_bilou if len(SCHEMES[scheme]) == 4 else _follows_bio
+    steps = np.array([[follows(before, after) for after in tags] for before in tags], dtype=bool)
+    start = np.array([follows(("O", ""), tag) for tag in tags], dtype=bool)
+    end = np.array([follows(tag, ("O", "")) for tag in tags], dtype=bool)
+    return Transitions(steps, start, end)
+
+
+def given_transitions(matrix: object, classes: Values) -> Transitions:
+    """Return a boolean matrix [from, to] as transitions; sequences may begin and end anywhere."""
+    steps = np.asarray(matrix)
+    n_classes = len(classes)
+    if steps.shape != (n_classes, n_classes) or steps.dtype != bool:
+        expected = f"'free', 'bio' or a boolean matrix [from, to] of shape ({n_classes}, {n_classes})"
+        raise parameter_error("transitions", "HiddenMarkov", expected, matrix)
+    stuck = ~steps.any(axis=1)
+    if stuck.any():
+        raise InputError(f"transitions forbid every step from {listing(classes[stuck].tolist())}. Allow at least one.")
+    return Transitions(steps, np.ones(n_classes, bool), np.ones(n_classes, bool))
+
+
+def _follows_bio(before: tuple[str, str], after: tuple[str, str]) -> bool:
+    return after[0] != "I" or (before[0] in "BI" and before[1] == after[1])
+
+
+def _follows_iob1(before: tuple[str, str], after: tuple[str, str]) -> bool:
+    return after[0] != "B" or (before[0] in "BI" and before[1] == after[1])
+
+
+def _follows_bilou(before: tuple[str, str], after: tuple[str, str]) -> bool:
+    inside = before[0] in "BI"
+    continues = after[0] in "ILE"
+    return (inside and continues and before[1] == after[1]) or (not inside and not continues)
