@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import InputError, listing
+from .errors import InputError, ParameterError, listing, parameter_error
 from .formats.answers import Answers, Sequences, answers_from_table
 from .formats.frames import open_frame, read_column
 from .formats.matrices import answers_from_matrix, answers_from_probabilities
+from .kernels.types import Floats
+from .tagging import looks_tagged
 from .vocabulary import (
     Codes,
     Column,
@@ -31,6 +33,8 @@ from .vocabulary import (
     to_column,
     to_values,
 )
+
+ABSTAIN = ("ignore", "answer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +74,7 @@ class Responses:
     item_ids: Values | None  # None where the items are the positions of `sequences`
     sequences: Sequences | None
     backend: str = "pyarrow"  # the frame library in which results go back
+    background: Any = None  # where silence is an answer: the class of items about which all are silent
 
     def __repr__(self) -> str:
         kind = f" in {len(self.sequences):,} sequences" if self.sequences is not None else ""
@@ -121,6 +126,22 @@ class Responses:
     def label_of_class(self) -> NDArray[np.int64]:
         """For each class, the label that names it, or -1 (nobody said it)."""
         return lookup(self.labels, to_column(self.classes))
+
+    @property
+    def silence_counts(self) -> bool:
+        """Whether a worker's silence about an item is itself an answer."""
+        return self.background is not None
+
+    def vote_shares(self) -> Floats:
+        """Return what an item without votes is taken for: the background, or each class's share of all votes."""
+        shares = np.zeros(self.n_classes)
+        if self.silence_counts:
+            shares[lookup(self.classes, to_column([self.background]))] = 1.0
+            return shares
+        votes = np.bincount(self.label, weights=self.weight, minlength=self.n_labels)
+        named = self.class_of_label >= 0
+        shares[self.class_of_label[named]] = votes[named]
+        return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
 
     def key_columns(self) -> dict[str, Column]:
         """Return what identifies an item, as named columns: item, or sequence and position."""
@@ -179,6 +200,8 @@ class Responses:
         classes: ArrayLike | None = None,
         items: Any = None,
         duplicates: str = "error",
+        abstain: str = "ignore",
+        background: Any = None,
     ) -> Responses:
         """Read answers from a long table: one row per answer.
 
@@ -203,6 +226,14 @@ class Responses:
         duplicates : {"error", "first", "last", "mean"}
             What to do when a worker answered an item more than once; "mean" spreads one vote over the answers.
 
+        abstain : {"ignore", "answer"}
+            What a worker's silence about an item means: nothing; or something, for every worker and every item, as with
+            labelling functions that speak only where they see a sign. Silence is then the last column of
+            `confusion_`. Name all items with `items=`, also those nobody spoke about.
+        background : label, optional
+            With ``abstain="answer"``: the class that an item is taken for at first if all are silent about it. Default:
+            "O" where the labels are tags. Added to the classes if it is none.
+
         Returns
         -------
         Responses
@@ -217,7 +248,7 @@ class Responses:
         answers = answers_from_table(
             open_frame(frame), item, worker, label, sequence, position, weight, items, duplicates
         )
-        return cls.from_answers(answers, classes)
+        return cls.from_answers(answers, classes, _background(abstain, background, answers.labels, classes))
 
     @classmethod
     def from_matrix(
@@ -297,7 +328,7 @@ class Responses:
         return cls.from_answers(answers_from_probabilities(P, lengths, classes, items, workers), None)
 
     @classmethod
-    def from_answers(cls, answers: Answers, classes: ArrayLike | None) -> Responses:
+    def from_answers(cls, answers: Answers, classes: ArrayLike | None, background: Any = None) -> Responses:
         """Return answers that are sorted and encoded already, with their classes."""
         weight = answers.weight
         keys = answers.keys
@@ -308,10 +339,11 @@ class Responses:
             weight=None if weight is None or bool(np.all(weight == 1.0)) else weight,
             workers=answers.workers,
             labels=answers.labels,
-            classes=_class_values(classes, answers.labels),
+            classes=_with_background(_class_values(classes, answers.labels), background),
             item_ids=None if isinstance(keys, Sequences) else keys,
             sequences=keys if isinstance(keys, Sequences) else None,
             backend=answers.backend,
+            background=background,
         )._freeze()
 
     def _freeze(self) -> Responses:
@@ -320,6 +352,31 @@ class Responses:
             if array is not None:
                 array.flags.writeable = False
         return self
+
+
+def _background(abstain: str, background: Any, labels: Values, classes: ArrayLike | None) -> Any:
+    """Return the class of items about which all are silent, or None where silence means nothing."""
+    if abstain not in ABSTAIN:
+        raise parameter_error("abstain", "Responses", "'ignore' or 'answer'", abstain)
+    if abstain == "ignore":
+        if background is not None:
+            raise ParameterError("background= says what silence begins as: it needs abstain='answer'.")
+        return None
+    if background is not None:
+        return background
+    known = _class_values(classes, labels).tolist()
+    if "O" in known or looks_tagged(labels):
+        return "O"
+    raise ParameterError(
+        "With abstain='answer', say with background= which class an item is if nobody speaks about it; the classes are "
+        f"{listing(known)}."
+    )
+
+
+def _with_background(classes: Values, background: Any) -> Values:
+    if background is None or (lookup(classes, to_column([background])) >= 0).any():
+        return classes
+    return to_values(to_column([background, *classes.tolist()]))
 
 
 def _class_values(classes: ArrayLike | None, labels: Values) -> Values:

@@ -52,6 +52,19 @@ def parse_tag(tag: object, letters: str) -> tuple[str, str]:
     return match[1], match[2] or ""
 
 
+def looks_tagged(labels: Values) -> bool:
+    """Tell whether all labels are IOB tags, and at least one of them is of a span.
+
+    >>> looks_tagged(np.array(["O", "B-PER"], dtype=object)), looks_tagged(np.array(["O", "A"], dtype=object))
+    (True, False)
+    """
+    try:
+        prefixes = {parse_tag(label, SCHEMES["bio"])[0] for label in labels.tolist()}
+    except InputError:
+        return False
+    return bool(prefixes - {"O"})
+
+
 def complete_tags(classes: Values, scheme: str) -> Values:
     """Return the classes with O, and the tags that others need to be reached, added at the end where missing."""
     letters = SCHEMES[scheme]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +73,13 @@ def _read_good(ctx: click.Context, parameter: click.Parameter, text: str) -> str
     return int(text)
 
 
+_output_option = click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FOLDER",
+    help="Write the files in this folder, which is made if it is not there.",
+)
 _items_option = click.option(
     "--items", "n_items", type=_count, default=1000, show_default=True, metavar="N", help="Number of items."
 )
@@ -92,13 +102,6 @@ def _good_option(default: str) -> Callable[[Any], Any]:
 def _crowd_options(command: Any) -> Any:
     """Add the options that all crowds share."""
     options = [
-        click.option(
-            "-o",
-            "--output",
-            required=True,
-            metavar="FOLDER",
-            help="Write the files in this folder, which is made if it is not there.",
-        ),
         click.option(
             "--workers", "n_workers", type=_count, default=10, show_default=True, metavar="N", help="Number of workers."
         ),
@@ -149,6 +152,7 @@ def _crowd_options(command: Any) -> Any:
 
 
 @simulate.command("independent", cls=Command)
+@_output_option
 @_items_option
 @_prior_option
 @_good_option("most")
@@ -159,6 +163,7 @@ def independent(**arguments: Any) -> None:
 
 
 @simulate.command("sequences", cls=Command)
+@_output_option
 @click.option(
     "--sequences",
     "n_sequences",
@@ -192,6 +197,7 @@ def sequences(**arguments: Any) -> None:
 
 
 @simulate.command("network", cls=Command)
+@_output_option
 @_items_option
 @click.option("--degree", type=float, default=5.0, show_default=True, metavar="D", help="Average number of neighbours.")
 @click.option(
@@ -229,8 +235,10 @@ def check_folder(output: str, files: dict[str, str], force: bool) -> None:
 
     folder = Path(output)
     if not folder.exists():
-        parent = next(above for above in folder.absolute().parents if above.exists())
-        check_writable(parent / "folder", suffixes=None)
+        above = next(place for place in folder.absolute().parents if place.exists())
+        if not (above.is_dir() and os.access(above, os.W_OK)):
+            why = "no permission to write there" if above.is_dir() else "that is a file"
+            raise InputError(f"The folder {output!r} cannot be made in {str(above)!r}: {why}. Name another one.")
         return
     if not folder.is_dir():
         raise InputError(f"{output!r} is a file. Name a folder with -o.")
@@ -260,9 +268,7 @@ def write(crowd: Simulation, output: str, files: dict[str, str], settings: dict[
     from .outputs import Writer, write_outputs
 
     tables = make_tables(crowd)
-    writers: dict[str, Writer] = {
-        files[name]: lambda path, table=table: write_table(table, path) for name, table in tables.items()
-    }
+    writers: dict[str, Writer] = {files[name]: partial(write_table, table) for name, table in tables.items()}
     content = describe(crowd, settings)
     writers[files["parameters"]] = lambda path: path.write_text(json.dumps(content) + "\n", encoding="utf-8")
     made = [folder for folder in (Path(output), *Path(output).parents) if not folder.exists()]
@@ -272,7 +278,7 @@ def write(crowd: Simulation, output: str, files: dict[str, str], settings: dict[
         write_outputs(writers)
     except BaseException:
         for folder in made:
-            if folder.exists():
+            with suppress(OSError):  # not made yet
                 folder.rmdir()
         raise
 

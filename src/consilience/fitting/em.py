@@ -116,6 +116,7 @@ class Problem:
     structure: Structure
     n_responses: int
     weighted: bool
+    unvoted: Floats  # (K,): what an item without votes is taken for at first
 
 
 class Parameters(NamedTuple):
@@ -193,11 +194,10 @@ def expect(problem: Problem, parameters: Parameters) -> Statistics:
     return add_up(problem, problem.engine.map(expect_block, problem.placed, table, parameters.structure))
 
 
-def expect_from_votes(problem: Problem, prior: Floats) -> Statistics:
+def expect_from_votes(problem: Problem) -> Statistics:
     """Return the statistics of vote shares instead of posteriors: where most fits begin."""
-    return add_up(
-        problem, problem.engine.map(vote_block, problem.placed, problem.workers.votes(), prior, problem.structure)
-    )
+    votes, unvoted = problem.workers.votes(), problem.unvoted
+    return add_up(problem, problem.engine.map(vote_block, problem.placed, votes, unvoted, problem.structure))
 
 
 def maximise(problem: Problem, statistics: Statistics) -> Parameters:

@@ -163,10 +163,13 @@ class Model(ABC):
         "uninformative", "contrary", "one label").
         """
         self._check_fitted()
-        columns = describe_workers(
+        return build_frame({"worker": to_column(self.workers_), **self._report_columns()}, self._backend)
+
+    def _report_columns(self) -> dict[str, Column]:
+        """Return the columns of the worker report after the first."""
+        return describe_workers(
             self._counts, self.confusion_, self.prior_, self._n_answers, self.answer_labels_, self.classes_
         )
-        return build_frame({"worker": to_column(self.workers_), **columns}, self._backend)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to one file, without pickle; `consilience.load` reads it."""

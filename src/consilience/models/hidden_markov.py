@@ -31,7 +31,6 @@ from .base import check_choice
 from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
 from .inputs import as_responses
 from .latent import LatentModel
-from .majority_vote import overall_shares
 
 STRENGTHS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Strengths are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
@@ -106,10 +105,10 @@ class HiddenMarkov(LatentModel):
     """
 
     _structure_type = ChainParameters
+    _scalars = (*LatentModel._scalars, "coupling_", "coupling_scores_")
 
     coupling_: float
     coupling_scores_: list[StrengthScore]
-    sequential_confusion_: Floats
 
     def __init__(
         self,
@@ -213,6 +212,10 @@ class HiddenMarkov(LatentModel):
     def _chain(self) -> ChainParameters:
         return cast(ChainParameters, self._structure_parameters)
 
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        super()._restore(arrays)
+        self.coupling_scores_ = [StrengthScore(*entry) for entry in self.coupling_scores_]
+
     def _describe(self) -> str:
         return f"{super()._describe()}; chain strength {self.coupling_:g}"
 
@@ -286,7 +289,7 @@ class HiddenMarkov(LatentModel):
         visible = r.keep(~hidden)
         self.coupling_ = STRENGTHS[0]
         problem = self._pose(visible, gold, engine)
-        parameters = maximise(problem, expect_from_votes(problem, overall_shares(visible)))
+        parameters = maximise(problem, expect_from_votes(problem))
         scores = []
         for strength in STRENGTHS:
             chain: Any = problem.structure

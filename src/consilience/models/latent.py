@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from ..blocks import cut_blocks
 from ..engines.base import resolve_engine
-from ..errors import ConvergenceWarning
-from ..estimation import ESTIMATIONS
+from ..errors import ConvergenceWarning, ParameterError
+from ..estimation import ESTIMATIONS, Estimate
 from ..fitting.em import (
+    Parameters,
     Problem,
     Progress,
+    Statistics,
     Structure,
     StructureParameters,
     Workers,
@@ -26,6 +28,7 @@ from ..fitting.moments import MomentFit
 from ..gold import match_gold
 from ..kernels.types import Floats
 from ..responses import Responses
+from ..vocabulary import Column
 from ..workers.confusion import ConfusionWorkers
 from ..workers.sequential import SequentialWorkers
 from .base import check_choice, check_number
@@ -33,8 +36,7 @@ from .inputs import as_responses
 from .predicting import PredictingModel
 from .settings import checked_smoothing, fixed_prior
 from .starts import find_starts
-
-STARTS = ("majority",)
+from .worker_report import describe_dependence
 
 
 class LatentModel(PredictingModel):
@@ -52,6 +54,8 @@ class LatentModel(PredictingModel):
     callback: Callable[[Progress], object] | None
 
     starts_: dict[str, Floats]
+    sequential_confusion_: Floats
+    _sequential_counts: Floats  # (M, L + 1, L, K): expected counts by the worker's previous answer
 
     @abstractmethod
     def _make_structure(self, r: Responses, fixed_prior: Floats | None, smoothing: float) -> Structure:
@@ -107,20 +111,54 @@ class LatentModel(PredictingModel):
         known = match_gold(gold, r, r.classes)
         chosen = resolve_engine(engine)
         placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, known))
-        return Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None)
+        return Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
 
     def _make_workers(
         self, r: Responses, class_of_label: NDArray[np.int64], n_classes: int, smoothing: Floats
     ) -> Workers:
-        kind = SequentialWorkers if self.workers == "sequential" else ConfusionWorkers
-        return kind(r.n_workers, class_of_label, n_classes, smoothing, self.estimation)
+        if self.workers == "sequential":
+            if r.silence_counts:
+                raise ParameterError("workers='sequential' cannot take silence for an answer: use 'confusion'.")
+            return SequentialWorkers(r.n_workers, class_of_label, n_classes, smoothing, self.estimation)
+        return ConfusionWorkers(
+            r.n_workers, class_of_label, n_classes, smoothing, self.estimation, silent=r.silence_counts
+        )
+
+    def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
+        super()._keep(r, problem, learned, statistics)
+        if self.workers == "sequential":
+            shape = (r.n_workers, r.n_labels + 1, r.n_labels, r.n_classes)
+            by_previous = learned.workers.mean.reshape(shape)
+            self.sequential_confusion_ = np.ascontiguousarray(by_previous.transpose(0, 1, 3, 2))
+            self._sequential_counts = statistics.counts.reshape(shape)
+
+    def _reported(self) -> Estimate:
+        if self.workers != "sequential":
+            return super()._reported()
+        by_previous = self.sequential_confusion_.transpose(0, 1, 3, 2)
+        mean = np.ascontiguousarray(by_previous.reshape(-1, *by_previous.shape[2:]))
+        with np.errstate(divide="ignore"):
+            return Estimate(mean, np.log(mean), mean, 0.0)
+
+    def _report_columns(self) -> dict[str, Column]:
+        columns = super()._report_columns()
+        if self.workers == "sequential":
+            names = (self.answer_labels_, self.classes_)
+            columns |= describe_dependence(self._sequential_counts, self.sequential_confusion_, *names)
+        return columns
 
     def _state(self) -> dict[str, NDArray[Any]]:
-        return super()._state() | {f"start {name}": trace for name, trace in self.starts_.items()}
+        state = super()._state() | {f"start {name}": trace for name, trace in self.starts_.items()}
+        if self.workers == "sequential":
+            state |= {"sequential_confusion": self.sequential_confusion_, "sequential_counts": self._sequential_counts}
+        return state
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         self.starts_ = {name.removeprefix("start "): arrays[name] for name in arrays if name.startswith("start ")}
+        if self.workers == "sequential":
+            self.sequential_confusion_ = arrays["sequential_confusion"]
+            self._sequential_counts = arrays["sequential_counts"]
 
     def _check_settings(self) -> None:
         check_choice(self, "workers", ("confusion", "sequential"))

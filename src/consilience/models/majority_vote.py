@@ -12,7 +12,6 @@ from ..engines.base import resolve_engine
 from ..fitting.em import Parameters, Problem, expect_from_votes, maximise
 from ..gold import match_gold
 from ..kernels.types import Floats
-from ..responses import Responses
 from ..structures.independent import Independent, IndependentParameters
 from ..vocabulary import lookup, to_column
 from ..workers.confusion import ConfusionWorkers, smoothing_array
@@ -84,20 +83,20 @@ class MajorityVote(PredictingModel):
         chosen = resolve_engine(engine)
         placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, known))
         structure = Independent(r.n_classes, None, 0.0, "em")
-        problem = Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None)
-        prior = overall_shares(r)
-        statistics = expect_from_votes(problem, prior)
+        problem = Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
+        statistics = expect_from_votes(problem)
         parameters = maximise(problem, statistics)
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
+        prior = parameters.structure.mean if r.silence_counts else problem.unvoted
         self._keep(r, problem, Parameters(parameters.workers, structure.given(prior)), statistics)
         self.trace_ = np.empty(0)
         self.n_iter_ = 0
         self.converged_ = True
         return self
 
-    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
-        votes, prior = problem.workers.votes(), learned.structure.mean
-        shares = np.concatenate(list(problem.engine.map(vote, problem.placed, votes, prior)))
+    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:  # noqa: ARG002
+        votes, unvoted = problem.workers.votes(), problem.unvoted
+        shares = np.concatenate(list(problem.engine.map(vote, problem.placed, votes, unvoted)))
         return shares, break_ties(shares, self.ties, self.seed)
 
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None) -> Floats:
@@ -108,21 +107,13 @@ class MajorityVote(PredictingModel):
         named = lookup(self.classes_, to_column(r.labels))
         workers = ConfusionWorkers(r.n_workers, named, len(self.classes_), np.empty((1, 0, 0)), "em")
         blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(gold, r, self.classes_))
-        return np.concatenate([vote(block, workers.votes(), self.prior_) for block in blocks])
+        unvoted = r.with_classes(self.classes_).vote_shares() if r.silence_counts else self.prior_
+        return np.concatenate([vote(block, workers.votes(), unvoted) for block in blocks])
 
     def predict(self, responses: Any, graph: Any = None, gold: Any = None) -> Any:
         """Return the labels with most votes, ties broken as in `fit`."""
         shares = self.predict_proba(responses, graph, gold)
         return self.classes_[break_ties(shares, self.ties, self.seed)]
-
-
-def overall_shares(responses: Responses) -> Floats:
-    """Return each class's share of all votes; equal shares where there are none."""
-    votes = np.bincount(responses.label, weights=responses.weight, minlength=responses.n_labels)
-    shares = np.zeros(responses.n_classes)
-    named = responses.class_of_label >= 0
-    shares[responses.class_of_label[named]] = votes[named]
-    return shares / shares.sum() if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
 
 
 def break_ties(shares: Floats, rule: str, seed: int) -> NDArray[np.int64]:

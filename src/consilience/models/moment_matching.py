@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from ..blocks import cut_blocks
 from ..engines.base import resolve_engine
-from ..errors import ConvergenceWarning, DataWarning
+from ..errors import ConvergenceWarning, DataWarning, ParameterError
 from ..fitting.em import Parameters, Problem, Progress, expect, expect_from_votes, maximise
 from ..fitting.explicit_moments import match_explicit_moments
 from ..fitting.moments import (
@@ -26,7 +26,6 @@ from ..structures.independent import Independent, IndependentParameters
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from .base import check_choice, check_number
 from .inputs import as_responses
-from .majority_vote import overall_shares
 from .predicting import PredictingModel
 from .settings import fixed_prior
 
@@ -127,14 +126,16 @@ class MomentMatching(PredictingModel):
         check_number(self, "tol", 0)
         self._refuse_graph(graph)
         r = as_responses(responses)
+        if r.silence_counts:
+            raise ParameterError("MomentMatching takes silence for no answer; use DawidSkene for abstain='answer'.")
         known = match_gold(gold, r, r.classes)
         smoothing = smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers)
         workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes, smoothing, "em")
         structure = Independent(r.n_classes, None, 0.0, "em")
         chosen = resolve_engine(engine)
         placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, known))
-        problem = Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None)
-        by_vote = maximise(problem, expect_from_votes(problem, overall_shares(r)))
+        problem = Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
+        by_vote = maximise(problem, expect_from_votes(problem))
 
         found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)
         learned = Parameters(workers.given(found.confusion.transpose(0, 2, 1)), structure.given(found.prior))

@@ -65,6 +65,8 @@ class PredictingModel(Model):
                 f"The answers hold labels that did not occur at the fit: {listing(r.labels[label < 0].tolist())}. The "
                 f"model knows {listing(self.answer_labels_.tolist())}. Fit again with both."
             )
+        if r.silence_counts != (self.confusion_.shape[2] > len(self.answer_labels_)):
+            raise InputError("The answers must take silence as the fit did: read them with the same abstain= setting.")
         worker = lookup(self.workers_, to_column(r.workers))
         if (worker < 0).any():
             warnings.warn(

@@ -17,7 +17,12 @@ from .base import Model
 from .comparison import Comparison
 
 # The classes that a file may name, and where they are. A file can name nothing else.
-_HOMES = {"MajorityVote": "majority_vote", "DawidSkene": "dawid_skene", "MomentMatching": "moment_matching"}
+_HOMES = {
+    "MajorityVote": "majority_vote",
+    "DawidSkene": "dawid_skene",
+    "MomentMatching": "moment_matching",
+    "HiddenMarkov": "hidden_markov",
+}
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
@@ -88,7 +93,9 @@ def _to_json(name: str, value: Any) -> Any:
     if isinstance(value, Model):
         return "majority"
     if isinstance(value, (np.ndarray, list, tuple)):
-        return {"array": np.asarray(value, dtype=np.float64).tolist(), "tuple": isinstance(value, tuple)}
+        array = np.asarray(value)
+        kept = array.tolist() if array.dtype == bool else array.astype(np.float64).tolist()
+        return {"array": kept, "tuple": isinstance(value, tuple)}
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blocks import freeze
 from ..errors import listing, parameter_error
 from ..kernels.types import Floats
 from ..responses import Responses
@@ -26,7 +27,15 @@ def checked_smoothing(owner: Any, r: Responses) -> Floats:
     if owner.estimation == "variational" and (smoothing <= 0).any():
         expected = "greater than 0 with estimation='variational' (for no smoothing at all use estimation='em')"
         raise parameter_error("smoothing", name, expected, owner.smoothing)
-    return smoothing
+    return with_silence(smoothing, r) if r.silence_counts else smoothing
+
+
+def with_silence(smoothing: Floats, r: Responses) -> Floats:
+    """Return pseudo-counts with those of silence in the end: the right answer where nothing is to be said."""
+    silence = np.repeat(smoothing.min(axis=1, keepdims=True), 1, axis=1)
+    nothing = r.vote_shares() > 0
+    silence[:, :, nothing] = smoothing.max(axis=1, keepdims=True)[:, :, nothing]
+    return freeze(np.concatenate([smoothing, silence], axis=1))
 
 
 def fixed_prior(owner: Any, r: Responses) -> Floats | None:

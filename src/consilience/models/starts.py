@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataWarning, InputError, NotFittedError, listing, parameter_error
+from ..errors import DataWarning, InputError, NotFittedError, ParameterError, listing, parameter_error
 from ..fitting.em import Parameters, Problem, StructureParameters, expect, expect_from_votes, maximise
 from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
 from ..kernels.types import Floats
 from ..responses import Responses
 from ..vocabulary import lookup, to_column
 from .base import Model, check_choice
-from .majority_vote import overall_shares
 from .settings import fixed_prior
 
 STARTS = ("majority", "moments", "best")
@@ -22,7 +21,7 @@ STARTS = ("majority", "moments", "best")
 
 def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
     """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones."""
-    votes = expect_from_votes(problem, overall_shares(r))
+    votes = expect_from_votes(problem)
     by_vote = maximise(problem, votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts)
 
@@ -41,6 +40,8 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
         if owner.start in ("majority", "best"):
             starts.append(("majority", by_vote))
         if owner.start in ("moments", "best"):
+            if r.silence_counts:
+                raise ParameterError("Moments take silence for no answer: with abstain='answer' use start='majority'.")
             found = moments_of(owner, r, plain, by_vote.structure.mean, warn=owner.start == "moments")
             structure = owner._structure_from_moments(r, problem.structure, found)
             starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
@@ -74,6 +75,8 @@ def confusion_of_model(model: Model, r: Responses, plain: Floats) -> Floats:
     worker = lookup(model.workers_, to_column(r.workers))
     confusion = plain.transpose(0, 2, 1).copy()
     known = worker >= 0
+    if r.silence_counts:
+        label = np.append(label, model.confusion_.shape[2] - 1)
     found = model.confusion_[worker[known]][:, k][:, :, label]
     mass = found.sum(axis=2, keepdims=True)
     # A worker who, by that model, never says any of these labels: the vote knows better.
@@ -83,7 +86,7 @@ def confusion_of_model(model: Model, r: Responses, plain: Floats) -> Floats:
 
 def given_confusion(owner: Any, r: Responses) -> Floats:
     """Return the setting `start` as confusion matrices (M, K, L)."""
-    shape = (r.n_workers, r.n_classes, r.n_labels)
+    shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
     expected = (
         f"{', '.join(map(repr, STARTS))}, a fitted model, or an array of confusion matrices of shape {shape} "
         "(workers, classes, labels) whose rows sum to 1"
