@@ -2,7 +2,7 @@
 
 Every figure that is compared comes from one run on one machine, so only ratios mean anything.
 
-    python benchmarks/run.py            # everything, about five minutes
+    python benchmarks/run.py            # everything, about six minutes
     python benchmarks/run.py --quick    # small sizes, seconds; what the tests run so that it cannot rot
 """
 
@@ -14,6 +14,7 @@ import platform
 from pathlib import Path
 
 import independent
+import sequences
 
 DOCS = Path(__file__).parent.parent / "docs" / "benchmark.md"
 
@@ -39,7 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes; prints, writes nothing")
     quick = parser.parse_args().quick
-    text = HEADER.format(machine=machine()) + "\n" + independent.report(quick)
+    text = HEADER.format(machine=machine()) + "\n" + "\n".join([independent.report(quick), sequences.report(quick)])
     print(text)
     if not quick:
         DOCS.write_text(text)

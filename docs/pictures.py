@@ -9,6 +9,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
 
 import consilience as cs
 
@@ -65,6 +66,168 @@ def draw_fusion() -> None:
     plt.close(figure)
 
 
+TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG"]
+TAG_COLOURS = {"O": "#eef1f4", "PER": BLUE, "LOC": ORANGE, "ORG": "#2f855a"}
+TAG_STEPS = np.array(
+    [
+        [0.82, 0.07, 0.00, 0.06, 0.00, 0.05, 0.00],
+        [0.30, 0.00, 0.70, 0.00, 0.00, 0.00, 0.00],
+        [0.80, 0.02, 0.15, 0.03, 0.00, 0.00, 0.00],
+        [0.74, 0.02, 0.00, 0.04, 0.20, 0.00, 0.00],
+        [0.88, 0.00, 0.00, 0.02, 0.10, 0.00, 0.00],
+        [0.38, 0.00, 0.00, 0.02, 0.00, 0.00, 0.60],
+        [0.55, 0.00, 0.00, 0.00, 0.00, 0.00, 0.45],
+    ]
+)
+SENTENCE = ["On", "Monday", "Ada", "Lovelace", "joined", "the", "Royal", "Society", "in", "London"]
+SENTENCE_ANSWERS = {
+    "Ann": "O O B-PER I-PER O O B-ORG O O B-LOC",
+    "Ben": "O O B-PER O O O B-ORG O O O",  # tags only the first word of a name
+    "Cem": "O O B-PER O O O B-LOC I-LOC O B-LOC",  # takes organisations for places
+    "Dot": "O O B-PER O O O B-ORG O O O",  # as Ben, and misses names
+    "Eve": "O B-PER I-PER O O O O B-ORG O O",  # slips at random
+}
+# How far each of these habits goes: P(O for I), P(LOC for ORG), P(O for B), P(any tag).
+HABITS = {
+    "Ann": (0.12, 0.12, 0.10, 0.08),
+    "Ben": (0.75, 0.10, 0.12, 0.08),
+    "Cem": (0.12, 0.75, 0.12, 0.08),
+    "Dot": (0.70, 0.12, 0.40, 0.08),
+    "Eve": (0.20, 0.20, 0.25, 0.30),
+}
+
+
+def tagging_crowd() -> tuple[dict[str, list[object]], list[int]]:
+    """Made-up answers of five workers about 400 sentences, and about SENTENCE, which comes last."""
+    rng = np.random.default_rng(5)
+    columns: dict[str, list[object]] = {"sequence": [], "position": [], "worker": [], "label": []}
+    truth: list[int] = []
+
+    def add(sentence: int, position: int, worker: str, tag: str) -> None:
+        for name, value in zip(columns, (sentence, position, worker, tag), strict=True):
+            columns[name].append(value)
+
+    for sentence in range(400):
+        tag = 0
+        for position in range(rng.integers(6, 20)):
+            tag = int(rng.choice(7, p=TAG_STEPS[tag]))
+            truth.append(tag)
+            for worker, habits in HABITS.items():
+                add(sentence, position, worker, answer(rng, TAGS[tag], *habits))
+    for worker, tags in SENTENCE_ANSWERS.items():
+        for position, name in enumerate(tags.split()):
+            add(400, position, worker, name)
+    return columns, truth
+
+
+def answer(rng: np.random.Generator, tag: str, shorten: float, misplace: float, miss: float, slip: float) -> str:
+    if rng.random() < slip:
+        return str(rng.choice(TAGS))
+    if (tag.startswith("I") and rng.random() < shorten) or (tag.startswith("B") and rng.random() < miss):
+        return "O"
+    return tag.replace("ORG", "LOC") if rng.random() < misplace else tag
+
+
+def draw_transitions() -> None:
+    """The transitions that a crowd was made with, and those found from its answers; forbidden steps are hatched."""
+    columns, _ = tagging_crowd()
+    model = cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(columns)
+    order = [model.classes_.tolist().index(tag) for tag in TAGS]
+    found = model.transition_[np.ix_(order, order)]
+    blues = LinearSegmentedColormap.from_list("blues", ["#ffffff", BLUE])
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.1), sharey=True)
+    for axis, matrix, title in zip(axes, (TAG_STEPS, found), ("made up", "found from the answers"), strict=True):
+        axis.imshow(np.sqrt(matrix), cmap=blues, vmin=0, vmax=1)
+        for j, before in enumerate(TAGS):
+            for k, after in enumerate(TAGS):
+                if after.startswith("I") and before[1:] != after[1:]:
+                    cell = plt.Rectangle((k - 0.5, j - 0.5), 1, 1, fill=False, hatch="////", edgecolor=FAINT, lw=0)
+                    axis.add_patch(cell)
+                elif round(matrix[j, k], 2) > 0:
+                    colour = "white" if matrix[j, k] > 0.35 else INK
+                    axis.text(k, j, f"{matrix[j, k]:.2f}"[1:], ha="center", va="center", color=colour, fontsize=8)
+        axis.set_xticks(range(7), TAGS, rotation=40, ha="right", rotation_mode="anchor")
+        axis.set_yticks(range(7), TAGS)
+        axis.set_xticks(np.arange(-0.5, 7), minor=True)
+        axis.set_yticks(np.arange(-0.5, 7), minor=True)
+        axis.grid(which="minor", color="white", lw=1.5)
+        axis.tick_params(which="both", length=0)
+        axis.spines[:].set_visible(False)
+        axis.set(xlabel="to", title=title)
+        axis.title.set_size(10)
+    axes[0].set_ylabel("from")
+    figure.tight_layout(w_pad=2)
+    figure.savefig(HERE / "transitions.png")
+    plt.close(figure)
+
+
+def draw_sentence() -> None:
+    """One sentence: what five workers said, what counting votes gives, and what fusing gives, with its confidence."""
+    columns, _ = tagging_crowd()
+    fused = cs.HiddenMarkov(transitions="bio").fit(columns)
+    vote = cs.MajorityVote().fit(columns)
+    n = len(SENTENCE)
+    rows = {worker: tags.split() for worker, tags in SENTENCE_ANSWERS.items()}
+    rows["majority vote"] = vote.labels_[-n:].tolist()
+    rows["consilience"] = fused.labels_[-n:].tolist()
+    confidence = np.asarray(fused.to_frame()["confidence"])[-n:]
+    figure, axis = plt.subplots(figsize=(8.4, 3.7))
+    for row, (name, tags) in enumerate(rows.items()):
+        y = row + 0.35 * (row >= 5) + 0.2 * (row >= 6)
+        axis.text(-0.65, y, name, ha="right", va="center", weight="bold" if row == 6 else "normal")
+        for x, tag in enumerate(tags):
+            colour = TAG_COLOURS[tag[2:] or tag]
+            cell = plt.Rectangle((x - 0.46, y - 0.4), 0.92, 0.8, color=colour, lw=0, alpha=1 if row >= 5 else 0.75)
+            axis.add_patch(cell)
+            ink = "#8795a3" if tag == "O" else "white"
+            axis.text(x, y, tag, ha="center", va="center", color=ink, fontsize=8)
+    for x, (word, sure) in enumerate(zip(SENTENCE, confidence, strict=True)):
+        axis.text(x, -0.75, word, ha="center", va="center", fontsize=9)
+        axis.add_patch(plt.Rectangle((x - 0.46, 7.15), 0.92, 0.1, color=FAINT, lw=0, alpha=0.5))
+        axis.add_patch(plt.Rectangle((x - 0.46, 7.15), 0.92 * sure, 0.1, color=INK, lw=0))
+        axis.text(x, 7.5, f"{sure:.0%}", ha="center", va="center", fontsize=7.5)
+    axis.text(-0.65, 7.3, "confidence", ha="right", va="center", fontsize=8)
+    axis.set(xlim=(-2.1, n - 0.5), ylim=(7.8, -1.1))
+    axis.axis("off")
+    figure.subplots_adjust(0.01, 0.01, 0.99, 0.99)
+    figure.savefig(HERE / "sentence.png")
+    plt.close(figure)
+
+
+def draw_moments() -> None:
+    """The error of moment matching, and of EM that starts from it, falls as 1 / sqrt(N)."""
+    sizes = np.array([1_000, 3_000, 10_000, 30_000, 100_000])
+    models = (
+        ("MomentMatching()", cs.MomentMatching(), ORANGE, "s"),
+        ('DawidSkene(start="moments")', cs.DawidSkene(start="moments"), BLUE, "o"),
+    )
+    errors = np.empty((len(models), len(sizes), 5))
+    for i, j, seed in np.ndindex(errors.shape):
+        crowd = cs.simulate.independent(int(sizes[j]), n_workers=10, n_classes=4, good=6, seed=seed)
+        found = models[i][1].fresh().fit(crowd.responses).confusion_
+        errors[i, j, seed] = cs.metrics.confusion_error(crowd.parameters.confusion, found)
+    figure, axes = plt.subplots(figsize=(5.6, 3.6))
+    means = errors.mean(axis=2)
+    scale = np.exp(np.mean(np.log(means[0] * np.sqrt(sizes))))
+    axes.plot(sizes, scale / np.sqrt(sizes), color=FAINT, lw=1.2, zorder=0, label=rf"${scale:.1f}\,/\,\sqrt{{N}}$")
+    for (name, _, colour, mark), mean, every in zip(models, means, errors, strict=True):
+        axes.plot(sizes, mean, color=colour, marker=mark, ms=5, lw=1.5, label=name)
+        axes.fill_between(sizes, every.min(axis=1), every.max(axis=1), color=colour, alpha=0.15, lw=0)
+        print(name, dict(zip(sizes.tolist(), mean.round(4).tolist(), strict=True)))
+    ticks = [0.01, 0.02, 0.05, 0.1, 0.2]
+    axes.set(xscale="log", yscale="log", xlabel="items", ylabel="error of the confusion matrices", ylim=(0.009, 0.2))
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.legend(loc="upper right")
+    figure.tight_layout()
+    figure.savefig(HERE / "moments.png")
+    plt.close(figure)
+
+
 if __name__ == "__main__":
     style()
     draw_fusion()
+    draw_moments()
+    draw_transitions()
+    draw_sentence()

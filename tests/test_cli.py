@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from consilience.cli import fuse as fuse_command
 from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
 from consilience.cli.outputs import write_outputs
-from consilience.cli.text import fit_text, make_inert, speak_options
+from consilience.cli.text import fit_confusion, fit_text, make_inert, speak_options
 from consilience.errors import InputError
 from consilience.estimation import ESTIMATIONS
 from consilience.formats.answers import DUPLICATES
@@ -104,12 +105,15 @@ def test_closing_tables(answers):
     assert result.stderr == ""
     text = result.stdout
     for expected in (
+        "Columns        item=item, worker=worker, label=label",
         "DawidSkene (estimation variational",
         "720 by 6 workers about 120 items",
         "2: ant, bee",
         "converged",
         "labels differ",
         "better than the vote at hidden answers",
+        "percentage points",
+        "informativeness",
         "contrary",
         "runner-up",
         "labels.csv",
@@ -136,10 +140,13 @@ def test_json_has_the_figures_and_nothing_else(answers):
     fused = cs.fuse("answers.csv")
     assert figures["model"] == "DawidSkene"
     assert figures["settings"]["seed"] == 3
+    assert figures["columns"] == {"item": "item", "worker": "worker", "label": "label"}
+    assert figures["chain"] is None
     assert [figures[name] for name in ("items", "workers", "answers", "classes")] == [120, 6, 720, ["ant", "bee"]]
     assert figures["iterations"] == fused.n_iter_
     assert figures["converged"] is True
     assert figures["comparison"]["agreement"] == fused.comparison_.agreement
+    assert figures["comparison"]["verdict"] == "better"
     assert figures["comparison"]["better"] is True
     assert [worker["worker"] for worker in figures["most_reliable"]] == ["ann", "cid", "bob"]
     assert figures["least_reliable"][0]["flags"] == "contrary"
@@ -175,7 +182,11 @@ def test_the_vote_may_be_as_good(folder):
     assert result.exit_code == 0
     assert "--workers-report" in result.stderr
     assert "worker_report" not in result.stderr
-    assert "no better than the vote" in result.stdout
+    assert "too few answers to test" in result.stdout
+    assert "too few answers to test" in result.stderr
+    assert "inf" not in result.stdout.replace("informativeness", "")
+    write_lines(folder / "gold.csv", "item,label", "1,x")
+    assert "--gold" not in run("fuse", "few.csv", "--gold", "gold.csv").stderr
     assert json.loads(run("fuse", "few.csv", "--json").stdout)["comparison"]["held_out_error"] is None
 
 
@@ -200,6 +211,61 @@ def test_models_and_settings(answers):
     em = json.loads(run("fuse", "answers.csv", "--model", "dawid-skene", "--estimation", "em", "--json").stdout)
     assert em["settings"]["estimation"] == "em"
     assert "Held-out" not in run("fuse", "answers.csv", "--model", "majority").stdout
+
+
+def test_moments(answers):
+    found = json.loads(run("fuse", "answers.csv", "--model", "moments", "--json").stdout)
+    assert found["model"] == "MomentMatching"
+    assert found["comparison"]["better"] is True
+
+
+def write_tags(n_sequences: int = 40) -> None:
+    """Write answers of four workers about tagged sequences, and the truth."""
+    rng = np.random.default_rng(1)
+    answers, gold = ["doc,place,judge,answer"], ["doc,place,truth"]
+    for sequence in range(n_sequences):
+        truth = ["O", "B-X", "I-X", "O", "B-Y", "O"][rng.integers(0, 2) :]
+        gold += [f"d{sequence},{place},{tag}" for place, tag in enumerate(truth)]
+        for worker, accuracy in (("a", 0.95), ("b", 0.9), ("c", 0.8), ("d", 0.3)):
+            said = [tag if rng.random() < accuracy else rng.choice(["O", "B-X", "I-X", "B-Y"]) for tag in truth]
+            answers += [f"d{sequence},{place},{worker},{tag}" for place, tag in enumerate(said)]
+    write_lines(Path("tags.csv"), *answers)
+    write_lines(Path("truth.csv"), *gold)
+
+
+def test_tagged_sequences(folder):
+    write_tags()
+    columns = ["--sequence", "doc", "--position", "place"]
+    figures = json.loads(run("fuse", "tags.csv", *columns, "--json", "-o", "labels.csv", "--save", "m").stdout)
+    assert figures["model"] == "HiddenMarkov"
+    assert figures["settings"]["transitions"] == "bio"
+    assert figures["columns"] == {"sequence": "doc", "position": "place", "worker": "judge", "label": "answer"}
+    assert figures["chain"]["strength"] == cs.load("m").coupling_
+    assert "Chain strength" in figures["chain"]["explanation"]
+    text = run("fuse", "tags.csv", *columns).stdout
+    assert "Chain          strength" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    scored = json.loads(run("evaluate", "labels.csv", "truth.csv", *columns, "--json").stdout)
+    truth, labels = read_table("truth.csv").table["truth"].to_pylist(), read_table("labels.csv").table
+    lengths = Counter(labels["sequence"].to_pylist()).values()
+    expected = cs.metrics.span_score(truth, labels["label"].to_pylist(), list(lengths))
+    assert scored["spans"]["strict"] == expected._asdict()
+    assert scored["spans"]["n_invalid_transitions"] == 0
+    text = run("evaluate", "labels.csv", "truth.csv", *columns).stdout
+    for words in ("whole spans", "parts of spans", "Invalid transitions", "precision"):
+        assert words in text
+    # Without tags there are no spans, and the chain is free.
+    plain = {
+        "sequence": [1, 1, 2, 2] * 2,
+        "position": [1, 2] * 4,
+        "worker": ["a"] * 4 + ["b"] * 4,
+        "label": list("xyxy") * 2,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
+        model = cs.fuse(plain)
+    assert model.transitions == "free"
+    assert cs.evaluate(model, {(1, 1): "x"}).spans is None
 
 
 def test_choices_are_those_of_the_library():
@@ -252,6 +318,27 @@ def test_dask(answers):
     assert Path("dask.csv").read_bytes() == Path("threads.csv").read_bytes()
 
 
+def test_gold_with_names_of_its_own(answers):
+    write_lines(Path("gold.csv"), "thing,truth", "i000,ant", "i001,bee")
+    assert_refused(run("fuse", "answers.csv", "--gold", "gold.csv"), "gold.csv", "no column for the item")
+    write_table(read_table("answers.csv").table.rename_columns(["thing", "worker", "said"]), "other.csv")
+    names = ["--item", "thing", "--label", "said"]
+    assert json.loads(run("fuse", "other.csv", "--gold", "gold.csv", *names, "--json").stdout)["gold"] == 2
+    write_lines(Path("gold2.csv"), "thing,label,said", "i000,bee,ant", "i001,ant,bee")
+    run("fuse", "other.csv", "--gold", "gold2.csv", *names, "-o", "labels.csv", "-q")
+    assert read_table("labels.csv").table["label"].to_pylist()[:2] == ["ant", "bee"]
+    assert json.loads(run("evaluate", "labels.csv", "gold.csv", "--item", "thing", "--json").stdout)["accuracy"] == 1
+    assert json.loads(run("evaluate", "labels.csv", "gold2.csv", *names, "--json").stdout)["accuracy"] == 1
+    assert_refused(run("evaluate", "labels.csv", "gold.csv", "--item", "thign"), "'thign' for --item", "'thing'")
+    write_lines(Path("known.csv"), "item,gold", "i000,ant", "i001,bee")
+    for fused in (
+        cs.fuse("answers.csv", gold="known.csv"),
+        cs.DawidSkene().fit(read_table("answers.csv").table, gold=Path("known.csv")),
+    ):
+        assert fused.labels_[:2].tolist() == ["ant", "bee"]
+        assert fused.posterior_[:2].max(axis=1).tolist() == [1, 1]
+
+
 def test_folders_and_patterns_are_read(answers):
     table = read_table("answers.csv").table
     (answers.parent / "parts").mkdir()
@@ -278,6 +365,15 @@ def test_few_answers_are_not_ranked(folder):
 
 HEADER = "item,worker,label"
 BAD_FILES = {
+    "several missing columns": (
+        "item,who,said\n1,a,x\n",
+        [],
+        ["worker, label", "worker, annotator", "--worker, --label"],
+    ),
+    "semicolons": ("item;worker;label\n1;a;x\n", [], ["bad.csv", "one column", "semicolons", "commas"]),
+    "tabs": ("item\tworker\tlabel\n1\ta\tx\n", [], ["bad.csv", "separated by tabs", ".tsv"]),
+    "blanks in the header": ("item, worker, label\n1,a,x\n", [], ["Remove the blanks", "' worker'"]),
+    "a blank in the header": ("item,worker, label\n1,a,x\n", [], ["Remove the blanks", "' label'"]),
     "a missing column": ("item,worker,lable\n1,a,x\n", [], ["bad.csv", "label", "'lable'", "--label 'lable'"]),
     "no name like it": ("p,q,r\n1,a,x\n", [], ["bad.csv", "item, task", "'p', 'q', 'r'", "--item"]),
     "an option that names none": (f"{HEADER}\n1,a,x\n", ["--worker", "wrker"], ["'wrker'", "--worker 'worker'"]),
@@ -292,7 +388,7 @@ BAD_FILES = {
     "a duplicate": (
         f"{HEADER}\n1,a,x\n2,a,x\n1,a,y\n",
         [],
-        ["bad.csv", "'a'", "line 2", "line 4", "--duplicates 'first'"],
+        ["bad.csv", "'a'", "see bad.csv, line 2 and line 4. 1 such pair in all", "--duplicates 'first'"],
     ),
     "a negative weight": (
         f"{HEADER},w\n1,a,x,1\n2,a,x,-0.5\n",
@@ -353,19 +449,29 @@ def test_missing_sources(answers):
     assert_refused(run("fuse", "none/*.csv"), "none/*.csv", "found nothing")
     assert_refused(run("fuse", "answer.csv"), "does not exist", "'answers.csv'")
     assert_refused(run("fuse", "answers.csv", "more.csv"), "2 were given", "Quote a pattern")
+    assert "Did you mean" not in run("fuse", "ants.csv").stderr
+    Path("gone.csv").symlink_to("nowhere.csv")
+    assert "gone.csv'?" not in run("fuse", "gone.csv").stderr
+
+
+def test_no_streams(answers):
+    assert_refused(run("fuse", "-"), "Standard input is not supported. Give a file")
+    assert_refused(run("evaluate", "answers.csv", "-"), "Standard input is not supported")
+    for option in ("-o", "--workers-report", "--save"):
+        assert_refused(run("fuse", "answers.csv", option, "-"), "Standard output is not supported")
 
 
 def test_bad_gold(answers):
     write_lines(Path("unknown.csv"), "item,label", "i000,wasp")
     write_lines(Path("strangers.csv"), "item,label", "x1,ant", "x2,bee")
     write_lines(Path("clash.csv"), "item,label", "i000,ant", "i000,bee")
-    write_lines(Path("unlabelled.csv"), "item,truth", "i000,ant")
+    write_lines(Path("unlabelled.csv"), "item,lable", "i000,ant")
     before = contents(answers.parent)
     for name, fragments in {
         "unknown.csv": ("unknown.csv", "'wasp'", "'ant', 'bee'", "--classes"),
         "strangers.csv": ("strangers.csv", "None of the 2", "'x1', 'x2'", "same ids"),
         "clash.csv": ("clash.csv", "'i000'", "Keep one"),
-        "unlabelled.csv": ("unlabelled.csv", "'truth'", "Rename"),
+        "unlabelled.csv": ("unlabelled.csv", "'lable'", "Rename"),
         "nowhere.csv": ("nowhere.csv", "does not exist"),
     }.items():
         assert_refused(run("fuse", "answers.csv", "--gold", name, "-o", "out.csv"), *fragments)
@@ -374,7 +480,7 @@ def test_bad_gold(answers):
 
 @pytest.mark.parametrize("option", ["-o", "--workers-report", "--save"])
 def test_bad_outputs_are_found_before_anything_is_read(option, answers, monkeypatch):
-    monkeypatch.setattr("consilience.models.inputs.read_responses", lambda *_, **__: pytest.fail("was read"))
+    monkeypatch.setattr("consilience.models.inputs.read_with_columns", lambda *_, **__: pytest.fail("was read"))
     Path("folder").mkdir()
     before = contents(answers.parent)
     assert_refused(run("fuse", "answers.csv", option, "no/such.csv"), "no/such.csv", "no folder", "Create it")
@@ -400,7 +506,9 @@ def test_two_outputs_of_one_name(answers):
 @pytest.mark.parametrize(
     ("options", "fragments"),
     [
-        (["--model", "best"], ["--model", "'best'", "'auto', 'majority', 'dawid-skene'"]),
+        (["--model", "best"], ["--model", "'best'", "'auto', 'majority', 'dawid-skene', 'moments', 'hidden-markov'"]),
+        (["--model", "moments", "--seed", "1"], ["--seed does not go with --model moments"]),
+        (["--model", "hidden-markov"], ["HiddenMarkov needs sequences", "--sequence"]),
         (["--estimation", "mcmc"], ["--estimation", "'variational', 'em'"]),
         (["--duplicates", "all"], ["--duplicates", "'error', 'first', 'last', 'mean'"]),
         (["--engine", "spark"], ["--engine", "'threads', 'dask'"]),
@@ -422,6 +530,31 @@ def test_bad_options(options, fragments, answers):
 def test_bad_environment(answers):
     result = CliRunner(env={"CONSILIENCE_THREADS": "many"}).invoke(program, ["fuse", "answers.csv"])
     assert_refused(result, "$CONSILIENCE_THREADS", "'many'")
+
+
+# What deserves a look
+
+
+def test_one_answer_each(folder):
+    write_lines(
+        Path("rows.csv"), "id,image,worker,label", *(f"{n},t{n // 2},w{n % 2},{'xy'[n % 3 == 0]}" for n in range(20))
+    )
+    result = run("fuse", "rows.csv")
+    assert result.exit_code == 0
+    single, row_number = sorted(result.stderr.splitlines())
+    assert "Each item has one answer" in single
+    assert "is 'id' a row number? Name the item column with --item." in row_number
+    assert "Columns        item=id, worker=worker" in result.stdout
+    assert "row number" not in run("fuse", "rows.csv", "--item", "id").stderr
+    assert "one answer" not in run("fuse", "rows.csv", "--item", "image").stderr
+
+
+def test_a_misspelt_class(answers):
+    result = run("fuse", "answers.csv", "--classes", "ant,Bees")
+    assert "Nobody said 'Bees', which --classes names, while 'bee' (" in result.stderr
+    assert "Did you mean 'bee' by 'Bees'?" in result.stderr
+    assert "Nobody said" not in run("fuse", "answers.csv", "--classes", "ant,bee,cow").stderr
+    assert "Nobody said" not in run("fuse", "answers.csv", "--classes", "ant").stderr
 
 
 # Failures and interruptions
@@ -548,6 +681,19 @@ def test_shortened_text():
     assert make_inert("a\u2028b\u0085\u009b") == "a\\u2028b\\x85\\x9b"
 
 
+def test_both_names_of_a_confusion_are_shown(folder):
+    names = ("a rather long name of a class", "another name that is long")
+    write_table(pa.table(make_answers(labels=names)), "long.csv")
+    lines = run("fuse", "long.csv").stdout.splitlines()
+    assert any("a rath...ss -> anothe...ng (9" in line or "anothe...ng -> a rath...ss (9" in line for line in lines)
+    assert fit_confusion("a -> b -> c (5%)" * 9, 20) == fit_text("a -> b -> c (5%)" * 9, 20)
+
+
+def test_names_with_blanks_are_quoted(folder):
+    write_table(pa.table(make_answers(labels=(" ant", "bee"))), "blank.csv")
+    assert "2: ' ant', bee" in run("fuse", "blank.csv").stdout
+
+
 def test_messages_in_terms_of_options():
     assert speak_options("Give gold= answers, or duplicates='mean'.") == "Give --gold answers, or --duplicates 'mean'."
     assert speak_options("found 'item=3,label=x'") == "found 'item=3,label=x'"
@@ -636,13 +782,13 @@ def test_evaluate_refuses(scored):
     write_lines(Path("twice.csv"), "item,label", "a,x", "b,x", "a,y")
     write_lines(Path("strangers.csv"), "item,label", "q,x")
     write_lines(Path("nothing.csv"), "item,label", "a,", "b,")
-    write_lines(Path("unnamed.csv"), "item,truth", "a,x")
+    write_lines(Path("unnamed.csv"), "item,lable", "a,x")
     write_lines(Path("sums.csv"), "item,label,p(x),p(y)", "a,x,0.9,0.9")
     assert_refused(run("evaluate", "twice.csv", "gold.csv"), "twice.csv, line 4", "'a'", "Keep one")
     assert_refused(run("evaluate", "labels.csv", "twice.csv"), "twice.csv, line 4", "'a'", "Keep one")
     assert_refused(run("evaluate", "labels.csv", "strangers.csv"), "strangers.csv", "labels.csv", "'q'", "same ids")
     assert_refused(run("evaluate", "labels.csv", "nothing.csv"), "nothing.csv", "'label'", "at least one")
-    assert_refused(run("evaluate", "labels.csv", "unnamed.csv"), "unnamed.csv", "'truth'", "Rename")
+    assert_refused(run("evaluate", "labels.csv", "unnamed.csv"), "unnamed.csv", "'lable'", "Rename")
     assert_refused(run("evaluate", "sums.csv", "gold.csv"), "sum to 1")
     assert_refused(run("evaluate", "labels.csv"), "GOLD")
 
@@ -674,6 +820,13 @@ def test_evaluate_from_python_takes_sequences():
     assert (result.n_matched, result.n_gold_only, result.accuracy) == (2, 1, 0.5)
 
 
+def test_evaluate_warns_of_swapped_files(scored):
+    result = run("evaluate", "gold.csv", "labels.csv")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("Warning: labels.csv has probabilities ('p(x)', 'p(y)') and gold.csv has none")
+    assert run("evaluate", "labels.csv", "labels.csv").stderr == ""
+
+
 def test_many_classes_are_cut_in_the_table(folder):
     names = [f"class{k:03d}" for k in range(30)]
     write_table(pa.table({"item": names, "label": names}), "labels.csv")
@@ -697,6 +850,12 @@ def test_demo():
     assert "consilience fuse answers.csv" in result.stdout
     assert "\x1b" not in result.stdout
     assert all(len(line) <= 80 and line == line.rstrip() for line in lines)
+
+
+def test_the_documented_demo_is_the_real_one():
+    page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    shown = page.partition("$ consilience demo\n2,000")[2].partition("```")[0]
+    assert "2,000" + shown == run("demo").stdout
 
 
 def test_the_crowd_of_the_demo_is_as_promised():

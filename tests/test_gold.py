@@ -165,7 +165,7 @@ def error(gold, answers=ANSWERS, **options):
 @pytest.mark.parametrize(
     ("gold", "expected"),
     [
-        ({"a": "maybe", "b": "no"}, "gold has 1 label(s) that are not among the classes 'no', 'yes': 'maybe'"),
+        ({"a": "maybe", "b": "no"}, "gold has 1 label not among the classes 'no', 'yes': 'maybe'"),
         ({"a": "YES"}, "'YES'"),
         (
             {"z": "yes", "y": "no"},
@@ -177,17 +177,18 @@ def error(gold, answers=ANSWERS, **options):
         ({"a": ["yes"]}, "gold must hold single values, such as text, numbers or tuples. Got ['yes'] instead"),
         (
             pd.DataFrame({"item": ["a", "a"], "label": ["yes", "no"]}),
-            "gold gives 1 item(s) more than one label, such as 'a'",
+            "gold gives 1 item more than one label, such as 'a'",
         ),
         (pd.Series(["yes", "no"], index=["a", "a"]), "more than one label, such as 'a'"),
-        (pd.DataFrame({"item": ["a"], "lable": ["yes"]}), "gold has no column for the label (looked for label, answer"),
+        (pd.DataFrame({"item": ["a"], "lable": ["yes"]}), "gold has no column for the known label (looked for"),
         (pd.DataFrame({"item": ["a"], "lable": ["yes"]}), "Rename 'lable'?"),
         (pl.DataFrame({"label": ["yes"]}), "gold has no column for the item"),
-        (pd.DataFrame({"item": ["a", None], "label": ["yes", "no"]}), "Column 'item' of gold has 1 missing value(s)"),
+        (pd.DataFrame({"item": ["a", None], "label": ["yes", "no"]}), "Column 'item' of gold has 1 missing value"),
         (pd.DataFrame({"item": [], "label": []}), "gold holds no label"),
         ({"item": ["a", "b"], "label": ["yes"]}, "different lengths"),
         ([("a", "yes")], "gold must be a dict such as {item: label}, a Series, or a table"),
-        ("gold.csv", "gold must be a dict"),
+        ("gold.csv", "'gold.csv' does not exist"),
+        (7, "gold must be a dict"),
         (np.array(["yes"]), "gold must be a dict"),
         (pl.Series(["yes"]), "gold must be a dict"),
         (7, "gold must be a dict"),

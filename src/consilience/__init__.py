@@ -23,6 +23,7 @@ _HOMES = {
     "DawidSkene": "models.dawid_skene",
     "MomentMatching": "models.moment_matching",
     "HiddenMarkov": "models.hidden_markov",
+    "MarkovField": "models.markov_field",
     "fuse": "models.fuse",
     "held_out_score": "models.held_out",
     "evaluate": "models.evaluation",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
     from .models.inputs import read_responses as read_responses
     from .models.majority_vote import MajorityVote as MajorityVote
+    from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
     from .models.saved import load as load
     from .responses import Responses as Responses

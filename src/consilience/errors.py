@@ -71,6 +71,15 @@ def listing(values: Iterable[object], most: int = 5) -> str:
     return text if len(shown) <= most else f"{text} and {len(shown) - most} more"
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    >>> count(1, "label"), count(2000, "label")
+    ('1 label', '2,000 labels')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def first_line(error: Exception) -> str:
     r"""Return the first line of an error's message, fit to be continued.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
 from enum import Enum
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataWarning, InputError, listing, shorten
+from .errors import DataWarning, InputError, count, listing, shorten
 from .formats.frames import Table, is_table, open_frame, open_series
+from .formats.reading import open_file
 from .responses import Responses
 from .vocabulary import Values, find_missing, lookup, to_values
 
@@ -23,9 +25,10 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
 
     Parameters
     ----------
-    gold : dict, Series, table or None
-        {item: label} or {(sequence, position): label}; a pandas Series with that index; or a table with columns item
-        (or sequence and position) and label, found by the same aliases as answers. Missing labels are not known.
+    gold : dict, Series, table, path or None
+        {item: label} or {(sequence, position): label}; a pandas Series with that index; or a table or file with columns
+        item (or sequence and position) and label, found by the same aliases as answers; the label may also be called
+        gold or truth. Missing labels are not known.
     responses : Responses
         Whose items they are.
     classes : ndarray
@@ -36,7 +39,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
     paired = responses.sequences is not None
     keyed = _open_keyed(gold, paired)
     table = open_gold(gold, paired) if keyed is None else keyed
-    name, labels = table.name, table.read(table.need("label", None))
+    name, labels = table.name, table.read(table.need("known label", None))
     names = [table.need(role, None) for role in _roles(paired)[:-1]]
     # A missing key of a dict or a Series is no item of ours, like any stranger; a missing cell of a table is a slip.
     keys = [table.values(key, KEY_REMEDY) if keyed is None else table.read(key) for key in names]
@@ -50,7 +53,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
     if unknown.any():
         found = dict.fromkeys(to_values(labels)[unknown].tolist())
         raise InputError(
-            f"{name} has {int(unknown.sum()):,} label(s) that are not among the classes {listing(classes.tolist())}: "
+            f"{name} has {count(int(unknown.sum()), 'label')} not among the classes {listing(classes.tolist())}: "
             f"{listing(found)}. Correct them, or name all classes with classes=."
         )
     used = known & (item >= 0)
@@ -74,7 +77,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
     if (classes_of_items[item[used]] != code[used]).any():
         clash = np.flatnonzero(used)[classes_of_items[item[used]] != code[used]]
         raise InputError(
-            f"{name} gives {len(clash):,} item(s) more than one label, such as "
+            f"{name} gives {count(len(clash), 'item')} more than one label, such as "
             f"{listing(responses.items[item[clash[:1]]].tolist())}. Keep one label per item."
         )
     return classes_of_items
@@ -88,9 +91,11 @@ def open_gold(gold: Any, paired: bool) -> Table:
     keyed = _open_keyed(gold, paired)
     if keyed is not None:
         return keyed
+    if isinstance(gold, (str, os.PathLike)):
+        return open_file(gold, nameable=False)
     if not is_table(gold):
         raise InputError(
-            f"gold must be a dict such as {{item: label}}, a Series, or a table with columns item and label. "
+            f"gold must be a dict such as {{item: label}}, a Series, or a table or file with columns item and label. "
             f"Got {shorten(gold)} instead."
         )
     return open_frame(gold, "gold", nameable=False)
@@ -115,7 +120,7 @@ def _build_table(keys: list[Any], labels: Any, paired: bool) -> Table:
 def _is_columns(gold: Mapping[Any, Any], paired: bool) -> bool:
     """Tell a dict of columns from a dict of items."""
     table = Table(list(gold), gold.__getitem__, 0, "", "", str)
-    names = [table.find(role, None) for role in _roles(paired)]
+    names = [table.find(role, None) for role in (*_roles(paired)[:-1], "known label")]
     columns = [gold[name] for name in names if name is not None]
     return len(columns) == len(names) and all(map(_is_column, columns))
 

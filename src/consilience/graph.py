@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pyarrow import chunked_array
-from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
+from scipy.sparse import coo_array, csr_array, hstack, issparse, sparray, spmatrix
 
 from .errors import InputError, first_line, listing, parameter_error
 from .formats.frames import open_frame, read_column
@@ -290,26 +291,42 @@ class Graph:
                 f"Edge weights must be positive numbers; {len(bad):,} of {len(strength):,} are not: "
                 f"{listing(bad.tolist())}. Drop edges that do not count."
             )
-        loops = source == target
-        low, high = np.minimum(source, target)[~loops], np.maximum(source, target)[~loops]
-        strength = strength[~loops]
-        pair = low * len(names) + high
-        order = np.lexsort((-strength, pair))
+        proper = source != target
+        pair = (np.minimum(source, target) * len(names) + np.maximum(source, target))[proper]
+        strength = strength[proper]
+        if weight is None:
+            pair = np.sort(pair)
+        else:
+            order = np.lexsort((-strength, pair))  # of equal pairs the heaviest first
+            pair, strength = pair[order], strength[order]
         first = np.ones(len(pair), bool)
-        first[1:] = pair[order][1:] != pair[order][:-1]
-        kept = order[first]
-        rows = np.concatenate([low[kept], high[kept]])
-        columns = np.concatenate([high[kept], low[kept]])
-        matrix = coo_array((np.tile(strength[kept], 2), (rows, columns)), shape=(len(names), len(names))).tocsr()
+        first[1:] = pair[1:] != pair[:-1]
+        low, high = np.divmod(pair[first], max(len(names), 1))
+        ends = np.concatenate([low, high]), np.concatenate([high, low])
+        matrix = coo_array((np.tile(strength[first], 2), ends), shape=(len(names), len(names))).tocsr()
         matrix.sort_indices()
         return cls(
             names,
             matrix.indptr.astype(np.int64),
             matrix.indices.astype(np.int32),
             matrix.data,
-            int(loops.sum()),
+            int((~proper).sum()),
             description,
         )
+
+    @cached_property
+    def reverse_edges(self) -> NDArray[np.int64]:
+        """For each directed edge, the index of the same edge in the other direction."""
+        source = np.repeat(np.arange(self.n_items), self.degrees)
+        # Edges are sorted by (source, neighbour): sorted by (neighbour, source), each comes where its reverse stands.
+        return np.lexsort((source, self.neighbours))
+
+    @cached_property
+    def is_forest(self) -> bool:
+        """Whether the graph has no loops."""
+        from scipy.sparse.csgraph import connected_components
+
+        return self.n_edges == self.n_items - int(connected_components(self.to_scipy(), directed=False)[0])
 
     def to_scipy(self) -> Any:
         """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
@@ -421,6 +438,10 @@ def _feature_rows(features: Any, metric: str) -> Any:
         )
         scale = 1 / np.where(length > 0, length, 1.0)
         rows = rows.multiply(scale[:, None]).tocsr() if issparse(rows) else rows * scale[:, None]
+        if (length == 0).any():
+            # A row of zeros is like no other: it gets a direction of its own, or it would be near to all.
+            apart = (length == 0).astype(np.float64)[:, None]
+            rows = hstack([rows, csr_array(apart)]).tocsr() if issparse(rows) else np.hstack([rows, apart])
     return rows
 
 

@@ -45,7 +45,7 @@ def write_archive(
         archive.writestr(zipfile.ZipInfo("model.json", _DATE), text)
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"arrays/{name}.npy", _DATE), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
         for name, column in columns.items():
             if isinstance(column, np.ndarray):
                 raise StoreError(

@@ -19,6 +19,13 @@ from .errors import InputError, listing, parameter_error
 from .vocabulary import Values, objects
 
 SCHEMES = {"bio": "BI", "iob2": "BI", "iob1": "BI", "bilou": "BILU", "bioes": "BIES"}
+# Which tags of the same type a tag cannot do without: to be reached, or for the span to end.
+_NEEDED = {
+    "BI": {"I": "B"},
+    "iob1": {"B": "I"},
+    "BILU": {"B": "L", "I": "BL", "L": "B"},
+    "BIES": {"B": "E", "I": "BE", "E": "B"},
+}
 _TAG = re.compile(r"([A-Z])(?:[-_](.*))?", re.DOTALL)
 
 
@@ -65,12 +72,25 @@ def looks_tagged(labels: Values) -> bool:
     return bool(prefixes - {"O"})
 
 
+def looks_iob2(labels: Values) -> bool:
+    """Tell whether all labels are IOB2 tags: O among them, and with each I-X its B-X (else they are IOB1, or no tags).
+
+    >>> looks_iob2(np.array(["B-PER", "I-PER", "O"], dtype=object)), looks_iob2(np.array(["I-PER", "O"], dtype=object))
+    (True, False)
+    """
+    if not looks_tagged(labels) or "O" not in labels.tolist():
+        return False
+    tags = {parse_tag(label, SCHEMES["bio"]) for label in labels.tolist()}
+    return all(("B", kind) in tags for _, kind in tags - {("O", "")})
+
+
 def complete_tags(classes: Values, scheme: str) -> Values:
     """Return the classes with O, and the tags that others need to be reached, added at the end where missing."""
     letters = SCHEMES[scheme]
     tags = [parse_tag(tag, letters) for tag in classes.tolist()]
     separator = next((tag[1] for tag in classes.tolist() if len(tag) > 1), "-")
-    wanted = [("O", "")] + [("B", kind) for prefix, kind in tags if prefix == "I" and scheme in ("bio", "iob2")]
+    needed = _NEEDED["iob1" if scheme == "iob1" else letters]
+    wanted = [("O", "")] + [(other, kind) for prefix, kind in tags for other in needed.get(prefix, "")]
     missing = [tag for tag in dict.fromkeys(wanted) if tag not in tags]
     if not missing:
         return classes

@@ -47,7 +47,7 @@ def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
 def print_scores(console: Console, crowd: Crowd, vote: Any, fused: Any) -> None:
     """Print what the vote and the fit get right."""
     from .tables import Column, print_table, print_title
-    from .text import format_number, format_share
+    from .text import format_difference, format_number
 
     n_classes, n_workers, n_answers = len(fused.classes_), len(crowd.kinds), len(crowd.answers["label"])
     print_title(
@@ -61,9 +61,9 @@ def print_scores(console: Console, crowd: Crowd, vote: Any, fused: Any) -> None:
     rows = [(name, format_number(by_vote), format_number(by_fit)) for (name, by_vote), by_fit in scores]
     print_table(console, columns, rows)
     console.print()
-    n_differ, gain = fused.comparison_.n_differ, format_share(fused.comparison_.expected_gain)
-    console.print(f"  {n_differ} labels differ from the vote's. Without knowing the truth, the fit expects")
-    console.print(f"  to be right about {gain} more of the items than the vote.")
+    gain = f"{100 * fused.comparison_.expected_gain:.1f} percentage points"
+    console.print(f"  {format_difference(fused.comparison_.n_differ)} from the vote's. Without knowing the truth, the")
+    console.print(f"  fit expects to be right {gain} more often than the vote.")
     console.print()
 
 

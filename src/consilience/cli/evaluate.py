@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .command import Command, debug_option, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
-    from ..models.evaluation import Evaluation
+    from rich.console import Console
+
+    from ..models.evaluation import Evaluation, SpanEvaluation
 
 # Classes shown in the table; --json has all.
 MOST_CLASSES = 20
@@ -18,17 +20,22 @@ MOST_CLASSES = 20
 @click.command(cls=Command)
 @click.argument("labels")
 @click.argument("gold")
+@click.option("--item", metavar="COL", help="Column of items, in either file, if not item, task, question or id.")
+@click.option("--label", metavar="COL", help="Column of labels, in either file, if not label, answer or response.")
+@click.option("--sequence", metavar="COL", help="Column of sequences, in either file.")
+@click.option("--position", metavar="COL", help="Column of positions in a sequence, in either file.")
 @quiet_option
 @json_option
 @debug_option
-def evaluate(labels: str, gold: str, quiet: bool, as_json: bool, debug: bool) -> None:  # noqa: ARG001
-    """Compare the labels in LABELS, a file written by `fuse -o`, with the known ones in GOLD.
+def evaluate(labels: str, gold: str, quiet: bool, as_json: bool, debug: bool, **columns: Any) -> None:  # noqa: ARG001
+    """Compare labels with known ones.
 
-    GOLD has columns item (or sequence, position) and label. Probabilities are judged too, if LABELS has them.
+    LABELS is a file written by `fuse -o`. GOLD has columns item (or sequence, position) and label, gold or truth.
+    Probabilities are judged too, if LABELS has them, and spans, if the labels of sequences are IOB2 tags.
     """
     from ..models.evaluation import evaluate as evaluate_files
 
-    evaluation = evaluate_files(labels, gold)
+    evaluation = evaluate_files(labels, gold, **columns)
     if as_json:
         print_json({"labels": labels, "gold": gold, **evaluation.to_dict()})
     elif not quiet:
@@ -58,6 +65,8 @@ def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
             *((name, f"{format_number(value)}{note}") for name, value, note in scores if value is not None),
         ],
     )
+    if evaluation.spans is not None:
+        print_spans(console, evaluation.spans)
     console.print()
     columns = [Column("class", 32), *(Column(name, number=True) for name in ("precision", "recall", "F1", "items"))]
     rows = [
@@ -67,3 +76,20 @@ def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
     hidden = len(rows) - MOST_CLASSES
     print_title(console, f"Classes ({hidden:,} more with --json)" if hidden > 0 else "Classes")
     print_table(console, columns, [*rows[:MOST_CLASSES], *([None] if hidden > 0 else [])])
+
+
+def print_spans(console: Console, spans: SpanEvaluation) -> None:
+    """Print scores of spans."""
+    from .tables import Column, print_facts, print_table, print_title
+    from .text import format_number
+
+    console.print()
+    print_title(console, "Spans")
+    columns = [Column("", 28), *(Column(name, number=True) for name in ("precision", "recall", "F1"))]
+    named = (("whole spans", spans.strict), ("parts of spans", spans.relaxed))
+    print_table(console, columns, [(name, *map(format_number, score[:3])) for name, score in named])
+    found = (
+        f"{spans.strict.n_gold:,} in gold, {spans.strict.n_predicted:,} in labels, {spans.strict.n_correct:,} in both"
+    )
+    invalid = f"{spans.n_invalid_transitions:,} in labels"
+    print_facts(console, [("Spans", found), ("Invalid transitions", invalid)])

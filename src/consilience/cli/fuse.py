@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .summary import Summary
 
 # As in the library, which is not imported before a command runs.
-MODELS = ("auto", "majority", "dawid-skene")
+MODELS = ("auto", "majority", "dawid-skene", "moments", "hidden-markov")
 ESTIMATIONS = ("variational", "em")
 DUPLICATES = ("error", "first", "last", "mean")
 ENGINES = ("threads", "dask")
@@ -101,10 +101,16 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
     show_default=True,
     help="What to do when a worker answered an item more than once.",
 )
-@click.option("--gold", metavar="FILE", help="Known labels: item (or sequence, position) and label.")
-@click.option("--model", type=click.Choice(MODELS), default="auto", show_default=True, help="How to fuse.")
+@click.option("--gold", metavar="FILE", help="Known labels: item (or sequence, position) and label, gold or truth.")
+@click.option(
+    "--model",
+    type=click.Choice(MODELS),
+    default="auto",
+    show_default=True,
+    help="How to fuse: auto is hidden-markov for sequences, dawid-skene for other items.",
+)
 @click.option("--estimation", type=click.Choice(ESTIMATIONS), help="How to fit. Default: variational.")
-@click.option("--max-iter", type=click.IntRange(min=1), metavar="N", help="Most iterations. Default: 200.")
+@click.option("--max-iter", type=click.IntRange(min=1), metavar="N", help="Most iterations. Default: the model's.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all that is random. Default: 0.")
 @click.option("--save", metavar="FILE", help="Write the fitted model here, for consilience.load.")
 @click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
@@ -117,7 +123,8 @@ def fuse(**arguments: Any) -> None:
     """Fuse the answers in SOURCE into one label per item.
 
     SOURCE is a table of answers, one per row: a file (.csv .tsv .jsonl .parquet .arrow), a folder, or a quoted pattern
-    such as 'answers/*.csv'. Without -o nothing is written, and only a summary is printed.
+    such as 'answers/*.csv'. Probabilities are the model's own: overconfident where workers gave few answers or err
+    together. Without -o nothing is written, and only a summary is printed.
     """
     run(Options(**arguments))
 
@@ -131,25 +138,28 @@ def run(options: Options) -> None:
     started = time.perf_counter()
     check_outputs([options.output, options.workers_report], [options.save], [options.source, options.gold])
     with Display(options.quiet) as display:
-        model, responses, n_gold = fit(options, display)
+        model, responses, columns, n_gold = fit(options, display)
         labels, workers = model.to_frame(), model.worker_report()
-        summary = summarise(model, responses, labels, workers, options.source, n_gold)
+        summary = summarise(model, responses, labels, workers, options.source, columns, n_gold)
         display.say("Writing")
         files = write(options, model, labels, workers)
     tell(summary, files, time.perf_counter() - started, options)
 
 
-def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
-    """Return the fitted model, the answers, and the number of items whose label was known."""
+def fit(options: Options, display: Display) -> tuple[Any, Responses, dict[str, str], int]:
+    """Return the fitted model, the answers, the columns they were in, and the number of items of known label."""
+    from ..models.fuse import choose_model
     from ..models.fuse import fuse as fuse_answers
     from .text import fit_text
 
-    chosen, engine = choose(options), open_engine(options.engine, options.threads)
+    settings, engine = check_settings(options), open_engine(options.engine, options.threads)
     display.say(f"Reading {fit_text(options.source, 50)}")
-    responses = read_answers(options)
-    gold, n_gold = (None, 0) if options.gold is None else read_gold(options.gold, responses)
+    responses, columns = read_answers(options)
+    gold, n_gold = (None, 0) if options.gold is None else read_gold(options, responses)
+    chosen = choose_model(options.model, responses).set_params(**settings)
     callback = follow_fit(display, chosen)
-    return fuse_answers(responses, gold=gold, model=chosen, engine=engine, callback=callback), responses, n_gold
+    fitted = fuse_answers(responses, gold=gold, model=chosen, engine=engine, callback=callback)
+    return fitted, responses, columns, n_gold
 
 
 def write(options: Options, model: Model, labels: Any, workers: Any) -> dict[str, str]:
@@ -177,21 +187,26 @@ def tell(summary: Summary, files: dict[str, str], seconds: float, options: Optio
         print_summary(summary)
 
 
-def read_answers(options: Options) -> Responses:
-    """Read the answers."""
-    from ..models.inputs import read_responses
+def read_answers(options: Options) -> tuple[Responses, dict[str, str]]:
+    """Read the answers; also return which column played which role."""
+    from ..models.inputs import read_with_columns
 
     roles = ("item", "worker", "label", "sequence", "position", "weight", "classes", "duplicates")
-    return read_responses(options.source, **{role: getattr(options, role) for role in roles})
+    return read_with_columns(options.source, **{role: getattr(options, role) for role in roles})
 
 
-def read_gold(path: str, responses: Responses) -> tuple[Any, int]:
-    """Read known labels, checked here so that an error names the file; also return how many items they are for."""
+def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:
+    """Read known labels, checked here so that an error names the file; also return how many items they are for.
+
+    The columns named for the answers are taken, where the file has them.
+    """
     from ..errors import InputError
+    from ..formats.reading import open_file
     from ..gold import match_gold
-    from ..models.inputs import open_file
 
-    table = open_file(path, nameable=False)
+    path = str(options.gold)
+    names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
+    table = open_file(path, nameable=False, preferred={**names, "known label": options.label})
     try:
         known = match_gold(table, responses, responses.classes)
     except InputError as error:
@@ -201,21 +216,19 @@ def read_gold(path: str, responses: Responses) -> tuple[Any, int]:
     return table, 0 if known is None else int((known >= 0).sum())
 
 
-def choose(options: Options) -> Model:
-    """Return the model with the settings given; a setting it does not have is an error."""
-    from ..models.fuse import choose_model
+def check_settings(options: Options) -> dict[str, Any]:
+    """Return the settings given; one that the model does not have is an error."""
+    from ..models.fuse import MODELS
 
-    model = choose_model(options.model)
-    given = {"estimation": options.estimation, "max_iter": options.max_iter, "seed": options.seed}
-    for name, value in given.items():
-        if value is None:
-            continue
-        if name not in model.get_params():
+    settings = {"estimation": options.estimation, "max_iter": options.max_iter, "seed": options.seed}
+    given = {name: value for name, value in settings.items() if value is not None}
+    known = set(settings) if options.model == "auto" else MODELS[options.model]().get_params()
+    for name in given:
+        if name not in known:
             raise click.UsageError(
                 f"--{name.replace('_', '-')} does not go with --model {options.model}. Leave it out."
             )
-        model.set_params(**{name: value})
-    return model
+    return given
 
 
 def open_engine(name: str, n_threads: int | None) -> Any:

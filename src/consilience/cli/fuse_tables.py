@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Sequence
 
 from rich.console import Console
 
+from ..errors import count
 from .summary import Record, Summary
 from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
-from .text import fit_text, format_number, format_share
+from .text import fit_confusion, fit_text, format_difference, format_number, format_share, make_inert, quote_blanks
 
 # The settings a reader of the labels wants to know, of those the model has.
 _TOLD = ("estimation", "ties", "seed")
+# Two names of ten columns and a share; wider than eighty columns allow where workers' names are long too.
+MOST_CONFUSION = 32
 _KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8}
 
 
@@ -21,6 +26,11 @@ def print_summary(summary: Summary) -> None:
     print_title(console, f"Labels for {fit_text(summary.source, 60)}")
     print_facts(console, _facts(summary))
     console.print()
+    if summary.chain is not None:
+        print_title(console, "Neighbours in a sequence")
+        for line in textwrap.wrap(make_inert(summary.chain["explanation"]), console.width - 2):
+            console.print(f"  {line}")
+        console.print()
     print_workers(console, summary)
     console.print()
     print_items(console, summary)
@@ -30,33 +40,38 @@ def print_summary(summary: Summary) -> None:
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     told = ", ".join(f"{name} {summary.settings[name]}" for name in _TOLD if name in summary.settings)
+    sizes = [count(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
-        ("Model", f"{summary.model} ({told})"),
-        ("Answers", f"{summary.answers:,} by {summary.workers:,} workers about {summary.items:,} items"),
+        ("Columns", ", ".join(f"{role}={quote_blanks(fit_text(name, 20))}" for role, name in summary.columns.items())),
+        ("Model", f"{summary.model} ({told})" if told else summary.model),
+        ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
         ("Classes", _list_classes(summary.classes)),
     ]
     if summary.gold:
-        facts.append(("Gold", f"{summary.gold:,} items keep the label that is known"))
+        keep = "keeps" if summary.gold == 1 else "keep"
+        facts.append(("Gold", f"{count(summary.gold, 'item')} {keep} the label that is known"))
     if summary.iterations or not summary.converged:
         facts.append(("Iterations", f"{summary.iterations}, {'converged' if summary.converged else 'not converged'}"))
+    if summary.chain is not None:
+        facts.append(("Chain", f"strength {summary.chain['strength']:g}, from 0 (independent items) to 1"))
     facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     return facts + ([] if summary.comparison is None else _compare(summary.comparison))
 
 
 def _compare(comparison: Record) -> list[tuple[str, str]]:
-    verdict = "better than" if comparison["better"] else "no better than"
     agreement, n_differ = format_share(comparison["agreement"]), comparison["n_differ"]
-    more_right = format_share(comparison["expected_gain"], sign=True)
     gain, error = comparison["held_out_gain"], comparison["held_out_error"]
+    words = {"better": "better than", "no different": "no different from", "worse": "worse than"}
+    test = f"{words[comparison['verdict']]} the vote at hidden answers: {gain:+.4f} +- {error:.4f}"
     return [
-        ("Majority vote", f"agrees on {agreement} of the items; {n_differ:,} labels differ"),
-        ("Expected gain", f"{more_right} of the items right, by the model's own probabilities"),
-        ("Held-out test", f"{verdict} the vote at hidden answers: {gain:+.4f} +- {error:.4f}"),
+        ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),
+        ("Expected gain", f"{100 * comparison['expected_gain']:+.1f} percentage points, by the model's probabilities"),
+        ("Held-out test", test if math.isfinite(error) else "too few answers to test"),
     ]
 
 
 def _list_classes(classes: list[object]) -> str:
-    shown = ", ".join(fit_text(name, 16) for name in classes[:4])
+    shown = ", ".join(fit_text(quote_blanks(name), 16) for name in classes[:4])
     more = f" and {len(classes) - 4:,} more" if len(classes) > 4 else ""
     return f"{len(classes)}: {shown}{more}"
 
@@ -68,26 +83,30 @@ def print_workers(console: Console, summary: Summary) -> None:
         Column("worker", 12 + spare),
         Column("answers", 9, number=True),
         Column("accuracy", number=True),
-        Column("informs", number=True),
-        Column("worst confusion", 20 + spare),
+        Column("informativeness", 15, number=True),
+        Column("worst confusion", MOST_CONFUSION + 2 * spare),
         Column("flags", 24),
     ]
     best, worst = summary.most_reliable, summary.least_reliable[::-1]
     n_hidden = summary.workers - summary.workers_with_few_answers - len(best) - len(worst)
-    rows = [_describe(worker) for worker in best] + [None] * (n_hidden > 0) + [_describe(worker) for worker in worst]
+    width = MOST_CONFUSION + 2 * spare
+    rows: list[list[object] | None] = [_describe(each, width) for each in best]
+    rows += [None] * (n_hidden > 0) + [_describe(each, width) for each in worst]
     print_title(console, "Workers, most reliable first" + (f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""))
     print_table(console, columns, rows)
     if summary.workers_with_few_answers:
-        print_facts(console, [(f"Not ranked: {summary.workers_with_few_answers:,} workers with few answers", "")])
+        print_facts(
+            console, [(f"Not ranked: {count(summary.workers_with_few_answers, 'worker')} with few answers", "")]
+        )
 
 
-def _describe(worker: Record) -> list[object]:
+def _describe(worker: Record, width: int) -> list[object]:
     return [
         worker["worker"],
         f"{worker['answers']:,}",
         format_number(worker["accuracy"]),
         format_number(worker["informativeness"]),
-        worker["worst_confusion"],
+        fit_confusion(worker["worst_confusion"], width),
         worker["flags"],
     ]
 

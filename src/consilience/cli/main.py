@@ -19,7 +19,7 @@ from .simulate import simulate
 @click.group("consilience", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def program() -> None:
-    """Fuse the answers of many fallible workers into one label per item, with probabilities that can be believed.
+    """Fuse the answers of many fallible workers into one label per item, with the model's probability for each class.
 
     Start with `consilience demo`, then `consilience fuse answers.csv`.
     """

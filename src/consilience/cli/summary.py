@@ -23,6 +23,7 @@ class Summary:
     """A fit in figures. The fields are the keys of `--json`; `docs/command-line.md` says what they mean."""
 
     source: str
+    columns: dict[str, str]
     model: str
     settings: Record
     items: int
@@ -32,6 +33,7 @@ class Summary:
     gold: int
     iterations: int
     converged: bool
+    chain: Record | None
     mean_confidence: float
     comparison: Record | None
     most_reliable: list[Record]
@@ -42,7 +44,15 @@ class Summary:
     seconds: float = 0.0
 
 
-def summarise(model: Model, responses: Responses, labels: Any, workers: Any, source: str, n_gold: int) -> Summary:
+def summarise(
+    model: Model,
+    responses: Responses,
+    labels: Any,
+    workers: Any,
+    source: str,
+    columns: dict[str, str],
+    n_gold: int,
+) -> Summary:
     """Return the figures of a fitted model.
 
     Parameters
@@ -55,6 +65,8 @@ def summarise(model: Model, responses: Responses, labels: Any, workers: Any, sou
         Its `to_frame` and `worker_report`.
     source : str
         Where the answers came from.
+    columns : dict
+        The column that played each role.
     n_gold : int
         Number of items whose label was known.
     """
@@ -63,15 +75,17 @@ def summarise(model: Model, responses: Responses, labels: Any, workers: Any, sou
     n_worst = min(N_WORKERS, len(ranked) - n_best)
     return Summary(
         source=source,
+        columns=columns,
         model=type(model).__name__,
         settings={name: value for name, value in model.get_params().items() if name not in _NOT_TOLD},
         items=responses.n_items,
         workers=responses.n_workers,
         answers=responses.n_responses,
-        classes=responses.classes.tolist(),
+        classes=model.classes_.tolist(),
         gold=n_gold,
         iterations=model.n_iter_,
         converged=model.converged_,
+        chain=_describe_chain(model),
         mean_confidence=float(np.mean(labels["confidence"])),
         comparison=_compare(model),
         most_reliable=workers.take(ranked[:n_best]).to_pylist(),
@@ -109,10 +123,16 @@ def find_least_certain(model: Model, labels: Any) -> list[Record]:
     return records
 
 
+def _describe_chain(model: Model) -> Record | None:
+    """Return the strength of a chain and where it comes from, for models that have one."""
+    explain = getattr(model, "explain_coupling", None)
+    return None if explain is None else {"strength": model.coupling_, "explanation": explain()}  # type: ignore[attr-defined]
+
+
 def _compare(model: Model) -> Record | None:
     comparison = getattr(model, "comparison_", None)
     if comparison is None:
         return None
     figures = asdict(comparison)
     del figures["n_items"]
-    return {"agreement": comparison.agreement, **figures, "better": comparison.better}
+    return {"agreement": comparison.agreement, **figures, "verdict": comparison.verdict, "better": comparison.better}

@@ -7,11 +7,14 @@ import re
 
 from rich.cells import cell_len, set_cell_size
 
+from ..errors import count
+
 # Joiners hold emoji and many scripts together, and do nothing else.
 _JOINERS = "\u200c\u200d"
 _OPTIONS = "item|worker|label|sequence|position|weight|classes|duplicates|gold|estimation|seed|max_iter"
 _KEYWORD = re.compile(rf"(?<![^\s(])({_OPTIONS})=(?=(['\"\w])?)")
 
+_CONFUSION = re.compile(r"(.*?) -> (.*)( \(\d+%\))", re.DOTALL)
 _TOLERANCE = re.compile(r"Raise max_iter\b[^.]*\.")  # the tolerance is no option
 
 
@@ -43,6 +46,37 @@ def fit_text(value: object, width: int) -> str:
     n_tail = (width - 3) // 3
     head = set_cell_size(text, width - 3 - n_tail)
     return f"{head}...{set_cell_size(text[::-1], n_tail)[::-1]}"
+
+
+def fit_confusion(text: str, width: int) -> str:
+    """Return a confusion "truth -> answer (31%)" in at most `width` columns; each name is shortened by itself.
+
+    >>> fit_confusion("first long name -> second long name (31%)", 32)
+    'first...me -> second...me (31%)'
+    """
+    parts = _CONFUSION.fullmatch(text)
+    if parts is None or cell_len(text) <= width or " -> " in parts[2]:
+        return fit_text(text, width)
+    room = (width - len(" -> ") - len(parts[3])) // 2
+    return f"{fit_text(parts[1], room)} -> {fit_text(parts[2], room)}{parts[3]}"
+
+
+def quote_blanks(value: object) -> object:
+    """Return a name with blanks around it in quotes, so that they are seen.
+
+    >>> quote_blanks("cat"), quote_blanks(" cat")
+    ('cat', "' cat'")
+    """
+    return repr(value) if isinstance(value, str) and value != value.strip() else value
+
+
+def format_difference(n_differ: int) -> str:
+    """Return how many labels differ, in words.
+
+    >>> format_difference(1), format_difference(220)
+    ('1 label differs', '220 labels differ')
+    """
+    return f"{count(n_differ, 'label')} {'differs' if n_differ == 1 else 'differ'}"
 
 
 def format_share(share: float | None, sign: bool = False) -> str:

@@ -172,6 +172,7 @@ def run_em(
 
     With `tol=0` exactly `max_iter` iterations are made.
     """
+    forget(problem.structure)
     parameters, trace = start, []
     for iteration in range(max_iter):
         statistics = expect(problem, parameters)
@@ -179,19 +180,42 @@ def run_em(
         gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
         if callback is not None:
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
-        if tol > 0 and gain < tol:
+        # The gain may be negative where the objective is only a guide: that is no reason to stop.
+        if tol > 0 and abs(gain) < tol:
             return Fit(parameters, statistics, np.array(trace), iteration, converged=True)
         parameters = maximise(problem, statistics)
     statistics = expect(problem, parameters)
     trace.append(parameters.objective(statistics.summary.log_normaliser))
     gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1)
-    return Fit(parameters, statistics, np.array(trace), max_iter, tol > 0 and gain < tol)
+    return Fit(parameters, statistics, np.array(trace), max_iter, tol > 0 and abs(gain) < tol)
 
 
 def expect(problem: Problem, parameters: Parameters) -> Statistics:
     """E-step: expected counts of answers and of the structure, summed over blocks in their order."""
     table = problem.workers.table(parameters.workers, problem.weighted)
+    if is_whole(parameters.structure):
+        posterior, log_scale = gather_evidence(problem.engine, problem.placed, table)
+        summary: Any = parameters.structure.infer_all(posterior)
+        counts = problem.engine.map(count_block, problem.placed, posterior)
+        return add_up(problem, counts, summary._replace(log_normaliser=summary.log_normaliser + log_scale))
     return add_up(problem, problem.engine.map(expect_block, problem.placed, table, parameters.structure))
+
+
+def forget(structure: Any) -> None:
+    """Make a structure that goes on from its last inference start anew."""
+    if hasattr(structure, "forget"):
+        structure.forget()
+
+
+def is_whole(structure: Any) -> bool:
+    """Tell whether a structure infers all items at once, as a graph's does, and not block by block."""
+    return bool(getattr(structure, "whole", False))
+
+
+def gather_evidence(engine: Engine, placed: Sequence[Any], table: RowTable) -> tuple[Floats, float]:
+    """Return the evidence of all items, in order, and the logarithm of its scales."""
+    results = list(engine.map(weigh, placed, table))
+    return np.concatenate([evidence for evidence, _ in results]), float(sum(scale for _, scale in results))
 
 
 def expect_from_votes(problem: Problem) -> Statistics:
@@ -222,20 +246,25 @@ def infer_posterior(
     engine: Engine, placed: Sequence[Any], table: RowTable, structure: StructureParameters
 ) -> tuple[Floats, float]:
     """Return the posteriors of all items, in order, and their log likelihood (or its bound's data part)."""
+    if is_whole(structure):
+        posterior, log_scale = gather_evidence(engine, placed, table)
+        summary: Any = structure.infer_all(posterior, final=True)
+        return posterior, summary.log_normaliser + log_scale
     results = list(engine.map(infer_block, placed, table, structure))
     return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
 
 
-def add_up(problem: Problem, results: Iterator[tuple[RowCounts, Summary]]) -> Statistics:
-    """Sum block results in block order."""
+def add_up(problem: Problem, results: Iterator[tuple[RowCounts, Any]], whole: Any = None) -> Statistics:
+    """Sum block results in block order; `whole` is the structure's summary if that is not a sum over blocks."""
     from ..kernels.answers import add_to_rows
 
     counts = np.zeros((problem.workers.n_rows, problem.workers.n_classes))
     total: Any = None
     for block_counts, summary in results:
         add_to_rows(block_counts.rows, block_counts.counts, counts)
-        total = summary if total is None else type(total)(*(a + b for a, b in zip(total, summary, strict=True)))
-    return Statistics(counts, total)
+        if whole is None:
+            total = summary if total is None else type(total)(*(a + b for a, b in zip(total, summary, strict=True)))
+    return Statistics(counts, total if whole is None else whole)
 
 
 def expect_block(block: Block, table: RowTable, structure: StructureParameters) -> tuple[RowCounts, Summary]:
@@ -243,6 +272,11 @@ def expect_block(block: Block, table: RowTable, structure: StructureParameters) 
     evidence, log_scale = weigh(block, table)
     summary: Any = structure.infer(block, evidence)  # evidence is the posterior from here on
     return count(block, evidence), summary._replace(log_normaliser=summary.log_normaliser + log_scale)
+
+
+def count_block(block: Block, posterior: Floats) -> tuple[RowCounts, None]:
+    """Expected counts of one block, from the posteriors of all items."""
+    return count(block, posterior[block.first_item : block.first_item + block.n_items]), None
 
 
 def infer_block(block: Block, table: RowTable, structure: StructureParameters) -> tuple[Floats, float]:

@@ -292,10 +292,11 @@ def find_obstacles(responses: Responses, confusion: Floats) -> list[str]:
             f"{int(alone.sum()):,} worker(s) never answered an item together with two others, so that nothing but the "
             f"crowd's average is known of them: {names}."
         )
-    links = coo_array(
-        (np.ones(len(item)), (responses.worker, item)), shape=(responses.n_workers, responses.n_items)
-    ).tocsr()
-    n_parts, part = connected_components(links @ links.T, directed=False)
+    # Workers and items as the nodes of one graph, joined by answers: linear in the answers.
+    n_nodes = responses.n_workers + responses.n_items
+    links = coo_array((np.ones(len(item)), (responses.worker, responses.n_workers + item)), shape=(n_nodes, n_nodes))
+    n_parts, part = connected_components(links, directed=False)
+    part = part[: responses.n_workers]
     sizes = np.bincount(part[active], minlength=n_parts)
     if (sizes > 0).sum() > 1:
         apart = active & (part != sizes.argmax())
@@ -312,7 +313,7 @@ def find_obstacles(responses: Responses, confusion: Floats) -> list[str]:
     if told < n_classes or least < LEAST_SINGULAR_VALUE:
         spread = np.array([_least_singular_value(matrix) for matrix in confusion])
         weak = responses.workers[active & (spread <= np.median(spread[active]))]
-        what = f"tell only {told} of" if told < n_classes else "hardly tell"
+        what = "hardly tell" if told == n_classes else "do not tell" if told == 1 else f"tell only {told} of"
         names = listing(weak.tolist())
         found.append(f"The answers {what} the {n_classes} classes apart; the workers who tell least are {names}.")
     return found

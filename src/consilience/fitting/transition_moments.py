@@ -71,8 +71,8 @@ def lagged_moments(responses: Responses, confusion: Floats) -> tuple[Floats, Flo
     distinct, count = np.unique(pair, return_counts=True)
     operator = np.zeros((n_classes * n_classes, n_classes * n_classes))
     for part in np.array_split(np.arange(len(distinct)), max(1, len(distinct) * n_classes**2 // 2_000_000)):
-        before = together[distinct[part] // len(together)].reshape(len(part), -1) * count[part][:, None]
-        here = together[distinct[part] % len(together)].reshape(len(part), -1)
+        before = together[distinct[part] // len(together)].reshape(len(part), n_classes**2) * count[part][:, None]
+        here = together[distinct[part] % len(together)].reshape(len(part), n_classes**2)
         # (j j'), (k k') summed over pairs of sets, then put in the order (j k), (j' k').
         product = (before.T @ here).reshape(n_classes, n_classes, n_classes, n_classes)
         operator += product.transpose(0, 2, 1, 3).reshape(operator.shape)

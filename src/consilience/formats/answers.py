@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..errors import InputError, ParameterError, listing, parameter_error, shorten
+from ..errors import DataWarning, InputError, ParameterError, count, listing, parameter_error, shorten
 from ..vocabulary import (
     Codes,
     Column,
@@ -28,6 +29,10 @@ from .frames import Table, is_table, open_frame, read_column
 DUPLICATES = ("error", "first", "last", "mean")
 # Weights of one worker's spread answer may exceed 1 by rounding.
 WEIGHT_SLACK = 1e-6
+_HOW_TO_DROP = {
+    "pandas": ", as dropna(subset=[{0!r}]) does. If a label is called NA or None, read it with keep_default_na=False",
+    "polars": ", as drop_nulls({0!r}) does",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +81,15 @@ def answers_from_table(
 
     if duplicates not in DUPLICATES:
         raise parameter_error("duplicates", "Responses", f"one of {', '.join(map(repr, DUPLICATES))}", duplicates)
-    key_names = _find_keys(table, item, sequence, position)
-    worker_name, label_name = table.need("worker", worker), table.need("label", label)
+    found = find_columns(table, item, worker, label, sequence, position, weight)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
-    drop = "A missing answer needs no row: drop it."
+    drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(found['label'])}."
     fill = "Every answer must say who gave it about what: fill it in or drop the row."
-    label_codes, labels = encode_sorted(table.values(label_name, drop))
-    worker_codes, workers = encode_sorted(table.values(worker_name, fill))
-    weights = None if weight is None else _read_weights(table, table.need("weight", weight))
+    label_codes, labels = encode_sorted(table.values(found["label"], drop))
+    worker_codes, workers = encode_sorted(table.values(found["worker"], fill))
+    weights = None if weight is None else _read_weights(table, found["weight"])
+    key_names = tuple(found[role] for role in ("item", "sequence", "position") if role in found)
     item_codes, keys = _encode_items(table, key_names, fill, items)
     n_items = len(keys) if not isinstance(keys, Sequences) else int(keys.offsets[-1])
 
@@ -97,6 +102,14 @@ def answers_from_table(
     else:
         order, offsets = order_by(item_codes, n_items)
     del item_codes
+    key = key_names[0]
+    if item is None and key.lower() == "id" and table.n_rows > 1 and np.diff(offsets).max() == 1:
+        warnings.warn(
+            f"No two rows of {table.name} have the same {key!r}: is {key!r} a row number? Name the item column with "
+            "item=.",
+            DataWarning,
+            stacklevel=3,
+        )
     answers = Answers(
         offsets,
         worker_codes if order is None else worker_codes[order],
@@ -110,15 +123,27 @@ def answers_from_table(
     return _settle_duplicates(answers, order, duplicates, table)
 
 
-def _find_keys(table: Table, item: str | None, sequence: str | None, position: str | None) -> tuple[str, ...]:
-    """Return the columns that identify an item: (item,) or (sequence, position)."""
-    if item is None and (sequence is not None or position is not None or table.find("item", None) is None):
-        if sequence is None and position is None and table.find("sequence", None) is None:
-            raise table.no_column("item", None)
-        return table.need("sequence", sequence), table.need("position", position)
-    if item is not None and (sequence is not None or position is not None):
+def find_columns(
+    table: Table,
+    item: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    sequence: str | None = None,
+    position: str | None = None,
+    weight: str | None = None,
+) -> dict[str, str]:
+    """Return the column that plays each role: item (or sequence and position), worker, label, and weight if named."""
+    in_sequences = sequence is not None or position is not None
+    if item is not None and in_sequences:
         raise ParameterError("Give either item= or sequence= and position=, not both: a position is an item.")
-    return (table.need("item", item),)
+    if item is None and not in_sequences and table.find("item", None) is None:
+        in_sequences = table.find("sequence", None) is not None
+    roles = {"sequence": sequence, "position": position} if in_sequences else {"item": item}
+    roles |= {"worker": worker, "label": label} | ({} if weight is None else {"weight": weight})
+    missing = [role for role, given in roles.items() if table.find(role, given) is None]
+    if len(missing) > 1:
+        raise table.no_columns(missing)
+    return {role: table.need(role, given) for role, given in roles.items()}
 
 
 def _encode_items(
@@ -237,8 +262,9 @@ def _read_weights(table: Table, name: str) -> NDArray[np.float64]:
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"Column {name!r} of {table.name} has {len(wrong):,} weight(s) outside (0, 1]; the first is {weights[row]} "
-            f"at {table.locate(row)}. Divide all weights by the largest, and drop answers that count for nothing."
+            f"Column {name!r} of {table.name} has {count(len(wrong), 'weight')} outside (0, 1]; the first is "
+            f"{weights[row]} at {table.locate(row)}. Divide all weights by the largest, and drop answers that count for "
+            "nothing."
         )
     return weights
 
@@ -262,13 +288,13 @@ def _settle_duplicates(answers: Answers, order: NDArray[np.int64] | None, policy
         first = int(np.flatnonzero(too_much)[0])
         same = np.flatnonzero(pair == pair[first])
         rows = same if order is None else np.sort(order[same])
-        where = " and ".join(table.locate(int(row)) for row in rows[:2])
-        count = int((total > 1 + WEIGHT_SLACK).sum())
+        where = _say_where(table, int(rows[0]), int(rows[1]))
+        n_pairs = int((total > 1 + WEIGHT_SLACK).sum())
         spread = "" if answers.weight is None else ", with weights of more than 1 in all"
         who, about = _entry(answers.workers, answers.worker[first]), _key(answers.keys, int(item[first]))
         raise InputError(
-            f"Worker {shorten(who)} answered item {shorten(about)} more than once{spread}: see {where} of "
-            f"{table.name}. {count:,} such pair(s). Remove them, or say duplicates='first', 'last' or 'mean'."
+            f"Worker {shorten(who)} answered item {shorten(about)} more than once{spread}: see {where}. "
+            f"{count(n_pairs, 'such pair')} in all. Remove them, or say duplicates='first', 'last' or 'mean'."
         )
     if policy == "mean":
         weight = np.ones(len(pair)) if answers.weight is None else answers.weight
@@ -289,6 +315,15 @@ def _settle_duplicates(answers: Answers, order: NDArray[np.int64] | None, policy
         weight=None if answers.weight is None else answers.weight[kept],
         labels=answers.labels[said],
     )
+
+
+def _say_where(table: Table, first: int, second: int) -> str:
+    """Return the places of two rows, with the file they share only once."""
+    here, there = table.locate(first), table.locate(second)
+    file, comma, _ = here.rpartition(", ")
+    if not comma:
+        return f"{here} and {there} of {table.name}"
+    return f"{here} and {there.removeprefix(file + comma)}"
 
 
 def _key(keys: Values | Sequences, item: int) -> object:

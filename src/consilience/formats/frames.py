@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 
-from ..errors import InputError, listing, shorten
+from ..errors import InputError, count, listing, shorten
 from ..vocabulary import Column, find_missing, to_column
 
 ALIASES = {
@@ -22,7 +22,9 @@ ALIASES = {
     "sequence": ("sequence",),
     "position": ("position",),
     "weight": ("weight",),
+    "known label": ("label", "answer", "response", "gold", "truth"),  # in a table of gold
 }
+_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Table:
     name: str
     locate: Callable[[int], str]
     nameable: bool = True  # whether the caller can say which column plays which role
+    preferred: Mapping[str, str | None] = field(default_factory=dict)  # by role: a column to take if there is one
 
     def find(self, role: str, given: str | None) -> str | None:
         """Return the name of the column that plays `role`: the given one, or the first alias that exists.
@@ -46,6 +49,9 @@ class Table:
             if given not in self.names:
                 raise self.no_column(role, given)
             return given
+        wanted = self.preferred.get(role)
+        if wanted is not None and wanted in self.names:
+            return wanted
         by_lower = {str(name).lower(): name for name in reversed(self.names)} | {name: name for name in self.names}
         return next((by_lower[alias] for alias in ALIASES[role] if alias in by_lower), None)
 
@@ -68,14 +74,33 @@ class Table:
             hint = f" Rename {close[0]!r}?" if close else " Rename the column that holds it."
         aliases = f" (looked for {', '.join(ALIASES[role])})" if given is None else ""
         found = f"It has {listing(names.values())}" if names else "It has no columns"
-        return InputError(f"{self.name} {wanted}{aliases}. {found}.{hint}")
+        return InputError(f"{self.name} {wanted}{aliases}. {found}.{self._explain_names(tried) or hint}")
+
+    def no_columns(self, roles: Sequence[str]) -> InputError:
+        """Return the error for several missing columns."""
+        looked = "; ".join(f"{role}: looked for {', '.join(ALIASES[role])}" for role in roles)
+        found = f"It has {listing(map(str, self.names))}" if self.names else "It has no columns"
+        tried = [alias for role in roles for alias in ALIASES[role]]
+        hint = self._explain_names(tried) or f" Name them with {', '.join(f'{role}=' for role in roles)}."
+        return InputError(f"{self.name} has no columns for {', '.join(roles)} ({looked}). {found}.{hint}")
+
+    def _explain_names(self, tried: Sequence[str]) -> str:
+        """Return why names may not be what they seem: another separator, or blanks around them."""
+        names = [str(name) for name in self.names]
+        if len(names) == 1:
+            for sign, plural in _SEPARATORS.items():
+                if sign in names[0]:
+                    remedy = "Save it with commas" + (", or call it .tsv." if sign == "\t" else ".")
+                    return f" That is one column: its parts seem to be separated by {plural}. {remedy}"
+        padded = [name for name in names if name != name.strip() and name.strip().lower() in tried]
+        return f" Remove the blanks around the name {padded[0]!r}." if padded else ""
 
     def values(self, name: str, remedy: str) -> Column:
         """Return one column; a missing entry is an error that says where it is and ends with the remedy."""
         column = self.read(name)
         rows = find_missing(column)
         if len(rows):
-            share = "is empty throughout" if len(rows) == len(column) else f"has {len(rows):,} missing value(s)"
+            share = "is empty throughout" if len(rows) == len(column) else f"has {count(len(rows), 'missing value')}"
             raise InputError(
                 f"Column {name!r} of {self.name} {share}; the first is at {self.locate(int(rows[0]))}. {remedy}"
             )

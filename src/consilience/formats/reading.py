@@ -10,8 +10,8 @@ import csv
 import difflib
 import glob
 import os
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from ..vocabulary import is_text
 from .arrow import read_arrow, read_parquet
 from .delimited import read_csv
 from .files import SUFFIXES, TEXT_FORMATS, PathLike, find_format, find_suffix, nested_error
+from .frames import Table, open_frame
 from .json_lines import read_json
 from .lines import check_encoding, place_of_row
 
@@ -102,6 +103,13 @@ def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source
         if pa.types.is_nested(field.type):
             raise nested_error(paths[0], field.name, str(field.type))
     return Source(table, tuple((file, part.num_rows) for file, part in zip(paths, tables, strict=True)), tuple(names))
+
+
+def open_file(path: PathLike, nameable: bool = True, preferred: Mapping[str, str | None] | None = None) -> Table:
+    """Return a table file, glob or folder as a `Table` that knows in which file and line a row stands."""
+    source = read_table(path)
+    table = open_frame(source.table, os.fspath(path), nameable)
+    return replace(table, locate=source.locate, preferred=preferred or {})
 
 
 def _find_files(path: str) -> list[str]:
@@ -200,9 +208,12 @@ def _permission_error(path: str) -> InputError:
 
 
 def _missing_error(path: str) -> InputError:
+    if path == "-":
+        return InputError("Standard input is not supported. Give a file.")
     folder, name = os.path.split(path)
     if not os.path.isdir(folder or "."):
         return InputError(f"{path!r} does not exist, nor does the folder {folder!r}. Check the path.")
-    close = difflib.get_close_matches(name, os.listdir(folder or "."))
+    others = [other for other in os.listdir(folder or ".") if other != name]  # a link to nowhere has this very name
+    close = difflib.get_close_matches(name, others, cutoff=0.8)
     hint = f"Did you mean {listing(os.path.join(folder, other) for other in close)}?" if close else "Check the path."
     return InputError(f"{path!r} does not exist. {hint}")

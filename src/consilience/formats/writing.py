@@ -91,6 +91,8 @@ def check_writable(path: PathLike, suffixes: Collection[str] | None = SUFFIXES) 
         The suffixes it may have: by default those of `write_table`; None allows any.
     """
     target = os.fspath(path)
+    if target == "-":
+        raise InputError("Standard output is not supported. Give the name of a file to write.")
     if os.path.isdir(target):
         raise InputError(f"{target!r} is a folder. Give the name of a file to write in it.")
     if suffixes is not None and not target.lower().endswith(tuple(suffixes)):

@@ -8,7 +8,8 @@ class k, and end[k], which is multiplied into the evidence b[t, k] of the last p
     q_tk     = alpha_tk beta_tk            xi_t(j, k) = alpha_tj pair_jk b_{t+1,k} beta_{t+1,k} / c_{t+1}
 
 with c_t such that alpha_t sums to 1; the log normaliser is sum_t log c_t. Where no path is possible (known labels may
-contradict forbidden transitions) the link is cut, at a price, and the chain starts anew.
+contradict forbidden transitions) the link is cut, at a price, and the evidence alone begins a new chain; where nothing
+that the evidence allows may end a sequence, it ends all the same. Paths of less than FAINT of the whole do not count.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import numpy as np
 from .answers import LOG_IMPOSSIBLE
 from .compile import Width, count_of, kernel
 from .types import Floats, Integers
+
+# So faint a class is not followed further, and so faint a link is none: what is divided by them stays exact.
+FAINT, NOTHING = 1e-290, 1e-305
 
 
 @kernel
@@ -51,8 +55,8 @@ def forward_backward(
     for s in range(sequences.size - 1):
         first = sequences[s]
         length = sequences[s + 1] - first
-        for k in range(n_classes):
-            evidence[first + length - 1, k] *= end[k]
+        if not end_sequence(evidence, first + length - 1, end, width):
+            log_total += LOG_IMPOSSIBLE
         for t in range(length):
             for k in range(n_classes):
                 alpha[t, k] = 0.0
@@ -66,22 +70,24 @@ def forward_backward(
                     alpha[t, k] = start[k]
             total = 0.0
             for k in range(n_classes):
-                alpha[t, k] *= evidence[first + t, k]
+                alpha[t, k] = alpha[t, k] * evidence[first + t, k] if alpha[t, k] > FAINT else 0.0
                 total += alpha[t, k]
             scale[t] = total
-            if not total > 0.0:
-                # Nothing is possible here: cut the link, and let the evidence alone begin a new chain.
-                log_total += LOG_IMPOSSIBLE
+            if not total > NOTHING:
+                # Nothing is possible here: cut the link.
                 total = 0.0
                 for k in range(n_classes):
                     alpha[t, k] = evidence[first + t, k]
                     total += alpha[t, k]
+                log_total += LOG_IMPOSSIBLE
                 scale[t] = -1.0
-            else:
+            if 1e-150 < total < 1e150:
                 product *= total
                 if not 1e-150 < product < 1e150:
                     log_total += np.log(product)
                     product = 1.0
+            else:
+                log_total += np.log(total)  # the product might leave the range of doubles
             for k in range(n_classes):
                 alpha[t, k] /= total
         for k in range(n_classes):
@@ -90,7 +96,8 @@ def forward_backward(
             row = first + t
             if t > 0 and scale[t] > 0.0:
                 for k in range(n_classes):
-                    ahead[k] = evidence[row, k] * beta[k] / scale[t]
+                    # What cannot be reached has no say; its beta may be of any size.
+                    ahead[k] = evidence[row, k] * beta[k] / scale[t] if alpha[t, k] > 0.0 else 0.0
             for k in range(n_classes):
                 q = alpha[t, k] * beta[k]
                 evidence[row, k] = q
@@ -119,13 +126,32 @@ def forward_backward(
 
 
 @kernel
+def end_sequence(evidence: Floats, last: int, end: Floats, width: Width) -> bool:
+    """Multiply the factor of endings into the evidence of the last position, if that leaves anything possible."""
+    possible = False
+    for k in range(count_of(width)):
+        possible |= evidence[last, k] * end[k] > 0.0
+    for k in range(count_of(width)):
+        if possible:
+            evidence[last, k] *= end[k]
+    return possible
+
+
+@kernel
 def viterbi(
-    sequences: Integers, evidence: Floats, start: Floats, pair: Floats, end: Floats, path: Integers, width: Width
+    sequences: Integers,
+    evidence: Floats,
+    gold: Integers,
+    start: Floats,
+    pair: Floats,
+    end: Floats,
+    path: Integers,
+    width: Width,
 ) -> None:
     """Write the most probable sequence of classes; of equals, the lowest class at the latest position.
 
     Scores are scaled to a maximum of 1 at each position, which changes no comparison. Where no path is possible the
-    link is cut, as in `forward_backward`.
+    evidence is set aside, so that nothing forbidden is decoded; where it is a known label, the link is cut.
     """
     n_classes = count_of(width)
     longest = 0
@@ -134,15 +160,17 @@ def viterbi(
     back = np.empty((longest, n_classes), np.int16)
     score = np.empty(n_classes)
     new = np.empty(n_classes)
+    ahead = np.empty(n_classes)  # the same with the evidence
     for s in range(sequences.size - 1):
         first = sequences[s]
         length = sequences[s + 1] - first
-        for k in range(n_classes):
-            evidence[first + length - 1, k] *= end[k]
+        last = first + length - 1
+        if not end_sequence(evidence, last, end, width) and not (gold.size > 0 and gold[last] >= 0):
+            evidence[last] = end
         for t in range(length):
             if t == 0:
                 for k in range(n_classes):
-                    new[k] = start[k] * evidence[first, k]
+                    new[k] = start[k]
                     back[0, k] = -1
             else:
                 for k in range(n_classes):
@@ -153,22 +181,25 @@ def viterbi(
                         if value > new[k]:
                             new[k] = value
                             back[t, k] = j
-                for k in range(n_classes):
-                    new[k] *= evidence[first + t, k]
             top = 0.0
             for k in range(n_classes):
-                top = max(top, new[k])
+                ahead[k] = new[k] * evidence[first + t, k]
+                top = max(top, ahead[k])
+            if not top > 0.0 and not (gold.size > 0 and gold[first + t] >= 0):
+                for k in range(n_classes):
+                    ahead[k] = new[k] * end[k] if first + t == last else new[k]
+                    top = max(top, ahead[k])
             if not top > 0.0:
                 best = 0
                 for j in range(n_classes):
                     if t > 0 and score[j] > score[best]:
                         best = j
                 for k in range(n_classes):
-                    new[k] = evidence[first + t, k]
+                    ahead[k] = evidence[first + t, k]
                     back[t, k] = best if t > 0 else -1
-                    top = max(top, new[k])
+                    top = max(top, ahead[k])
             for k in range(n_classes):
-                score[k] = new[k] / top
+                score[k] = ahead[k] / top
         best = 0
         for k in range(n_classes):
             if score[k] > score[best]:

@@ -16,10 +16,12 @@ from .probabilities import (
     log_loss,
     reliability_curve,
 )
+from .spans import SpanScore, count_invalid_transitions, relaxed_span_score, span_f1, span_score
 
 __all__ = [
     "ClassScore",
     "ReliabilityCurve",
+    "SpanScore",
     "accuracy",
     "accuracy_at_coverage",
     "agreement_matrix",
@@ -28,12 +30,16 @@ __all__ = [
     "class_f1",
     "confusion_counts",
     "confusion_error",
+    "count_invalid_transitions",
     "krippendorff_alpha",
     "log_loss",
     "macro_f1",
     "pairwise_agreement",
     "prior_error",
     "rank_correlation",
+    "relaxed_span_score",
     "reliability_curve",
+    "span_f1",
+    "span_score",
     "transition_error",
 ]

@@ -69,8 +69,8 @@ def span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> S
     >>> span_score(["B", "I", "O", "B"], ["B", "I", "B", "I"])
     SpanScore(precision=0.5, recall=0.5, f1=0.5, n_gold=2, n_predicted=2, n_correct=1)
     """
-    true, found, size = _both(gold, predicted, lengths)
-    n_correct = len(np.intersect1d(_keys(true, size), _keys(found, size)))
+    true, found, _ = _both(gold, predicted, lengths)
+    n_correct = _count_common(true, found)
     return _score(n_correct, n_correct, len(true.start), len(found.start), n_correct)
 
 
@@ -95,8 +95,34 @@ def relaxed_span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = No
     def shares(spans: Spans) -> float:
         return float(np.sum((covered[spans.stop] - covered[spans.start]) / (spans.stop - spans.start)))
 
-    n_correct = len(np.intersect1d(_keys(true, size), _keys(found, size)))
+    n_correct = _count_common(true, found)
     return _score(shares(found), shares(true), len(true.start), len(found.start), n_correct)
+
+
+def count_invalid_transitions(tags: Any, lengths: ArrayLike | None = None) -> int:
+    """Return how many tags IOB2 does not allow where they stand: I-X that follows neither B-X nor I-X.
+
+    Parameters
+    ----------
+    tags, lengths
+        As for `span_f1`, of one side.
+
+    Examples
+    --------
+    >>> count_invalid_transitions([["O", "I-PER"], ["B-PER", "I-LOC", "I-LOC"]])
+    2
+    """
+    flat, sizes = _flatten(tags, lengths)
+    prefix, kind = _split_tags(flat)
+    before, kind_before = np.roll(prefix, 1), np.roll(kind, 1)
+    before[_firsts(sizes)] = _OUTSIDE
+    follows = np.isin(before, (_BEGIN, _INSIDE)) & (kind == kind_before)
+    return int(((prefix == _INSIDE) & ~follows).sum())
+
+
+def _firsts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the index of the first token of each sequence."""
+    return np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
 
 
 def _score(found_right: float, true_found: float, n_gold: int, n_predicted: int, n_correct: int) -> SpanScore:
@@ -116,7 +142,7 @@ def _both(gold: Any, predicted: Any, lengths: ArrayLike | None) -> tuple[Spans, 
             f"{len(found_lengths):,}: they must be of the same tokens."
         )
     first = np.zeros(len(true), bool)
-    first[np.concatenate([[0], np.cumsum(true_lengths)[:-1]])] = True
+    first[_firsts(true_lengths)] = True
     prefix, kind = _split_tags([*true, *found])
     spans = [find_spans(prefix[part], kind[part], first) for part in (slice(0, len(true)), slice(len(true), None))]
     return spans[0], spans[1], len(true)
@@ -163,8 +189,8 @@ def _flatten(tags: Any, lengths: ArrayLike | None) -> tuple[list[Any], NDArray[n
     return entries, sizes[sizes > 0]
 
 
-def _keys(spans: Spans, size: int) -> NDArray[np.int64]:
-    """Return one number for each span, the same for the same start, end and type."""
-    n_kinds = 1 + int(max(spans.kind.max(initial=0), 0))
-    width = max(n_kinds, 1 << 16)
-    return (spans.start * (size + 1) + spans.stop) * width + spans.kind
+def _count_common(one: Spans, other: Spans) -> int:
+    """Return how many spans are in both; on either side no two begin at the same token."""
+    _, here, there = np.intersect1d(one.start, other.start, assume_unique=True, return_indices=True)
+    same = (one.stop[here] == other.stop[there]) & (one.kind[here] == other.kind[there])
+    return int(same.sum())

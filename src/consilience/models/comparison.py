@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import ConsilienceWarning
+from ..errors import ConsilienceWarning, count
 from ..responses import Responses
 from .base import Model
 from .held_out import held_out_score
@@ -15,6 +16,8 @@ from .majority_vote import MajorityVote
 
 # Answers on which two models are compared: enough to tell them apart, few enough to cost next to nothing.
 MOST_ANSWERS = 200_000
+# How many standard errors a difference must exceed to count as one.
+STANDARD_ERRORS = 2
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,12 @@ class Comparison:
     held_out_gain : float
         By how much, in mean log probability, the model predicts hidden answers better than the vote does.
     held_out_error : float
-        Standard error of `held_out_gain`.
+        Standard error of `held_out_gain`; infinite if there were too few answers to hide.
+
+    Notes
+    -----
+    There is one rule: the model is *better* than the vote if `held_out_gain` is more than two standard errors above 0,
+    *worse* if it is more than two below, and *no different* otherwise.
     """
 
     n_items: int
@@ -47,17 +55,39 @@ class Comparison:
         return 1 - self.n_differ / self.n_items
 
     @property
+    def verdict(self) -> str:
+        """How hidden answers are predicted, compared with the vote: "better", "no different" or "worse"."""
+        if abs(self.held_out_gain) <= STANDARD_ERRORS * self.held_out_error:
+            return "no different"
+        return "better" if self.held_out_gain > 0 else "worse"
+
+    @property
     def better(self) -> bool:
-        """Whether hidden answers are predicted better than by the vote, beyond one standard error."""
-        return self.held_out_gain > self.held_out_error
+        """Whether the verdict is "better"."""
+        return self.verdict == "better"
+
+    @property
+    def tested(self) -> bool:
+        """Whether there were enough answers to hide, so that the verdict means something."""
+        return math.isfinite(self.held_out_error)
 
     def __str__(self) -> str:
-        verdict = "better than" if self.better else "no better than"
+        differ = f"{self.n_differ:,} of {count(self.n_items, 'label')} {'differs' if self.n_differ == 1 else 'differ'}"
         return (
-            f"{self.n_differ:,} of {self.n_items:,} labels differ from majority vote ({self.agreement:.1%} agree); "
-            f"expected gain {self.expected_gain:+.1%}; hidden answers are predicted {verdict} by the vote "
-            f"({self.held_out_gain:+.4f} +- {self.held_out_error:.4f})"
+            f"{differ} from majority vote ({self.agreement:.1%} agree); expected gain {100 * self.expected_gain:+.1f} "
+            f"percentage points; {self.describe_test()}"
         )
+
+    def describe_test(self) -> str:
+        """Return the verdict in words, with its figures."""
+        if not self.tested:
+            return "too few answers to test on hidden ones"
+        words = {"better": "better than by", "no different": "no differently than by", "worse": "worse than by"}
+        return f"hidden answers are predicted {words[self.verdict]} the vote ({self.describe_gain()})"
+
+    def describe_gain(self) -> str:
+        """Return the gain at hidden answers with its standard error."""
+        return f"{self.held_out_gain:+.4f} +- {self.held_out_error:.4f}"
 
 
 def can_compare(responses: Responses) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,16 +14,55 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..errors import InputError, listing, shorten
+from ..errors import DataWarning, InputError, count, listing, shorten
+from ..formats.answers import read_positions
 from ..formats.frames import Table, open_frame
+from ..formats.reading import open_file
 from ..gold import KEY_REMEDY, open_gold
 from ..kernels.types import Floats
-from ..metrics import ClassScore, brier, calibration_error, class_f1, log_loss
+from ..metrics import (
+    ClassScore,
+    SpanScore,
+    brier,
+    calibration_error,
+    class_f1,
+    count_invalid_transitions,
+    log_loss,
+    relaxed_span_score,
+    span_score,
+)
+from ..tagging import looks_iob2
 from ..vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, is_text, lookup, to_values
 from .base import Model
-from .inputs import open_file
 
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class SpanEvaluation:
+    """How good tags are as spans.
+
+    Attributes
+    ----------
+    strict : SpanScore
+        A span counts if start, end and type are all right.
+    relaxed : SpanScore
+        The part of each span that is right counts.
+    n_invalid_transitions : int
+        Steps of the given labels, those without gold included, that IOB2 forbids: I-X after neither B-X nor I-X.
+    """
+
+    strict: SpanScore
+    relaxed: SpanScore
+    n_invalid_transitions: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as plain numbers and dicts."""
+        return {
+            "strict": self.strict._asdict(),
+            "relaxed": self.relaxed._asdict(),
+            "n_invalid_transitions": self.n_invalid_transitions,
+        }
 
 
 @dataclass(frozen=True)
@@ -42,6 +83,8 @@ class Evaluation:
         Scores of the probabilities, where the labels come with any. A class without probability has probability 0.
     classes : tuple of (label, ClassScore)
         Precision, recall, F1 and support of each class that is a label or known.
+    spans : SpanEvaluation or None
+        Scores of spans, for sequences whose classes are IOB2 tags.
     """
 
     n_matched: int
@@ -53,11 +96,16 @@ class Evaluation:
     brier: float | None
     calibration_error: float | None
     classes: tuple[tuple[Any, ClassScore], ...]
+    spans: SpanEvaluation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain numbers, lists and dicts; each class as one dict."""
-        figures = {name: value for name, value in vars(self).items() if name != "classes"}
-        return {**figures, "classes": [{"class": name, **score._asdict()} for name, score in self.classes]}
+        figures = {name: value for name, value in vars(self).items() if name not in ("classes", "spans")}
+        return {
+            **figures,
+            "spans": None if self.spans is None else self.spans.to_dict(),
+            "classes": [{"class": name, **score._asdict()} for name, score in self.classes],
+        }
 
 
 class _Labels(NamedTuple):
@@ -73,7 +121,14 @@ class _Labels(NamedTuple):
         return " at position ".join(shorten(to_values(key)[[row]].tolist()[0]) for key in self.keys)
 
 
-def evaluate(labels: Any, gold: Any) -> Evaluation:
+def evaluate(
+    labels: Any,
+    gold: Any,
+    item: str | None = None,
+    label: str | None = None,
+    sequence: str | None = None,
+    position: str | None = None,
+) -> Evaluation:
     """Compare labels with known ones.
 
     Parameters
@@ -83,7 +138,10 @@ def evaluate(labels: Any, gold: Any) -> Evaluation:
         ``p(<class>)`` for each class. This is what `to_frame` returns and `consilience fuse -o` writes.
     gold : dict, Series, table or path
         Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
-        Missing labels are not known. 7 and "7" are the same, both as an item and as a label.
+        The label may also be called gold or truth. Missing labels are not known. 7 and "7" are the same, both as an
+        item and as a label.
+    item, label, sequence, position : str, optional
+        Names of columns, tried first in both tables; in a table that has no such column the usual names are looked for.
 
     Returns
     -------
@@ -99,17 +157,24 @@ def evaluate(labels: Any, gold: Any) -> Evaluation:
     >>> round(result.log_loss, 3)
     0.164
     """
-    table = _open(labels.to_frame() if isinstance(labels, Model) else labels)
-    paired = table.find("item", None) is None and table.find("sequence", None) is not None
+    names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
+    table = replace(_open(labels.to_frame() if isinstance(labels, Model) else labels), preferred=names)
+    in_sequences = sequence is not None or position is not None
+    paired = in_sequences or (table.find("item", None) is None and table.find("sequence", None) is not None)
     roles = ("sequence", "position") if paired else ("item",)
-    given = _read(table, roles)
-    known = _read(_open(gold) if isinstance(gold, (str, os.PathLike)) else open_gold(gold, paired), roles)
+    known_table = replace(
+        _open(gold) if isinstance(gold, (str, os.PathLike)) else open_gold(gold, paired), preferred=names
+    )
+    _check_names(names, table, known_table)
+    _check_order(table, known_table)
+    given, known = _read(table, (*roles, "label")), _read(known_table, (*roles, "known label"))
     row, gold_row, n_gold = _match(given, known)
-    names, posterior = _probabilities(given.table, given.rows[row])
-    label, gold_label, named = _to_one_type([given.label, known.label, pa.array(names, pa.string())])
-    classes = _distinct([named, label, gold_label])
-    truth = lookup(classes, gold_label)[gold_row]
-    guess = lookup(classes, label)[row]
+    shown, posterior = _probabilities(given.table, given.rows[row])
+    said, gold_said, named = _to_one_type([given.label, known.label, pa.array(shown, pa.string())])
+    classes = _distinct([named, said, gold_said])
+    truth = lookup(classes, gold_said)[gold_row]
+    all_guesses = lookup(classes, said)
+    guess = all_guesses[row]
     judged = _judge(truth, posterior, len(classes))
     scores = class_f1(truth, guess)
     return Evaluation(
@@ -122,6 +187,44 @@ def evaluate(labels: Any, gold: Any) -> Evaluation:
         brier=judged[1],
         calibration_error=judged[2],
         classes=tuple((name, scores[code]) for code, name in enumerate(classes.tolist()) if code in scores),
+        spans=_judge_spans(given, row, classes[all_guesses], classes[truth])
+        if paired and looks_iob2(classes)
+        else None,
+    )
+
+
+def _check_names(names: Mapping[str, str | None], *tables: Table) -> None:
+    """Raise where a column that was named is in no table."""
+    for role, name in names.items():
+        if name is not None and not any(name in table.names for table in tables):
+            found = " and ".join(f"{table.name} has {listing(map(str, table.names))}" for table in tables)
+            raise InputError(f"There is no column {shorten(name)} for {role}=: {found}.")
+
+
+def _check_order(given: Table, known: Table) -> None:
+    """Warn if the tables look as if they had been given in the wrong order."""
+    judged, judge = (
+        [str(name) for name in table.names if _PROBABILITY.fullmatch(str(name))] for table in (given, known)
+    )
+    if judge and not judged:
+        warnings.warn(
+            f"{known.name} has probabilities ({listing(judge, 2)}) and {given.name} has none: are they in the right "
+            "order? Labels come first, gold second.",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _judge_spans(given: _Labels, row: NDArray[np.int64], guess: Values, truth: Values) -> SpanEvaluation:
+    """Score tags as spans: `guess` for all rows that have a label, `truth` for those in `row`."""
+    owner, _ = encode_in_order_of_appearance(given.keys[0])
+    _, place = np.unique(read_positions(given.keys[1], given.table.name), return_inverse=True)
+    whole = np.lexsort((place, owner))
+    matched = np.lexsort((place[row], owner[row]))
+    lengths = np.bincount(owner[row])
+    pair = truth[matched], guess[row][matched], lengths
+    return SpanEvaluation(
+        span_score(*pair), relaxed_span_score(*pair), count_invalid_transitions(guess[whole], np.bincount(owner))
     )
 
 
@@ -141,8 +244,8 @@ def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -
 
 
 def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
-    """Return the rows that have a label."""
-    label_name, *names = (table.need(role, None) for role in ("label", *roles))
+    """Return the rows that have a label; `roles` are those of the keys, then that of the label."""
+    *names, label_name = (table.need(role, None) for role in roles)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows. Give a table with labels.")
     keys = [table.values(name, KEY_REMEDY) for name in names]
@@ -187,7 +290,7 @@ def _check_unique(given: _Labels) -> None:
     if n_more:
         again = int(np.setdiff1d(np.arange(len(given.rows)), first)[0])
         raise InputError(
-            f"{given.table.name} has {n_more:,} row(s) about an item that has one already, such as "
+            f"{given.table.name} has {count(n_more, 'row')} about an item that has one already, such as "
             f"{given.describe(again)} at {given.table.locate(int(given.rows[again]))}. Keep one label per item."
         )
 
@@ -200,7 +303,7 @@ def _distinct_items(known: _Labels) -> NDArray[np.int64]:
     if len(clash):
         place = known.table.locate(int(known.rows[clash[0]]))
         raise InputError(
-            f"{known.table.name} gives more than one label to {len(np.unique(item[clash])):,} item(s), such as "
+            f"{known.table.name} gives more than one label to {count(len(np.unique(item[clash])), 'item')}, such as "
             f"{known.describe(int(clash[0]))} at {place}. Keep one label per item."
         )
     return np.sort(first)

@@ -26,10 +26,11 @@ class HeldOutScore(NamedTuple):
     n_answers: int
     totals: Floats  # log probability of each hidden unit: an answer, or a worker's answers in one sequence
     sizes: NDArray[np.int64]  # answers in each unit
+    hidden: NDArray[np.int64]  # which answers were hidden
 
     def minus(self, other: HeldOutScore) -> tuple[float, float]:
         """Return the difference of two scores, and the standard error of the paired difference."""
-        if not np.array_equal(self.sizes, other.sizes):
+        if not np.array_equal(self.hidden, other.hidden):
             raise ParameterError("The two scores are not of the same hidden answers: use the same fraction and seed.")
         return _mean_and_error(self.totals - other.totals, self.sizes)
 
@@ -37,7 +38,8 @@ class HeldOutScore(NamedTuple):
         """Return the score of the hidden answers of both, as of two folds."""
         totals, sizes = np.concatenate([self.totals, other.totals]), np.concatenate([self.sizes, other.sizes])
         score, error = _mean_and_error(totals, sizes)
-        return HeldOutScore(score, error, self.n_answers + other.n_answers, totals, sizes)
+        hidden = np.concatenate([self.hidden, other.hidden])
+        return HeldOutScore(score, error, self.n_answers + other.n_answers, totals, sizes, hidden)
 
 
 def held_out_score(
@@ -99,7 +101,7 @@ def score_hidden(
     totals = np.bincount(unit, weights=logs).astype(np.float64)
     sizes = np.bincount(unit)
     score, error = _mean_and_error(totals, sizes)
-    return HeldOutScore(score, error, int(hidden.sum()), totals, sizes)
+    return HeldOutScore(score, error, int(hidden.sum()), totals, sizes, np.flatnonzero(hidden))
 
 
 def pooled_confusion(counts: Floats) -> Floats:

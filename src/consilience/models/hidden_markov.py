@@ -66,8 +66,8 @@ class HiddenMarkov(LatentModel):
     transitions : {"free", "bio", "iob1", "bilou"} or boolean array
         Which label may follow which: anything; what the tag scheme allows, read from the label names ("bio" is IOB2;
         "bioes" is "bilou" with other letters); or ``array[from, to]``. What is forbidden stays impossible through fit,
-        posterior and decoding. Workers may break the rules: their answers are just answers. With a scheme, O (and B-X
-        where only I-X was said) is added to the classes if nobody said it.
+        posterior and decoding. Workers may break the rules: their answers are just answers. With a scheme, O and what
+        a span needs (B-X where only I-X was said) are added to the classes if nobody said them.
     decode : {"viterbi", "marginal"}
         Labels are the most probable sequence, or the most probable class of each position on its own. `posterior_`
         is there either way.
@@ -185,7 +185,8 @@ class HiddenMarkov(LatentModel):
         """Say in words which strength the chain has, and why."""
         self._check_fitted()
         if not self.coupling_scores_:
-            return f"The chain has the strength that was given, {self.coupling_:g}."
+            why = "all answers are one worker's about one sequence" if self.coupling == "learn" else "it was given"
+            return f"Chain strength {self.coupling_:g}: {why}."
         best = max(self.coupling_scores_, key=lambda entry: entry.score)
         tried = ", ".join(f"{entry.strength:g}: {entry.score:.4f}" for entry in self.coupling_scores_)
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}

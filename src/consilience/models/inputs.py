@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import ParameterError, listing
-from ..formats.frames import Table, open_frame
-from ..formats.reading import read_table
+from ..formats.answers import find_columns
+from ..formats.reading import open_file
 from ..responses import Responses
 
 
@@ -21,7 +23,7 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
         One file, a pattern such as ``"answers/*.parquet"``, or a folder.
     **columns
         Names of columns and the other keywords of `Responses.from_frame`: item, worker, label, sequence, position,
-        weight, classes, items, duplicates.
+        weight, classes, items, duplicates, abstain, background.
 
     Returns
     -------
@@ -29,6 +31,8 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
 
     Notes
     -----
+    The suffixes .ndjson (JSON lines) and .feather (Arrow) do too, and text formats may be compressed (.csv.gz).
+
     In CSV and TSV every column is text, except that whole numbers become integers; only the empty field is missing.
 
     Examples
@@ -39,13 +43,16 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     >>> cs.read_responses(file, worker="who")
     Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
+    check_keywords(read_responses, columns)
     return Responses.from_frame(open_file(path), **columns)
 
 
-def open_file(path: str | os.PathLike[str], nameable: bool = True) -> Table:
-    """Return a table file, glob or folder as a `Table` that knows in which file and line a row stands."""
-    source = read_table(path)
-    return replace(open_frame(source.table, os.fspath(path), nameable), locate=source.locate)
+def read_with_columns(path: str | os.PathLike[str], **columns: Any) -> tuple[Responses, dict[str, str]]:
+    """Read answers as `read_responses` does; also return which column played which role."""
+    table = open_file(path)
+    roles = inspect.signature(find_columns).parameters
+    found = find_columns(table, **{role: name for role, name in columns.items() if role in roles})
+    return Responses.from_frame(table, **columns), found
 
 
 def as_responses(source: Any, **columns: Any) -> Responses:
@@ -57,3 +64,14 @@ def as_responses(source: Any, **columns: Any) -> Responses:
     if isinstance(source, (str, os.PathLike)):
         return read_responses(source, **columns)
     return Responses.from_frame(source, **columns)
+
+
+def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Raise what Python does for an argument that neither a function nor `Responses.from_frame` has."""
+    own = {name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_KEYWORD}
+    known = own | set(inspect.signature(Responses.from_frame).parameters) - {"frame"}
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f". Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")

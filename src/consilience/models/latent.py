@@ -42,6 +42,8 @@ from .worker_report import describe_dependence
 class LatentModel(PredictingModel):
     """A hidden label per item, a structure over the labels, and workers who answer by their confusion matrices."""
 
+    _start_choices: tuple[str, ...] = ("majority", "moments", "best")
+
     workers: str
     estimation: str
     prior: Any

@@ -129,13 +129,17 @@ class PredictingModel(Model):
 
     def _state(self) -> dict[str, NDArray[Any]]:
         structure: Any = self._structure_parameters
-        parts = {f"structure {name}": np.asarray(value) for name, value in structure._asdict().items()}
+        parts = {
+            f"structure {name}": np.asarray(value)
+            for name, value in structure._asdict().items()
+            if isinstance(value, (np.ndarray, float, bool, str))
+        }
         return super()._state() | parts
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
-        fields = {name: arrays[f"structure {name}"] for name in self._structure_type._fields}
-        self._structure_parameters = self._structure_type(
+        fields = {name.removeprefix("structure "): arrays[name] for name in arrays if name.startswith("structure ")}
+        self._structure_parameters = self._structure_type.restored(
             **{name: value.item() if value.ndim == 0 else freeze(value) for name, value in fields.items()}
         )
 

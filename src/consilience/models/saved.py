@@ -22,6 +22,7 @@ _HOMES = {
     "DawidSkene": "dawid_skene",
     "MomentMatching": "moment_matching",
     "HiddenMarkov": "hidden_markov",
+    "MarkovField": "markov_field",
 }
 
 

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataWarning, InputError, NotFittedError, ParameterError, listing, parameter_error
-from ..fitting.em import Parameters, Problem, StructureParameters, expect, expect_from_votes, maximise
+from ..fitting.em import Parameters, Problem, StructureParameters, expect, expect_from_votes, forget, maximise
 from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
 from ..kernels.types import Floats
 from ..responses import Responses
 from ..vocabulary import lookup, to_column
 from .base import Model, check_choice
 from .settings import fixed_prior
-
-STARTS = ("majority", "moments", "best")
 
 
 def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
@@ -26,6 +24,7 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts)
 
     def settle(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
+        forget(problem.structure)
         # What is given has no place on the scale of the objective, for it has no bound; the posteriors it leads to do,
         # as vote shares do.
         return maximise(problem, expect(problem, Parameters(problem.workers.given(confusion), structure)))
@@ -36,7 +35,9 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
     elif not isinstance(owner.start, str):
         starts.append(("given", settle(given_confusion(owner, r))))
     else:
-        check_choice(owner, "start", STARTS)
+        check_choice(owner, "start", owner._start_choices)
+        if owner.start == "dawid-skene":
+            starts.append(("dawid-skene", owner._start_from_independent(problem, votes)))
         if owner.start in ("majority", "best"):
             starts.append(("majority", by_vote))
         if owner.start in ("moments", "best"):
@@ -57,7 +58,7 @@ def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warn: boo
     answers = strongest_answers(r)
     found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
     for obstacle in find_obstacles(answers, found.confusion) if warn else ():
-        warnings.warn(f"Moments are a poor start here. {obstacle}", DataWarning, stacklevel=4)
+        warnings.warn(f"Moments are a poor start here. {obstacle}", DataWarning, stacklevel=5)
     return found
 
 
@@ -71,6 +72,10 @@ def confusion_of_model(model: Model, r: Responses, plain: Floats) -> Floats:
         raise InputError(
             "The model given as start= does not know all labels and classes of these answers: it has "
             f"{listing(model.answer_labels_.tolist())}."
+        )
+    if r.silence_counts and model.confusion_.shape[2] == len(model.answer_labels_):
+        raise InputError(
+            "The model given as start= takes silence for no answer: fit it to answers with the same abstain=."
         )
     worker = lookup(model.workers_, to_column(r.workers))
     confusion = plain.transpose(0, 2, 1).copy()
@@ -88,7 +93,7 @@ def given_confusion(owner: Any, r: Responses) -> Floats:
     """Return the setting `start` as confusion matrices (M, K, L)."""
     shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
     expected = (
-        f"{', '.join(map(repr, STARTS))}, a fitted model, or an array of confusion matrices of shape {shape} "
+        f"{', '.join(map(repr, owner._start_choices))}, a fitted model, or an array of confusion matrices of shape {shape} "
         "(workers, classes, labels) whose rows sum to 1"
     )
     try:

@@ -14,6 +14,8 @@ from .workers import Crew
 
 # Answers drawn at a time: what is needed meanwhile stays in the processor's cache.
 CHUNK = 1 << 16
+# From one in so many workers on, drawing again whoever was drawn before takes longer than drawing lots for everyone.
+MANY = 8
 
 
 def draw_answers(
@@ -27,18 +29,30 @@ def draw_answers(
     workers, labels = worker.astype(np.int32).ravel(), label.ravel()
     if crew.copycats:
         workers, labels, offsets = add_copies(workers, labels, offsets, crew)
-    values = np.arange(crew.n_workers), np.arange(crew.n_classes)
-    return Responses.from_answers(Answers(offsets, workers, labels, None, *values, keys), None)
+    answers = Answers(
+        offsets=offsets,
+        worker=workers,
+        label=labels,
+        weight=None,
+        workers=np.arange(crew.n_workers),
+        labels=np.arange(crew.n_classes),
+        keys=keys,
+    )
+    return Responses.from_answers(answers, None)
 
 
 def draw_distinct(rng: np.random.Generator, n_items: int, per_item: int, rates: Floats) -> NDArray[np.int64]:
     """Return (n_items, per_item) workers, drawn one after the other by their rates, none twice for one item."""
     if per_item == len(rates):
         return np.broadcast_to(np.arange(per_item), (n_items, per_item))
-    if 2 * per_item > len(rates):
-        # Most of them answer: those with the shortest of random waiting times, which is the same draw.
-        waits = rng.exponential(size=(n_items, len(rates))) / rates
-        return np.argpartition(waits, per_item, axis=1)[:, :per_item]
+    if per_item * MANY > len(rates):
+        # Many of them answer: those with the shortest of random waiting times, which is the same draw.
+        workers = np.empty((n_items, per_item), np.int64)
+        often, chunk = rates.astype(np.float32), max(1, CHUNK // len(rates))
+        for start in range(0, n_items, chunk):
+            waits = rng.standard_exponential((min(chunk, n_items - start), len(rates)), np.float32) / often
+            workers[start : start + chunk] = np.argpartition(waits, per_item, axis=1)[:, :per_item]
+        return workers
     cumulated = cumulate(rates)
     workers = np.searchsorted(cumulated, rng.random((n_items, per_item)), side="right")
     rows, part = np.arange(n_items), workers

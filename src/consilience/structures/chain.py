@@ -12,7 +12,7 @@ pairs, the prior from all posteriors; sequences never link.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,7 @@ class ChainParameters(NamedTuple):
         viterbi(
             block.sequences,
             evidence,
+            block.gold,
             self.start_factor,
             self.pair_factor,
             self.end_factor,
@@ -81,9 +82,15 @@ class ChainParameters(NamedTuple):
         )
         return path
 
+    @classmethod
+    def restored(cls, **fields: Any) -> ChainParameters:
+        """Return parameters as they were saved."""
+        return cls(**fields)
+
     def point(self) -> ChainParameters:
         """Return the same with the reported probabilities in the E-step."""
-        start, pair = chain_factors(self.initial, self.transition, self.mean, self.strength)
+        start = temper(self.initial, self.mean, self.strength, self.start_factor > 0)
+        pair = temper(self.transition, self.mean, self.strength, self.pair_factor > 0)
         return self._replace(start_factor=start, pair_factor=pair, bound=0.0)
 
 
@@ -108,10 +115,8 @@ class Chain:
         start_weights, start, bound = self._estimate(summary.start, self.allowed.start)
         rows = [self._estimate(counts, to) for counts, to in zip(summary.pairs, self.allowed.steps, strict=True)]
         bound += sum(row[2] for row in rows)
-        factors = chain_factors(start_weights, np.stack([row[0] for row in rows]), prior_weights, self.strength)
         return ChainParameters(
-            *factors,
-            self._ends(),
+            *self._factors(start_weights, np.stack([row[0] for row in rows]), prior_weights),
             freeze(np.array(prior)),
             freeze(start),
             freeze(np.stack([row[1] for row in rows])),
@@ -134,12 +139,16 @@ class Chain:
         initial = np.where(self.allowed.start, initial, 0.0)
         transition = transition / transition.sum(axis=1, keepdims=True)
         initial = initial / initial.sum()
-        factors = chain_factors(initial, transition, prior, self.strength)
         reported = (freeze(np.array(prior)), freeze(initial), freeze(transition))
-        return ChainParameters(*factors, self._ends(), *reported, self.strength, 0.0)
+        return ChainParameters(*self._factors(initial, transition, prior), *reported, self.strength, 0.0)
 
-    def _ends(self) -> Floats:
-        return freeze(self.allowed.end.astype(np.float64))
+    def _factors(self, start: Floats, transition: Floats, prior: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the factors of first positions, steps and endings."""
+        return (
+            temper(start, prior, self.strength, self.allowed.start),
+            temper(transition, prior, self.strength, self.allowed.steps),
+            freeze(self.allowed.end.astype(np.float64)),
+        )
 
     def summarise(self, block: Block, posterior: Floats) -> ChainSummary:
         """Return the summary of posteriors that came from elsewhere, neighbours taken as independent given them."""
@@ -153,12 +162,6 @@ class Chain:
         )
 
 
-def chain_factors(start: Floats, transition: Floats, prior: Floats, strength: float) -> tuple[Floats, Floats]:
-    """Return start and step factors of a chain of the given strength; zeros stay zeros."""
-    base = np.where(prior > 0, prior, 1.0)  # a class that the prior rules out keeps the chain's own factor
-
-    def temper(probability: Floats) -> Floats:
-        tempered = np.power(probability / base, strength) * base
-        return freeze(np.where(probability > 0, tempered, 0.0))
-
-    return temper(start), temper(transition)
+def temper(probability: Floats, prior: Floats, strength: float, allowed: NDArray[np.bool_]) -> Floats:
+    """Return (p / pi)^lambda pi as p^lambda pi^(1 - lambda), which is p or pi itself at the ends; 0 where forbidden."""
+    return freeze(np.where(allowed, np.power(probability, strength) * np.power(prior, 1 - strength), 0.0))

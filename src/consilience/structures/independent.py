@@ -6,7 +6,7 @@ q_nk = pi_k b_nk / Z_n,   Z_n = sum_k pi_k b_nk,   expected counts: sum_n q_nk
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,11 @@ class IndependentParameters(NamedTuple):
         mass = np.zeros(evidence.shape[1])
         log_normaliser = normalise_items(evidence, self.weights, mass, width_of(evidence.shape[1]))
         return IndependentSummary(log_normaliser, mass)
+
+    @classmethod
+    def restored(cls, **fields: Any) -> IndependentParameters:
+        """Return parameters as they were saved."""
+        return cls(**fields)
 
     def point(self) -> IndependentParameters:
         """Return the same with the reported prior in the E-step: a proper likelihood."""

@@ -68,7 +68,10 @@ class ConfusionWorkers:
         """Return the factors of evidence for each row."""
         if not self.silent:
             return make_table(found, weighted)
-        spoken, silence = found.log_weights[:, :-1], found.log_weights[:, -1:]
+        from ..kernels.answers import LOG_IMPOSSIBLE
+
+        # A silence that never was stays finite: where the worker spoke it is added and taken away again.
+        spoken, silence = found.log_weights[:, :-1], np.maximum(found.log_weights[:, -1:], LOG_IMPOSSIBLE)
         logs = freeze(np.ascontiguousarray((spoken - silence).reshape(-1, self.n_classes)))
         return RowTable(logs, freeze(silence.sum(axis=(0, 1))), in_logs=True)
 

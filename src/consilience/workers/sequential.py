@@ -73,8 +73,7 @@ class SequentialWorkers(ConfusionWorkers):
 
     def plain_mean(self, found: Estimate, counts: Floats) -> Floats:  # noqa: ARG002
         """Return the marginal confusion matrices (M, L, K)."""
-        total = self.plain_counts(counts) + self.smoothing
-        return np.asarray(total / total.sum(axis=1, keepdims=True))
+        return estimate(self.plain_counts(counts), self.smoothing, "em").mean
 
 
 def previous_answers(responses: Responses) -> NDArray[np.int64]:

@@ -1,0 +1,532 @@
+"""Chains: kernels and structure against enumeration of all paths, against hmmlearn, and where numbers end."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+import consilience as cs
+import oracles
+from consilience import blocks
+from consilience.fitting.em import Parameters, Problem, expect, infer_posterior
+from consilience.fitting.transition_moments import lagged_moments, match_transitions, minimise_on_simplex
+from consilience.kernels.chain import forward_backward, viterbi
+from consilience.kernels.compile import width_of
+from consilience.structures.chain import Chain
+from consilience.structures.independent import Independent
+from consilience.tagging import Transitions, free_transitions
+from consilience.workers.confusion import ConfusionWorkers
+
+ESTIMATIONS = ["em", "variational"]
+NO_GOLD = np.empty(0, np.int32)
+
+
+def forward(bounds, evidence, start, pair, end=None):
+    """Return (posterior, log normaliser, start counts, pair counts, mass) of the kernel."""
+    n_classes = evidence.shape[1]
+    posterior = evidence.copy()
+    starts, pairs, mass = np.zeros(n_classes), np.zeros((n_classes, n_classes)), np.zeros(n_classes)
+    end = np.ones(n_classes) if end is None else end
+    value = forward_backward(
+        np.asarray(bounds), posterior, start, pair, end, starts, pairs, mass, width_of(n_classes)
+    )
+    return posterior, value, starts, pairs, mass
+
+
+def decode(bounds, evidence, start, pair, end=None, gold=NO_GOLD):
+    n_classes = evidence.shape[1]
+    path = np.full(len(evidence), -7)
+    end = np.ones(n_classes) if end is None else end
+    viterbi(np.asarray(bounds), evidence.copy(), gold, start, pair, end, path, width_of(n_classes))
+    return path
+
+
+def weights_of_paths(evidence, start, pair, end):
+    """Return every path of one sequence and the log of its factor."""
+    length, n_classes = evidence.shape
+    paths = np.array(list(itertools.product(range(n_classes), repeat=length)))
+    with np.errstate(divide="ignore"):
+        logs = np.log(start)[paths[:, 0]] + np.log(end)[paths[:, -1]]
+        logs = logs + np.log(evidence)[np.arange(length), paths].sum(axis=1)
+        for t in range(1, length):
+            logs = logs + np.log(pair)[paths[:, t - 1], paths[:, t]]
+    return paths, logs
+
+
+def enumerate_chains(bounds, evidence, start, pair, end=None):
+    """The slow twin of `forward`: sums over all K^T paths of each sequence."""
+    n_classes = evidence.shape[1]
+    end = np.ones(n_classes) if end is None else end
+    posterior = np.zeros_like(evidence)
+    value, starts, pairs = 0.0, np.zeros(n_classes), np.zeros((n_classes, n_classes))
+    for first, stop in itertools.pairwise(bounds):
+        paths, logs = weights_of_paths(evidence[first:stop], start, pair, end)
+        total = special.logsumexp(logs)
+        value += total
+        for path, p in zip(paths, np.exp(logs - total), strict=True):
+            posterior[np.arange(first, stop), path] += p
+            starts[path[0]] += p
+            np.add.at(pairs, (path[:-1], path[1:]), p)
+    return posterior, value, starts, pairs, posterior.sum(axis=0)
+
+
+def random_chain(seed, n_classes, n_items, zeros=0.0):
+    rng = np.random.default_rng(seed)
+    start, end = rng.uniform(0.1, 3, n_classes), rng.uniform(0.1, 3, n_classes)
+    pair, evidence = rng.uniform(0.05, 2, (n_classes, n_classes)), rng.uniform(0.01, 5, (n_items, n_classes))
+    if zeros:
+        pair[rng.random(pair.shape) < zeros] = 0.0
+        evidence[rng.random(evidence.shape) < zeros] = 0.0
+        # One path stays possible.
+        pair[:, 0], evidence[:, 0] = 0.3, 0.2
+    return start, pair, end, evidence
+
+
+# -------------------------------------------------------------------------------------------------- forward-backward
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
+@pytest.mark.parametrize("zeros", [0.0, 0.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_forward_backward_is_enumeration(n_classes, zeros, seed):
+    bounds = [0, 1, 6, 7, 11, 13]
+    start, pair, end, evidence = random_chain(seed, n_classes, bounds[-1], zeros)
+    for given_end in (None, end):
+        found = forward(bounds, evidence, start, pair, given_end)
+        for ours, twins in zip(found, enumerate_chains(bounds, evidence, start, pair, given_end), strict=True):
+            np.testing.assert_allclose(ours, twins, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(found[0].sum(axis=1), 1, rtol=1e-13)
+    assert found[3].sum() == pytest.approx(bounds[-1] - (len(bounds) - 1))
+    assert (found[3][pair == 0] == 0).all()
+
+
+def test_counts_are_added_to_what_is_there():
+    start, pair, end, evidence = random_chain(0, 3, 8)
+    starts, pairs, mass = np.ones(3), np.ones((3, 3)), np.ones(3)
+    forward_backward(np.array([0, 8]), evidence.copy(), start, pair, end, starts, pairs, mass, width_of(3))
+    _, _, more_starts, more_pairs, more_mass = forward([0, 8], evidence, start, pair, end)
+    np.testing.assert_allclose(starts - 1, more_starts)
+    np.testing.assert_allclose(pairs - 1, more_pairs)
+    np.testing.assert_allclose(mass - 1, more_mass)
+
+
+@pytest.mark.parametrize("n_classes", [16, 17, 30])
+def test_more_classes_than_are_unrolled(n_classes):
+    """Two-step sequences are a matrix product away from enumeration."""
+    start, pair, end, evidence = random_chain(1, n_classes, 4)
+    posterior, value, _, pairs, _ = forward([0, 2, 4], evidence, start, pair, end)
+    expected, total = np.zeros((n_classes, n_classes)), 0.0
+    for a in (0, 2):
+        joint = (start * evidence[a])[:, None] * pair * (evidence[a + 1] * end)[None]
+        total += np.log(joint.sum())
+        expected += joint / joint.sum()
+        np.testing.assert_allclose(posterior[a], joint.sum(axis=1) / joint.sum(), rtol=1e-12)
+    np.testing.assert_allclose(pairs, expected, rtol=1e-11)
+    assert value == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 20])
+def test_hmmlearn(n_classes):
+    hmm = pytest.importorskip("hmmlearn.hmm")
+    rng = np.random.default_rng(n_classes)
+    lengths, n_symbols = [1, 7, 40, 2, 25], 6
+    start, pair = rng.dirichlet(np.ones(n_classes)), rng.dirichlet(np.ones(n_classes), n_classes)
+    emission = rng.dirichlet(np.ones(n_symbols), n_classes)
+    said = rng.integers(n_symbols, size=sum(lengths))
+    said[:n_symbols] = range(n_symbols)
+    rival = hmm.CategoricalHMM(n_classes, implementation="scaling", init_params="")
+    rival.startprob_, rival.transmat_, rival.emissionprob_, rival.n_features = start, pair, emission, n_symbols
+    expected_value, expected = rival.score_samples(said[:, None], lengths)
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    evidence = emission.T[said]
+    posterior, value, starts, pairs, _ = forward(bounds, evidence, start, pair)
+    assert value == pytest.approx(expected_value, rel=1e-12)
+    np.testing.assert_allclose(posterior, expected, atol=1e-12)
+    np.testing.assert_allclose(decode(bounds, evidence, start, pair), rival.decode(said[:, None], lengths)[1])
+    counts, _ = rival._do_estep(said[:, None], lengths)
+    np.testing.assert_allclose(starts, counts["start"], rtol=1e-10)
+    np.testing.assert_allclose(pairs, counts["trans"], rtol=1e-10)
+
+
+def test_textbook_umbrella():
+    """Russell and Norvig's umbrella: P(rain on day 1 | umbrella on days 1 and 2) = 0.883."""
+    pair, evidence = np.array([[0.7, 0.3], [0.3, 0.7]]), np.array([[0.9, 0.2], [0.9, 0.2]])
+    posterior, *_ = forward([0, 2], evidence, np.array([0.5, 0.5]), pair)
+    assert posterior[0, 0] == pytest.approx(0.883, abs=5e-4)
+
+
+# ------------------------------------------------------------------------------------------------------------ numbers
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-30, 1.0, 1e60])
+def test_scale_of_evidence_only_shifts_the_normaliser(scale):
+    start, pair, end, evidence = random_chain(2, 3, 400)
+    base = forward([0, 200, 400], evidence, start, pair, end)
+    found = forward([0, 200, 400], evidence * scale, start, pair, end)
+    np.testing.assert_allclose(found[0], base[0], rtol=1e-11)
+    np.testing.assert_allclose(found[3], base[3], rtol=1e-11)
+    assert found[1] == pytest.approx(base[1] + 400 * np.log(scale), rel=1e-12)
+
+
+def test_small_factors_one_after_the_other():
+    """Each step has a normaliser of 1e-140 to 1e-290: their product must not be kept."""
+    evidence = np.array([[1.0, 1e-145], [1e-140, 1.0]] * 30)
+    pair = np.array([[1.0, 1e-145], [1e-150, 1.0]])
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.array([0.5, 0.5])) + np.log(evidence[0])
+        for b in evidence[1:]:
+            logs = special.logsumexp(logs[:, None] + np.log(pair), axis=0) + np.log(b)
+    _, value, *_ = forward([0, 60], evidence, np.array([0.5, 0.5]), pair)
+    assert value == pytest.approx(special.logsumexp(logs), rel=1e-12)
+
+
+def test_what_cannot_be_reached_may_be_ever_so_likely():
+    """Stages only rise: after the last one is known, a thousand answers for the first change nothing."""
+    pair = np.array([[0.8, 0.2], [0.0, 1.0]])
+    evidence = np.tile([1.0, 1e-3], (1000, 1))
+    evidence[0] = [0.0, 1.0]
+    posterior, value, _, pairs, _ = forward([0, 1000], evidence, np.array([0.5, 0.5]), pair)
+    np.testing.assert_array_equal(posterior, np.tile([0.0, 1.0], (1000, 1)))
+    assert value == pytest.approx(np.log(0.5) + 999 * np.log(1e-3))
+    np.testing.assert_array_equal(pairs, [[0, 0], [0, 999]])
+    # The same backwards: what leads nowhere, as long as the way is not too faint.
+    evidence = evidence[:80][::-1].copy()
+    posterior, *_ = forward([0, 80], evidence, np.array([0.5, 0.5]), np.array([[1.0, 0.0], [0.2, 0.8]]))
+    np.testing.assert_allclose(posterior, np.tile([0.0, 1.0], (80, 1)))
+
+
+@given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([1e-3, 1e-30, 1e-100, 1e-290]))
+@settings(max_examples=60, deadline=None)
+def test_extreme_evidence_stays_a_distribution(seed, n_classes, least):
+    rng = np.random.default_rng(seed)
+    evidence = np.where(rng.random((30, n_classes)) < 0.5, 1.0, least ** rng.random((30, n_classes)))
+    pair = np.where(rng.random((n_classes, n_classes)) < 0.4, 0.0, least ** rng.random((n_classes, n_classes)))
+    posterior, value, _, pairs, mass = forward([0, 13, 30], evidence, np.ones(n_classes), pair)
+    assert np.isfinite(value)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-6)
+    assert np.isfinite(pairs).all()
+    assert (pairs[pair == 0] == 0).all()
+    assert mass.sum() == pytest.approx(30)
+
+
+def test_a_long_sequence():
+    n = 200_000
+    start, pair, _, evidence = random_chain(3, 3, n)
+    evidence *= 10.0 ** np.random.default_rng(0).uniform(-60, 0, (n, 1))
+    posterior, value, starts, pairs, mass = forward([0, n], evidence, start, pair)
+    assert np.isfinite(value)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-9)
+    assert starts.sum() == pytest.approx(1)
+    assert pairs.sum() == pytest.approx(n - 1)
+    np.testing.assert_allclose(pairs.sum(axis=1) + posterior[-1], mass, rtol=1e-9)
+    np.testing.assert_allclose(pairs.sum(axis=0) + posterior[0], mass, rtol=1e-9)
+    # Far from the middle nothing of it is left: the ends are those of short sequences.
+    short = forward([0, 60], evidence[:60], start, pair)[0]
+    np.testing.assert_allclose(posterior[:20], short[:20], rtol=1e-6)
+    path = decode([0, n], evidence, start, pair)
+    np.testing.assert_array_equal(path[:20], decode([0, 60], evidence[:60], start, pair)[:20])
+
+
+# ------------------------------------------------------------------------------------------------------- impossible
+
+
+def test_a_known_label_that_nothing_leads_to_cuts_the_link():
+    start, pair = np.array([0.4, 0.6]), np.array([[0.9, 0.1], [0.0, 1.0]])
+    evidence = np.array([[0.5, 0.5], [0.0, 1.0], [1.0, 0.0], [0.3, 0.7]])
+    posterior, value, starts, pairs, _ = forward([0, 4], evidence, start, pair)
+    left, right = evidence[:2], evidence[2:]
+    first, second = forward([0, 2], left, start, pair), forward([0, 2], right, np.ones(2), pair)
+    np.testing.assert_allclose(posterior, np.concatenate([first[0], second[0]]))
+    np.testing.assert_allclose(pairs, first[3] + second[3])
+    np.testing.assert_allclose(starts, first[2])
+    assert value == pytest.approx(first[1] + second[1] - 690)
+    gold = np.array([-1, 1, 0, -1], np.int32)
+    np.testing.assert_array_equal(decode([0, 4], evidence, start, pair, gold=gold), [1, 1, 0, 0])
+
+
+def test_the_price_of_a_cut_does_not_depend_on_scales():
+    start, pair = np.array([0.0, 1.0]), np.array([[0.9, 0.1], [0.0, 1.0]])
+    evidence = np.array([[0.5, 0.5], [1.0, 0.0], [0.3, 0.7]])
+    scales = np.array([1e-20, 1e-9, 1e3])
+    base, found = forward([0, 3], evidence, start, pair), forward([0, 3], evidence * scales[:, None], start, pair)
+    assert found[1] == pytest.approx(base[1] + np.log(scales).sum(), rel=1e-12)
+    np.testing.assert_allclose(found[0], base[0])
+
+
+def test_a_start_and_an_end_that_are_impossible():
+    start, pair, end = np.array([1.0, 0.0]), np.full((2, 2), 0.5), np.array([1.0, 0.0])
+    for bounds in ([0, 3], [0, 1, 3], [0, 1, 2, 3]):
+        evidence = np.tile([0.0, 1.0], (3, 1))
+        gold = np.ones(3, np.int32)
+        posterior, value, *_ = forward(bounds, evidence, start, pair, end)
+        np.testing.assert_array_equal(posterior, evidence)
+        n = len(bounds) - 1
+        assert value == pytest.approx(-690 * 2 * n + (3 - n) * np.log(0.5))
+        np.testing.assert_array_equal(decode(bounds, evidence, start, pair, end, gold), [1, 1, 1])
+        # Without being known, what is forbidden is not decoded.
+        path = decode(bounds, evidence, start, pair, end)
+        assert (path[np.array(bounds[:-1])] == 0).all()
+        assert (path[np.array(bounds[1:]) - 1] == 0).all()
+
+
+def test_answers_that_no_path_allows_are_set_aside_in_decoding():
+    """Zeros may come from EM without smoothing: they forbid nothing, the transitions do."""
+    pair = np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]])  # O, B, I
+    evidence = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.1, 0.2, 0.7]])
+    path = decode([0, 3], evidence, np.array([0.5, 0.5, 0.0]), pair)
+    assert (pair[path[:-1], path[1:]] > 0).all()
+    assert path[0] == 0
+
+
+# ------------------------------------------------------------------------------------------------------------ Viterbi
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 4])
+@pytest.mark.parametrize("zeros", [0.0, 0.5])
+@pytest.mark.parametrize("seed", range(4))
+def test_viterbi_is_enumeration(n_classes, zeros, seed):
+    bounds = [0, 1, 6, 7, 11]
+    start, pair, end, evidence = random_chain(seed, n_classes, bounds[-1], zeros)
+    path = decode(bounds, evidence, start, pair, end)
+    for first, stop in itertools.pairwise(bounds):
+        paths, logs = weights_of_paths(evidence[first:stop], start, pair, end)
+        np.testing.assert_array_equal(path[first:stop], paths[logs.argmax()])
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 5))
+@settings(max_examples=80, deadline=None)
+def test_viterbi_takes_the_lowest_class_at_the_latest_position(seed, n_classes, length):
+    """Factors are powers of two, so that equal is equal."""
+    rng = np.random.default_rng(seed)
+    draw = lambda *shape: 2.0 ** rng.integers(-1, 2, shape)  # noqa: E731
+    start, pair, end, evidence = draw(n_classes), draw(n_classes, n_classes), draw(n_classes), draw(length, n_classes)
+    path = decode([0, length], evidence, start, pair, end)
+    paths, logs = weights_of_paths(evidence, start, pair, end)
+    best = paths[np.isclose(logs, logs.max(), rtol=0, atol=1e-9)]
+    assert path.tolist() == min(best.tolist(), key=lambda p: p[::-1])
+
+
+def test_viterbi_on_a_long_faint_sequence():
+    start, pair, end, evidence = random_chain(5, 3, 3000)
+    np.testing.assert_array_equal(
+        decode([0, 3000], evidence * 1e-250, start, pair, end), decode([0, 3000], evidence, start, pair, end)
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- structure
+
+
+def crowd_of_sequences(seed, lengths, n_workers=5, n_classes=3, share=0.8, stay=0.7, skill=(0.5, 0.9)):
+    """Return (matrix, truth, start, transition, confusion) of a crowd about Markov chains."""
+    rng = np.random.default_rng(seed)
+    answers, truth, _, confusion = oracles.simulate(
+        seed, n_items=sum(lengths), n_workers=n_workers, n_classes=n_classes, share=share, skill=skill
+    )
+    transition = stay * np.eye(n_classes) + (1 - stay) * rng.dirichlet(np.ones(n_classes), n_classes)
+    start = rng.dirichlet(np.full(n_classes, 3.0))
+    at = 0
+    for length in lengths:
+        for t in range(length):
+            truth[at] = rng.choice(n_classes, p=start if t == 0 else transition[truth[at - 1]])
+            at += 1
+    for i, m in np.argwhere(answers >= 0):
+        answers[i, m] = rng.choice(n_classes, p=confusion[m, truth[i]])
+    return answers, truth, start, transition, confusion
+
+
+def pose(r, workers, structure, gold=None):
+    engine = cs.engines.Threads(1)
+    placed = engine.place(blocks.cut_blocks(r, workers.encode(r), workers.n_rows, gold))
+    return Problem(engine, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
+
+
+def plain_workers(r, estimation="em"):
+    smoothing = np.full((1, r.n_labels, r.n_classes), 0.5)
+    return ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes, smoothing, estimation)
+
+
+def evidence_of(r, confusion, gold=None):
+    votes = oracles.densify(r)
+    with np.errstate(divide="ignore"):
+        logs = np.einsum("iml,mkl->ik", votes, np.log(confusion))
+    if gold is not None:
+        logs[(gold >= 0)[:, None] & (np.arange(logs.shape[1]) != gold[:, None])] = -np.inf
+    return np.exp(logs)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("known", [False, True])
+def test_chain_is_enumeration_at_any_strength(strength, known):
+    lengths = [1, 5, 2, 4]
+    answers, _, start, transition, confusion = crowd_of_sequences(1, lengths)
+    r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
+    prior = np.array([0.5, 0.3, 0.2])
+    structure = Chain(3, None, 0.1, "em", strength, free_transitions(3))
+    gold = np.full(r.n_items, -1, np.int32)
+    if known:
+        gold[[0, 3, 11]] = [2, 1, 0]
+    workers = plain_workers(r)
+    problem = pose(r, workers, structure, gold if known else None)
+    parameters = Parameters(workers.given(confusion), structure.given(prior, start, transition))
+    statistics = expect(problem, parameters)
+    posterior, value = infer_posterior(
+        problem.engine, problem.placed, workers.table(parameters.workers, False), parameters.structure
+    )
+    factors = (start / prior) ** strength * prior, (transition / prior) ** strength * prior
+    expected = enumerate_chains(r.sequences.offsets, evidence_of(r, confusion, gold), *factors)
+    summary = statistics.summary
+    np.testing.assert_allclose(posterior, expected[0], atol=1e-12)
+    assert value == pytest.approx(expected[1], rel=1e-12)
+    for ours, twins in zip((summary.start, summary.pairs, summary.mass), expected[2:], strict=True):
+        np.testing.assert_allclose(ours, twins, rtol=1e-10, atol=1e-12)
+    counts = np.einsum("iml,ik->mlk", oracles.densify(r), expected[0])
+    np.testing.assert_allclose(workers.plain_counts(statistics.counts), counts, rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(parameters.structure.point().pair_factor, parameters.structure.pair_factor)
+
+
+def test_a_chain_with_equal_rows_is_no_chain():
+    lengths = [10, 1, 29]
+    answers, *_, confusion = crowd_of_sequences(2, lengths)
+    r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
+    prior, workers = np.array([0.5, 0.3, 0.2]), plain_workers(r)
+    independent = Independent(3, None, 0.1, "em").given(prior)
+    table = workers.table(workers.given(confusion), False)
+    placed = blocks.cut_blocks(r, workers.encode(r), workers.n_rows)
+    expected, value = infer_posterior(cs.engines.Threads(1), placed, table, independent)
+    for strength in (0.0, 0.3, 1.0):
+        chain = Chain(3, None, 0.1, "em", strength, free_transitions(3)).given(prior, prior, np.tile(prior, (3, 1)))
+        posterior, total = infer_posterior(cs.engines.Threads(1), placed, table, chain)
+        np.testing.assert_allclose(posterior, expected, atol=1e-12)
+        assert total == pytest.approx(value, rel=1e-12)
+
+
+def test_factors_at_the_ends_of_the_scale_and_where_the_prior_is_zero():
+    prior, start = np.array([0.6, 0.4, 0.0]), np.array([0.2, 0.3, 0.5])
+    transition = np.array([[0.5, 0.5, 0.0], [0.1, 0.2, 0.7], [1.0, 0.0, 0.0]])
+    allowed = Transitions(np.array([[1, 1, 1], [1, 1, 1], [1, 0, 1]], bool), np.ones(3, bool), np.ones(3, bool))
+    given_chain = {s: Chain(3, None, 0.0, "em", s, allowed).given(prior, start, transition) for s in (0.0, 0.5, 1.0)}
+    np.testing.assert_array_equal(given_chain[1.0].pair_factor, transition)
+    np.testing.assert_array_equal(given_chain[1.0].start_factor, start)
+    np.testing.assert_array_equal(given_chain[0.0].pair_factor, np.where(allowed.steps, prior, 0))
+    np.testing.assert_array_equal(given_chain[0.0].start_factor, prior)
+    assert np.isfinite(given_chain[0.5].pair_factor).all()
+    assert (given_chain[0.5].pair_factor[:, 2] == 0).all()
+
+
+def test_a_known_chain_keeps_to_what_is_allowed():
+    allowed = Transitions(np.array([[1, 1], [0, 1]], bool), np.array([1, 0], bool), np.array([0, 1], bool))
+    found = Chain(2, None, 0.1, "em", 0.7, allowed).given(np.full(2, 0.5), np.full(2, 0.5), np.full((2, 2), 0.5))
+    np.testing.assert_array_equal(found.transition, [[0.5, 0.5], [0, 1]])
+    np.testing.assert_array_equal(found.initial, [1, 0])
+    assert found.pair_factor[1, 0] == found.start_factor[1] == 0
+    np.testing.assert_array_equal(found.end_factor, [0, 1])
+
+
+@pytest.mark.parametrize("estimation", ESTIMATIONS)
+def test_update_is_counts_and_pseudo_counts_where_allowed(estimation):
+    from consilience.structures.chain import ChainSummary
+
+    allowed = Transitions(np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]], bool), np.array([1, 1, 0], bool), np.ones(3, bool))
+    summary = ChainSummary(0.0, np.array([5.0, 3, 2]), np.array([2.0, 1, 0]), np.array([[1.0, 2, 0], [0, 1, 2], [0, 0, 1]]))
+    found = Chain(3, None, 0.5, estimation, 1.0, allowed).update(summary)
+    np.testing.assert_allclose(found.mean, [5.5 / 11.5, 3.5 / 11.5, 2.5 / 11.5])
+    np.testing.assert_allclose(found.initial, [2.5 / 4, 1.5 / 4, 0])
+    np.testing.assert_allclose(found.transition, [[1.5 / 4, 2.5 / 4, 0], [0.5 / 4.5, 1.5 / 4.5, 2.5 / 4.5], [0, 0, 1]])
+    rows = [(summary.start[:2], 2), (summary.pairs[0, :2], 2), (summary.pairs[1], 3), (summary.pairs[2, 2:], 1)]
+    if estimation == "em":
+        bound = sum(0.5 * np.log((row + 0.5) / (row + 0.5).sum()).sum() for row, _ in rows)
+        np.testing.assert_array_equal(found.pair_factor, found.transition)
+    else:
+        parts = [oracles.dirichlet_logs(row.reshape(1, n, 1), np.full((1, n, 1), 0.5)) for row, n in rows]
+        bound = sum(value for _, value in parts)
+        np.testing.assert_allclose(found.pair_factor[1], np.exp(parts[2][0].ravel()))
+        assert (found.pair_factor[~allowed.steps] == 0).all()
+    assert found.bound == pytest.approx(bound, rel=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ transition moments
+
+
+def slow_moments(r, confusion):
+    """Sum over all ordered pairs of answers at neighbouring positions, and over pairs of workers."""
+    n_classes = confusion.shape[2]
+    operator, linear = np.zeros((n_classes,) * 4), np.zeros((n_classes, n_classes))
+    owner = r.sequences.of_items()
+    for n in range(1, r.n_items):
+        if owner[n] != owner[n - 1]:
+            continue
+        before, now = (range(r.offsets[i], r.offsets[i + 1]) for i in (n - 1, n))
+        for a, b in itertools.product(before, now):
+            G, H = confusion[r.worker[a]], confusion[r.worker[b]]
+            linear += np.outer(G[r.label[a]], H[r.label[b]])
+            operator += np.einsum("ij,kl->ikjl", G.T @ G, H.T @ H)
+    return operator.reshape(n_classes**2, -1), linear
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_lagged_moments_are_sums_over_pairs_of_answers(share):
+    lengths = [1, 9, 3, 12]
+    answers, *_, confusion = crowd_of_sequences(3, lengths, share=share)
+    answers[4] = -1
+    r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
+    matrices = confusion.transpose(0, 2, 1)
+    for ours, twins in zip(lagged_moments(r, matrices), slow_moments(r, matrices), strict=True):
+        np.testing.assert_allclose(ours, twins, rtol=1e-11, atol=1e-11)
+
+
+def test_transitions_by_moments_come_nearer_with_more_data():
+    errors = {}
+    for n_sequences in (25, 250, 2500):
+        found = []
+        for seed in range(4):
+            crowd = cs.simulate.sequences(n_sequences, length=40, n_workers=10, n_classes=4, seed=seed)
+            p = crowd.parameters
+            transition = match_transitions(crowd.responses, p.confusion.transpose(0, 2, 1), np.ones((4, 4), bool))
+            np.testing.assert_allclose(transition.sum(axis=1), 1)
+            found.append(cs.metrics.transition_error(p.transition, transition))
+        errors[n_sequences] = np.mean(found)
+    assert errors[25] > errors[250] > errors[2500]
+    assert errors[250] <= 0.2
+    assert errors[2500] <= 0.06
+
+
+def test_transitions_by_moments_keep_to_the_mask():
+    crowd = cs.simulate.sequences(30, length=20, n_classes=3, seed=1)
+    allowed = np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]], bool)
+    found = match_transitions(crowd.responses, crowd.parameters.confusion.transpose(0, 2, 1), allowed)
+    assert (found[~allowed] == 0).all()
+    assert (found[allowed] > 0).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_the_solver_finds_the_minimum():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(12, 6))
+    hessian, linear = root.T @ root, rng.normal(size=6) * 5
+    found = minimise_on_simplex(hessian, linear, 5000, 1e-13)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(1)
+    gradient = hessian @ found - linear
+    # Where something is, the gradient is the least.
+    np.testing.assert_allclose(gradient[found > 1e-9], gradient.min(), atol=1e-6)
+
+
+def test_moments_need_sequences():
+    r = cs.Responses.from_matrix([[0, 1], [1, 1]])
+    with pytest.raises(cs.errors.InputError, match="sequence="):
+        lagged_moments(r, np.full((2, 2, 2), 0.5))
+
+
+def test_sequences_of_one_item_have_no_moments():
+    """No neighbours at all: nothing is known, nothing fails."""
+    r = cs.Responses.from_matrix([[0, 1], [1, 1]], lengths=[1, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = match_transitions(r, np.full((2, 2, 2), 0.5), np.ones((2, 2), bool))
+    np.testing.assert_allclose(found, 0.5)

@@ -1,0 +1,442 @@
+"""Graphs: every way to build one, against plain loops."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+import consilience as cs
+from consilience import graph as graphs
+from consilience.errors import InputError, ParameterError
+
+Graph = cs.Graph
+
+
+def edges_of(graph):
+    """Return {(id, id): weight} of each edge in both directions."""
+    names = graph.items.tolist()
+    return {
+        (names[i], names[j]): w
+        for i in range(graph.n_items)
+        for j, w in zip(
+            graph.neighbours[graph.offsets[i] : graph.offsets[i + 1]].tolist(),
+            graph.weights[graph.offsets[i] : graph.offsets[i + 1]].tolist(),
+            strict=True,
+        )
+    }
+
+
+def pairs_of(graph):
+    """Return the edges as a set of unordered pairs."""
+    return {frozenset(pair) for pair in edges_of(graph)}
+
+
+def check_form(graph):
+    """What holds for any graph: symmetric, no loops, sorted neighbours."""
+    edges = edges_of(graph)
+    assert len(edges) == len(graph.neighbours) == 2 * graph.n_edges
+    assert all(a != b and edges[b, a] == weight for (a, b), weight in edges.items())
+    assert graph.degrees.sum() == len(graph.neighbours)
+    assert graph.offsets.dtype == np.int64
+    assert graph.neighbours.dtype == np.int32
+    for i in range(graph.n_items):
+        assert (np.diff(graph.neighbours[graph.offsets[i] : graph.offsets[i + 1]]) > 0).all()
+    return graph
+
+
+# Edges
+
+
+def test_from_edges():
+    graph = check_form(Graph.from_edges(["b", "a", "c"], ["a", "c", "a"]))
+    assert graph.items.tolist() == ["b", "a", "c"]
+    assert pairs_of(graph) == {frozenset("ab"), frozenset("ac")}
+    assert repr(graph) == "Graph(3 items, 2 edges, mean degree 1.33)"
+    assert graph.description == "given edges"
+
+
+def test_edges_are_undirected_merged_and_no_loops():
+    graph = check_form(Graph.from_edges([1, 2, 1, 3, 3], [2, 1, 2, 3, 1], [0.5, 2.0, 1.0, 9.0, 0.1]))
+    assert edges_of(graph) == {(1, 2): 2.0, (2, 1): 2.0, (1, 3): 0.1, (3, 1): 0.1}
+    assert graph.n_self_loops == 1
+    assert repr(graph) == "Graph(3 items, 2 edges, mean degree 1.33, 1 self loops dropped)"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.sampled_from([0.5, 1.0, 2.0])), max_size=30),
+)
+def test_from_edges_against_a_dict(edges):
+    expected, loops = {}, 0
+    for a, b, weight in edges:
+        if a == b:
+            loops += 1
+            continue
+        for pair in ((a, b), (b, a)):
+            expected[pair] = max(weight, expected.get(pair, 0.0))
+    columns = [list(column) for column in zip(*edges, strict=True)] or [[], [], []]
+    graph = check_form(Graph.from_edges(*columns, items=range(7)))
+    assert edges_of(graph) == expected
+    assert graph.n_self_loops == loops
+
+
+def test_items_give_order_and_lonely_nodes():
+    graph = Graph.from_edges([30], [10], items=[10, 20, 30])
+    assert graph.items.tolist() == [10, 20, 30]
+    assert graph.degrees.tolist() == [1, 0, 1]
+    assert graph.neighbours.tolist() == [2, 0]
+
+
+def test_items_of_sequences():
+    r = cs.Responses.from_matrix([[0, 1], [1, 1], [0, 0]], lengths=[2, 1])
+    graph = Graph.from_edges([(0, 0)], [(1, 0)], items=r.items)
+    assert pairs_of(graph) == {frozenset([(0, 0), (1, 0)])}
+    assert graph.n_items == 3
+
+
+def test_numbers_and_their_text_are_the_same_ids():
+    assert pairs_of(Graph.from_edges(["1"], ["3"], items=[1, 2, 3])) == {frozenset([1, 3])}
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.array(["2024-01-01", "2024-01-02"], "datetime64[ns]"),
+        pd.Series(["x", "y"], dtype="category"),
+        pl.Series(["x", "y"]),
+        pa.array(["x", "y"]),
+        [("s", 1), ("s", 2)],
+        [1, "y"],
+        [2.5, 7.0],
+    ],
+    ids=str,
+)
+def test_ids_of_any_kind(ids):
+    graph = check_form(Graph.from_edges(ids, ids[::-1]))
+    assert graph.n_items == 2
+    assert graph.n_edges == 1
+    again = Graph.from_edges(ids, ids[::-1], items=graph.items)
+    assert edges_of(again) == edges_of(graph)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1, 2], [3]), "source has 2 ids and target 1"),
+        (([1, 2], [3, None]), "An end of 1 of the edges is missing"),
+        (([1], [2], [0.0]), "positive numbers; 1 of 1 are not: 0.0"),
+        (([1], [2], [np.nan]), "positive numbers"),
+        (([1], [2], ["much"]), "positive numbers; could not convert"),
+        (([1], [2], [1.0, 2.0]), "1 edges and 2 weights"),
+        (([1], [2], None, [1, 1, 2]), "items must be distinct: 3 ids are given, and only 2 differ"),
+        (([1], [2], None, [1, None, 2]), "1 missing ids"),
+        ((range(9), range(1, 10), None, [0, 1]), "7 id.s. in the edges are not among the 2 items: 2, 3, 4, 5, 6 and 2"),
+        (
+            (["a"], ["b"], None, ["a"]),
+            "not among the 1 items: 'b'. Items that nobody answered must be named with items=",
+        ),
+    ],
+)
+def test_bad_edges(arguments, message):
+    with pytest.raises(InputError, match=message):
+        Graph.from_edges(*arguments)
+
+
+@pytest.mark.parametrize("build", [dict, pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
+def test_from_frame(build):
+    frame = build({"source": ["a", "b"], "target": ["b", "c"], "strength": [1.0, 0.5]})
+    graph = check_form(Graph.from_frame(frame, weight="strength"))
+    assert edges_of(graph) == {("a", "b"): 1.0, ("b", "a"): 1.0, ("b", "c"): 0.5, ("c", "b"): 0.5}
+    assert set(edges_of(Graph.from_frame(frame, items=["c", "b", "a"])).values()) == {1.0}
+
+
+def test_from_frame_with_other_names():
+    frame = {"from": [1], "to": [2]}
+    assert Graph.from_frame(frame, source="from", target="to").n_edges == 1
+    with pytest.raises(InputError, match=r"the table of edges has no column 'source'. It has 'from', 'to'"):
+        Graph.from_frame(frame)
+    with pytest.raises(InputError, match="'source' of the table of edges has 1 missing"):
+        Graph.from_frame({"source": [1, None], "target": [1, 2]})
+    with pytest.raises(InputError, match="'kilos' of the table of edges has 1 missing"):
+        Graph.from_frame({"source": [1, 2], "target": [2, 3], "kilos": [1.0, None]}, weight="kilos")
+
+
+# Matrices and networkx
+
+
+@pytest.mark.parametrize(
+    "build", [np.asarray, sparse.csr_array, sparse.coo_array, sparse.csc_matrix, sparse.lil_matrix, np.ndarray.tolist]
+)
+def test_from_scipy(build):
+    matrix = np.array([[5.0, 2.0, 0.0], [0.0, 0.0, 0.5], [0.0, 3.0, 0.0]])
+    graph = check_form(Graph.from_scipy(build(matrix), items=["x", "y", "z"]))
+    assert edges_of(graph) == {("x", "y"): 2.0, ("y", "x"): 2.0, ("y", "z"): 3.0, ("z", "y"): 3.0}
+    assert graph.n_self_loops == 1
+
+
+def test_from_scipy_takes_matrices_as_scipy_does():
+    # Explicit zeros are no edges, entries at the same place add up, and the matrix given stays as it is.
+    matrix = sparse.coo_array(([1.0, 2.0, 0.0], ([0, 0, 1], [1, 1, 2])), shape=(3, 3))
+    assert edges_of(Graph.from_scipy(matrix)) == {(0, 1): 3.0, (1, 0): 3.0}
+    assert matrix.nnz == 3
+    assert Graph.from_scipy(np.array([[False, True], [False, False]])).n_edges == 1
+    assert Graph.from_scipy(np.zeros((0, 0))).n_items == 0
+
+
+@pytest.mark.parametrize("matrix", [np.ones((2, 3)), np.ones(4)])
+def test_from_scipy_wants_a_square(matrix):
+    with pytest.raises(InputError, match="An adjacency matrix is square"):
+        Graph.from_scipy(matrix)
+    with pytest.raises(InputError, match="one id per node: 1 are given, and there are 2 nodes"):
+        Graph.from_scipy(np.ones((2, 2)), items=["a"])
+
+
+def test_to_scipy():
+    graph = Graph.from_edges([0, 1], [1, 2], [1.0, 2.0], items=range(4))
+    matrix = graph.to_scipy()
+    assert (matrix != matrix.T).nnz == 0
+    assert matrix.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
+    assert edges_of(Graph.from_scipy(matrix)) == edges_of(graph)
+    matrix.data[:] = 7.0
+    assert set(graph.weights) == {1.0, 2.0}
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph])
+def test_from_networkx(kind):
+    source = kind()
+    source.add_nodes_from(["lonely", "a"])
+    source.add_edge("a", "b", weight=2.0)
+    source.add_edge("b", "c")
+    graph = check_form(Graph.from_networkx(source))
+    assert graph.items.tolist() == ["lonely", "a", "b", "c"]
+    assert edges_of(graph) == {("a", "b"): 2.0, ("b", "a"): 2.0, ("b", "c"): 1.0, ("c", "b"): 1.0}
+    assert set(Graph.from_networkx(source, weight=None).weights) == {1.0}
+    assert Graph.from_networkx(source, items=["c", "b", "a", "d"]).items.tolist() == ["c", "b", "a", "d"]
+
+
+def test_from_networkx_of_pixels_and_refusals():
+    assert pairs_of(Graph.from_networkx(nx.grid_2d_graph(2, 3))) == {
+        frozenset(pair) for pair in nx.grid_2d_graph(2, 3).edges
+    }
+    with pytest.raises(InputError, match="Expected a networkx graph; got a list"):
+        Graph.from_networkx([(1, 2)])
+
+
+# Grids
+
+
+def brute_force_grid(shape, reach):
+    """Pairs of pixels at most one step apart on each axis, along at most `reach` axes."""
+    points = list(itertools.product(*map(range, shape)))
+    number = {point: i for i, point in enumerate(points)}
+    return {
+        frozenset((number[a], number[b]))
+        for a, b in itertools.combinations(points, 2)
+        if max(steps := [abs(x - y) for x, y in zip(a, b, strict=True)]) == 1 and sum(steps) <= reach
+    }
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (2, 2), (3, 4), (1, 1, 1), (2, 1, 3), (3, 4, 2)])
+def test_grid(shape):
+    for connectivity, reach in graphs.NEIGHBOURHOODS[len(shape)].items():
+        graph = check_form(Graph.grid(shape, connectivity=connectivity))
+        assert pairs_of(graph) == brute_force_grid(shape, reach)
+        assert graph.n_items == np.prod(shape)
+        assert graph.description == f"{connectivity}-neighbour grid"
+
+
+def test_inner_pixels_have_as_many_neighbours_as_said():
+    for shape, kinds in (((5, 5), (4, 8)), ((5, 5, 5), (6, 18, 26))):
+        for connectivity in kinds:
+            assert Graph.grid(shape, connectivity).degrees.max() == connectivity
+
+
+def test_grids_of_several_images():
+    both = Graph.grid([(2, 3), np.array([3, 2])], connectivity=4)
+    first, second = brute_force_grid((2, 3), 1), brute_force_grid((3, 2), 1)
+    assert pairs_of(both) == first | {frozenset(i + 6 for i in pair) for pair in second}
+    named = Graph.grid((1, 2), items=["left", "right"])
+    assert pairs_of(named) == {frozenset(["left", "right"])}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (((3, 4), 6), "'connectivity' .* 4 or 8 for images. Got 6"),
+        (((3, 4, 5),), "'connectivity' .* 6, 18 or 26 for volumes. Got 8"),
+        (((0, 4),), "'shape'"),
+        (((3,),), "'shape'"),
+        (((2.5, 2),), "'shape'"),
+        ((5,), "'shape' .* or a list of such tuples. Got 5"),
+        (([],), "'shape'"),
+        (([(2, 2), (2, 2, 2)], 8), "'connectivity'"),
+    ],
+)
+def test_bad_grids(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        Graph.grid(*arguments)
+
+
+# Nearest neighbours
+
+
+def brute_force_neighbours(features, k, metric="euclidean"):
+    """Return the set of (item, neighbour), where no distances are equal."""
+    distance = cdist(features, features, metric)
+    np.fill_diagonal(distance, np.inf)
+    nearest = np.argsort(distance, axis=1)[:, :k]
+    return {(i, int(j)) for i, row in enumerate(nearest) for j in row}
+
+
+@pytest.mark.parametrize("metric", graphs.METRICS)
+@pytest.mark.parametrize("n_features", [2, 15, 16, 40])
+@pytest.mark.parametrize("k", [1, 5, 59])
+def test_knn(metric, n_features, k, monkeypatch):
+    monkeypatch.setattr(graphs, "CHUNK_CELLS", 500)  # several chunks, the last of them short
+    features = np.random.default_rng(0).normal(size=(60, n_features))
+    chosen = brute_force_neighbours(features, k, metric)
+    graph = check_form(Graph.knn(features, k, metric=metric))
+    assert pairs_of(graph) == set(map(frozenset, chosen))
+    assert ("k-d tree" if n_features <= graphs.TREE_FEATURES else "all pairs") in graph.description
+    assert graph.degrees.min() >= k
+    mutual = check_form(Graph.knn(features, k, metric=metric, mutual=True))
+    assert pairs_of(mutual) == {frozenset(pair) for pair in chosen if pair[::-1] in chosen}
+    assert mutual.degrees.max() <= k
+
+
+@pytest.mark.parametrize("metric", graphs.METRICS)
+@pytest.mark.parametrize("build", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_knn_of_sparse_features(metric, build):
+    rng = np.random.default_rng(1)
+    features = np.where(rng.random((50, 8)) < 0.6, rng.normal(size=(50, 8)), 0.0)
+    features[np.all(features == 0, axis=1), 0] = 1.0
+    assert pairs_of(Graph.knn(build(features), 4, metric=metric)) == pairs_of(Graph.knn(features, 4, metric=metric))
+
+
+def test_knn_far_from_the_origin():
+    features = np.random.default_rng(2).normal(size=(40, 20))
+    assert pairs_of(Graph.knn(features + 1e7, 3)) == pairs_of(Graph.knn(features, 3))
+
+
+@pytest.mark.parametrize("n_features", [1, 20])
+def test_knn_of_duplicates(n_features):
+    # Six points at each of two places: three neighbours each, all of them at the same place, never oneself.
+    features = np.repeat([[0.0], [1.0]], 6, axis=0) * np.ones(n_features)
+    graph = check_form(Graph.knn(features, 3))
+    assert graph.degrees.min() >= 3
+    assert graph.n_self_loops == 0
+    assert all((a < 6) == (b < 6) for a, b in edges_of(graph))
+    assert Graph.knn(features, 3).neighbours.tolist() == graph.neighbours.tolist()
+
+
+def test_knn_of_a_zero_row_and_of_frames():
+    assert Graph.knn([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]], 1, metric="cosine").n_items == 3
+    frame = pd.DataFrame({"x": [0.0, 1.0, 5.0]})
+    assert pairs_of(Graph.knn(frame, 1, items=["a", "b", "c"])) == {frozenset("ab"), frozenset("bc")}
+
+
+@pytest.mark.parametrize("k", [0, 3, 1.0, True, -1])
+def test_bounds_of_k(k):
+    with pytest.raises(ParameterError, match=r"'k' parameter of Graph.knn must be a whole number between 1 and 2"):
+        Graph.knn([[1.0], [2.0], [3.0]], k)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ([[1.0], [np.nan]], "missing or infinite"),
+        ([1.0, 2.0], "one row per item"),
+        ([[1.0]], "at least two"),
+        ([["a"], ["b"]], "must be numbers"),
+        ([[1.0], [2.0, 3.0]], "must be numbers"),
+    ],
+)
+def test_bad_features(features, message):
+    with pytest.raises(InputError, match=message):
+        Graph.knn(features, 1)
+
+
+def test_bad_metric():
+    with pytest.raises(ParameterError, match=r"'euclidean' or 'cosine'. Got 'manhattan'"):
+        Graph.knn([[1.0], [2.0]], 1, metric="manhattan")
+
+
+# Other items
+
+
+def test_aligned_with():
+    graph = Graph.from_edges(["a", "b", "d", "e"], ["b", "c", "a", "e"], [1.0, 2.0, 3.0, 4.0])
+    items = np.array(["d", "x", "c", "b", "a"], object)
+    moved = check_form(graph.aligned_with(items))
+    assert moved.items.tolist() == items.tolist()
+    assert edges_of(moved) == edges_of(graph)
+    assert moved.degrees.tolist() == [1, 0, 1, 2, 2]
+    assert moved.n_self_loops == 1  # "e" had no other edge, and is not missed
+    assert graph.aligned_with(graph.items) is graph
+    assert graph.aligned_with(graph.items.copy()) is graph
+
+
+def test_aligned_with_strangers():
+    graph = Graph.from_edges(["a", "b"], ["b", "c"])
+    with pytest.raises(InputError, match=r"1 id.s. of the graph are not among the items: 'c'. Leave their edges out"):
+        graph.aligned_with(np.array(["a", "b"], object))
+
+
+def test_shuffled():
+    graph = cs.simulate.network(2000, degree=6, seed=1).graph
+    other = check_form(graph.shuffled(seed=3))
+    assert np.array_equal(other.items, graph.items)
+    assert np.abs(other.degrees - graph.degrees).sum() <= 4
+    assert len(pairs_of(other) & pairs_of(graph)) < 0.05 * graph.n_edges
+    assert np.array_equal(other.neighbours, graph.shuffled(seed=3).neighbours)
+    assert not np.array_equal(other.neighbours, graph.shuffled(seed=4).neighbours)
+    assert other.description.endswith("shuffled")
+
+
+def test_shuffled_keeps_the_weights():
+    graph = Graph.from_edges(range(50), range(1, 51), np.arange(1.0, 51.0))
+    other = check_form(graph.shuffled())
+    assert np.array_equal(np.sort(other.weights), np.sort(graph.weights))
+
+
+def test_shuffling_breaks_homophily():
+    crowd = cs.simulate.network(3000, n_classes=3, degree=8, homophily=0.9, seed=1)
+    shares = []
+    for graph in (crowd.graph, crowd.graph.shuffled()):
+        matrix = graph.to_scipy().tocoo()
+        shares.append((crowd.truth[matrix.row] == crowd.truth[matrix.col]).mean())
+    assert shares[0] > 0.87
+    assert abs(shares[1] - 1 / 3) < 0.03
+
+
+# Little or nothing
+
+
+@pytest.mark.parametrize(
+    ("graph", "n_items"),
+    [
+        (Graph.from_edges([], []), 0),
+        (Graph.from_edges([], [], items=["a"]), 1),
+        (Graph.from_edges(["a"], ["a"]), 1),
+        (Graph.from_scipy(np.zeros((2, 2))), 2),
+        (Graph.from_networkx(nx.Graph()), 0),
+        (Graph.grid((1, 1)), 1),
+        (Graph.knn([[0.0], [1.0], [1.5]], 1, mutual=True).aligned_with(np.arange(3)), 3),
+    ],
+)
+def test_hardly_a_graph(graph, n_items):
+    check_form(graph)
+    assert graph.n_items == n_items
+    assert repr(graph).startswith(f"Graph({n_items} items, ")
+    assert graph.to_scipy().shape == (n_items, n_items)
+    assert graph.shuffled().n_edges == graph.n_edges
+    assert graph.aligned_with(np.array([*graph.items.tolist(), "new"], object)).n_items == n_items + 1
