@@ -11,7 +11,8 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",  # the reader's browser fetches MathJax; the build fetches nothing
+    # The build fetches nothing, but the reader's browser fetches MathJax; offline, formulas show as their LaTeX source.
+    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "numpydoc",
 ]

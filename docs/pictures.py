@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
 import consilience as cs
 
@@ -209,7 +209,7 @@ def draw_moments() -> None:
     figure, axes = plt.subplots(figsize=(5.6, 3.6))
     means = errors.mean(axis=2)
     scale = np.exp(np.mean(np.log(means[0] * np.sqrt(sizes))))
-    axes.plot(sizes, scale / np.sqrt(sizes), color=FAINT, lw=1.2, zorder=0, label=rf"${scale:.1f}\,/\,\sqrt{{N}}$")
+    axes.plot(sizes, scale / np.sqrt(sizes), color=INK, lw=1, ls="--", zorder=3, label=rf"${scale:.1f}\,/\,\sqrt{{N}}$")
     for (name, _, colour, mark), mean, every in zip(models, means, errors, strict=True):
         axes.plot(sizes, mean, color=colour, marker=mark, ms=5, lw=1.5, label=name)
         axes.fill_between(sizes, every.min(axis=1), every.max(axis=1), color=colour, alpha=0.15, lw=0)
@@ -225,9 +225,65 @@ def draw_moments() -> None:
     plt.close(figure)
 
 
+def draw_network() -> None:
+    """A network before and after: labels from answers alone, and with neighbours."""
+    crowd = cs.simulate.network(
+        240, n_workers=8, n_classes=3, degree=7, homophily=0.9, answers_per_item=3, accuracy=(0.5, 0.85), seed=5
+    )
+    alone = cs.DawidSkene().fit(crowd.responses)
+    fused = cs.MarkovField().fit(crowd.responses, graph=crowd.graph)
+    rng = np.random.default_rng(3)
+    centre = np.array([[0.0, 1.0], [-0.95, -0.55], [0.95, -0.55]])
+    place = centre[crowd.truth] + rng.normal(0, 0.32, (len(crowd.truth), 2))
+    palette = np.array([BLUE, ORANGE, "#4f9d69"])
+    source = np.repeat(np.arange(crowd.graph.n_items), crowd.graph.degrees)
+    figure, panels = plt.subplots(1, 2, figsize=(8.4, 4.0))
+    for axes, model, name in zip(panels, (alone, fused), ("answers alone", "answers and neighbours"), strict=True):
+        for a, b in zip(source, crowd.graph.neighbours, strict=True):
+            if a < b:
+                axes.plot(*place[[a, b]].T, color=FAINT, lw=0.4, zorder=0)
+        wrong = model.labels_ != crowd.truth
+        axes.scatter(*place.T, s=22, c=palette[model.labels_], linewidths=0)
+        axes.scatter(*place[wrong].T, s=70, facecolors="none", edgecolors=INK, linewidths=1)
+        axes.set_title(f"{name}: {wrong.sum()} of {len(wrong)} wrong (ringed)", fontsize=9)
+        axes.set_axis_off()
+    figure.tight_layout()
+    figure.savefig(HERE / "network.png")
+    plt.close(figure)
+
+
+def draw_pixels() -> None:
+    """Noisy pixel labels, cleaned by a grid."""
+    size = 60
+    y, x = np.mgrid[:size, :size]
+    truth = np.zeros((size, size), int)
+    truth[(x - 22) ** 2 + (y - 26) ** 2 < 15**2] = 1
+    truth[(np.abs(x - 43) < 9) & (np.abs(y - 40) < 12)] = 2
+    rng = np.random.default_rng(0)
+    votes = np.where(rng.random((size * size, 3)) < 0.6, truth.ravel()[:, None], rng.integers(0, 3, (size * size, 3)))
+    r = cs.Responses.from_matrix(votes)
+    graph = cs.Graph.grid((size, size))
+    pictures = {
+        "truth": truth.ravel(),
+        "majority vote": cs.MajorityVote().fit(r).labels_,
+        "MarkovField": cs.MarkovField().fit(r, graph=graph).labels_,
+    }
+    figure, panels = plt.subplots(1, 3, figsize=(8.4, 3.0))
+    for axes, (name, labels) in zip(panels, pictures.items(), strict=True):
+        axes.imshow(labels.reshape(size, size), cmap=ListedColormap(["#e8edf2", BLUE, ORANGE]), interpolation="nearest")
+        right = "" if name == "truth" else f": {np.mean(labels == truth.ravel()):.1%} right"
+        axes.set_title(name + right, fontsize=9)
+        axes.set_axis_off()
+    figure.tight_layout()
+    figure.savefig(HERE / "pixels.png")
+    plt.close(figure)
+
+
 if __name__ == "__main__":
     style()
     draw_fusion()
     draw_moments()
     draw_transitions()
     draw_sentence()
+    draw_network()
+    draw_pixels()

@@ -33,9 +33,7 @@ def forward(bounds, evidence, start, pair, end=None):
     posterior = evidence.copy()
     starts, pairs, mass = np.zeros(n_classes), np.zeros((n_classes, n_classes)), np.zeros(n_classes)
     end = np.ones(n_classes) if end is None else end
-    value = forward_backward(
-        np.asarray(bounds), posterior, start, pair, end, starts, pairs, mass, width_of(n_classes)
-    )
+    value = forward_backward(np.asarray(bounds), posterior, start, pair, end, starts, pairs, mass, width_of(n_classes))
     return posterior, value, starts, pairs, mass
 
 
@@ -202,14 +200,14 @@ def test_what_cannot_be_reached_may_be_ever_so_likely():
 
 
 @given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([1e-3, 1e-30, 1e-100, 1e-290]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_extreme_evidence_stays_a_distribution(seed, n_classes, least):
     rng = np.random.default_rng(seed)
     evidence = np.where(rng.random((30, n_classes)) < 0.5, 1.0, least ** rng.random((30, n_classes)))
     pair = np.where(rng.random((n_classes, n_classes)) < 0.4, 0.0, least ** rng.random((n_classes, n_classes)))
     posterior, value, _, pairs, mass = forward([0, 13, 30], evidence, np.ones(n_classes), pair)
     assert np.isfinite(value)
-    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-9)
     assert np.isfinite(pairs).all()
     assert (pairs[pair == 0] == 0).all()
     assert mass.sum() == pytest.approx(30)
@@ -432,8 +430,12 @@ def test_a_known_chain_keeps_to_what_is_allowed():
 def test_update_is_counts_and_pseudo_counts_where_allowed(estimation):
     from consilience.structures.chain import ChainSummary
 
-    allowed = Transitions(np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]], bool), np.array([1, 1, 0], bool), np.ones(3, bool))
-    summary = ChainSummary(0.0, np.array([5.0, 3, 2]), np.array([2.0, 1, 0]), np.array([[1.0, 2, 0], [0, 1, 2], [0, 0, 1]]))
+    allowed = Transitions(
+        np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]], bool), np.array([1, 1, 0], bool), np.ones(3, bool)
+    )
+    summary = ChainSummary(
+        0.0, np.array([5.0, 3, 2]), np.array([2.0, 1, 0]), np.array([[1.0, 2, 0], [0, 1, 2], [0, 0, 1]])
+    )
     found = Chain(3, None, 0.5, estimation, 1.0, allowed).update(summary)
     np.testing.assert_allclose(found.mean, [5.5 / 11.5, 3.5 / 11.5, 2.5 / 11.5])
     np.testing.assert_allclose(found.initial, [2.5 / 4, 1.5 / 4, 0])

@@ -191,7 +191,6 @@ def error(gold, answers=ANSWERS, **options):
         (7, "gold must be a dict"),
         (np.array(["yes"]), "gold must be a dict"),
         (pl.Series(["yes"]), "gold must be a dict"),
-        (7, "gold must be a dict"),
     ],
 )
 def test_bad_gold(gold, expected):

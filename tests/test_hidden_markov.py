@@ -129,7 +129,7 @@ def test_bound_is_below_the_evidence():
     votes, pseudo = oracles.densify(r), oracles.smoothing_table((0.1, 1.1), r.class_of_label, 2, 3)
     logs = []
     for y in oracles.labelings(6, 2):
-        y = np.array(y)  # noqa: PLW2901
+        y = np.array(y)
         counts = np.einsum("iml,ik->mkl", votes, np.eye(2)[y])
         starts, moves = np.bincount(y[[0, 2, 5]], minlength=2) + 0.1, np.full((2, 2), 0.1)
         np.add.at(moves, (y[[0, 2, 3]], y[[1, 3, 4]]), 1)
@@ -180,7 +180,8 @@ def test_the_objective_never_falls(problem, kind):
     for item, label in (gold or {}).items():
         at = r.items.tolist().index(item)
         assert model.labels_[at] == label
-        assert model.posterior_[at].max() == 1
+        assert model.posterior_[at].max() == pytest.approx(1, abs=1e-12)
+        assert np.count_nonzero(model.posterior_[at]) == 1
 
 
 # --------------------------------------------------------------------------------------------------------- invariance
@@ -216,7 +217,9 @@ def test_equivariance():
     np.testing.assert_allclose(other.transition_, base.transition_[np.ix_(order, order)], atol=1e-9)
     # Workers in another order.
     workers = np.random.default_rng(0).permutation(r.n_workers)
-    other = cs.HiddenMarkov(**options).fit(cs.Responses.from_matrix(matrix[:, workers], lengths=LENGTHS, labels=[0, 1, 2]))
+    other = cs.HiddenMarkov(**options).fit(
+        cs.Responses.from_matrix(matrix[:, workers], lengths=LENGTHS, labels=[0, 1, 2])
+    )
     np.testing.assert_allclose(other.posterior_, base.posterior_, atol=1e-9)
     np.testing.assert_allclose(other.confusion_, base.confusion_[workers], atol=1e-9)
     # Sequences in another order.
@@ -424,11 +427,11 @@ def test_starts(estimation):
 
 
 def test_moments_with_forbidden_steps_and_no_neighbours():
-    r = small(12, [30, 30])
+    r = cs.simulate.sequences(50, length=20, n_classes=3, accuracy=0.7, seed=1).responses
     allowed = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]], bool)
     model = cs.HiddenMarkov(coupling=1.0, start="moments", transitions=allowed).fit(r)
     assert (model.transition_[~allowed] == 0).all()
-    single = cs.simulate.sequences(100, length=1, n_classes=3, seed=1)
+    single = cs.simulate.sequences(300, length=1, n_classes=3, accuracy=0.7, seed=1)
     model = cs.HiddenMarkov(coupling=1.0, start="moments").fit(single.responses)
     assert np.isfinite(model.posterior_).all()
 
@@ -522,7 +525,7 @@ def oracle_labels(crowd):
 
 @pytest.mark.parametrize("n_sequences", [25, 500])
 def test_simulated_chains(n_sequences):
-    """K = 4, M = 10, sequences of 40, six good workers, random matrices. Measured over ten seeds, three are run here."""
+    """K = 4, M = 10, sequences of 40, six good workers, random matrices."""
     ratios, gaps, transition_errors, confusion_errors = [], [], [], []
     for seed in range(3):
         crowd = cs.simulate.sequences(n_sequences, length=40, n_workers=10, n_classes=4, seed=seed)
@@ -537,7 +540,6 @@ def test_simulated_chains(n_sequences):
         gaps.append(best - found)
         transition_errors.append(cs.metrics.transition_error(p.transition, model.transition_))
         confusion_errors.append(cs.metrics.confusion_error(p.confusion, model.confusion_))
-    print(n_sequences, ratios, gaps, transition_errors, confusion_errors)
     if n_sequences == 25:
         assert min(ratios) >= 0.94
     else:

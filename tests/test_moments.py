@@ -284,11 +284,11 @@ def test_gradients_are_finite_differences(implicit):
 
 
 def test_both_methods_have_the_same_optimum(monkeypatch):
-    crowd = cs.simulate.independent(2000, n_workers=6, n_classes=3, good="all", seed=5)
+    crowd = cs.simulate.independent(2000, n_workers=5, n_classes=3, good="all", seed=5)
     r = crowd.responses
     monkeypatch.setattr(moments, "item_weights", lambda responses, layout: unit_weights(responses))
-    start, prior = random_parameters(0, 6, 3, 3)
-    start = 0.6 * internal(np.tile(np.eye(3), (6, 1, 1))) + 0.4 * start
+    start, prior = random_parameters(0, 5, 3, 3)
+    start = 0.6 * internal(np.tile(np.eye(3), (5, 1, 1))) + 0.4 * start
     implicit = moments.match_moments(r, start, prior, max_iter=5000, tol=1e-9)
     explicit = explicit_moments.match_explicit_moments(r, start, prior, max_iter=5000, tol=1e-9)
     assert implicit.converged
@@ -374,7 +374,7 @@ def test_without_triples_pairs_have_the_say():
 
 
 def test_one_permutation_for_all_workers():
-    crowd = cs.simulate.independent(3000, n_workers=8, n_classes=3, seed=2)
+    crowd = cs.simulate.independent(1000, n_workers=8, n_classes=3, seed=2)
     start, prior = internal(crowd.parameters.confusion), crowd.parameters.prior
     straight = moments.learn_moments(crowd.responses, start, prior, tol=1e-8, max_iter=2000)
     for order in itertools.permutations(range(3)):
@@ -538,7 +538,7 @@ def test_worker_without_company_is_named():
     _, told = caught(lambda: cs.MomentMatching().fit(named(answers, ["a", "b", "c", "d", "e", "zoe"])))
     assert len(told) == 1
     assert told[0].startswith("Moments cannot identify the model. 1 worker(s) never answered an item together with two")
-    assert told[0].endswith("known of them: 'zoe'.")
+    assert told[0].endswith("are not determined: 'zoe'.")
 
 
 def test_disconnected_crowd_names_the_smaller_group():
@@ -563,7 +563,7 @@ def test_disconnected_crowd_names_the_smaller_group():
 )
 def test_uninformative_workers_are_reported(options, seed):
     r = cs.simulate.independent(3000, seed=seed, **options).responses
-    _, told = caught(lambda: cs.MomentMatching(max_iter=50).fit(r))
+    _, told = caught(lambda: cs.MomentMatching(max_iter=20).fit(r))
     assert len(told) == 1
     assert "classes apart; the workers who tell least are" in told[0]
 
@@ -572,7 +572,7 @@ def test_uninformative_workers_are_reported(options, seed):
 def test_classes_that_nobody_tells_apart(seed):
     confusion = np.tile([[0.8, 0.1, 0.1], [0.1, 0.45, 0.45], [0.1, 0.45, 0.45]], (8, 1, 1))
     r, _ = crowd_like(confusion, 3000, seed)
-    _, told = caught(lambda: cs.MomentMatching(max_iter=50).fit(r))
+    _, told = caught(lambda: cs.MomentMatching(max_iter=20).fit(r))
     assert len(told) == 1
     assert "The answers tell only 2 of the 3 classes apart" in told[0]
 
@@ -593,7 +593,7 @@ def test_classes_that_nobody_tells_apart(seed):
 )
 def test_nothing_to_say_about_healthy_data(n_items, options, seed):
     r = cs.simulate.independent(n_items, seed=seed, **options).responses
-    found = moments.learn_moments(r, *vote_start(r), max_iter=40)
+    found = moments.learn_moments(r, *vote_start(r), max_iter=15)
     assert moments.find_obstacles(r, found.confusion) == []
 
 
@@ -746,7 +746,7 @@ def test_start_from_moments(crowd):
     assert np.mean(model.labels_ == cs.DawidSkene().fit(crowd.responses).labels_) > 0.99
 
 
-@pytest.mark.parametrize(("seed", "estimation"), [(0, "em"), *((seed, "variational") for seed in range(4))])
+@pytest.mark.parametrize(("seed", "estimation"), [(0, "em"), *((seed, "variational") for seed in range(3))])
 def test_best_never_ends_below_majority(seed, estimation):
     r = cs.simulate.independent(5000, n_workers=60, n_classes=4, answers_per_item=5, seed=seed).responses
     majority = cs.DawidSkene(estimation=estimation).fit(r)

@@ -683,9 +683,7 @@ def test_missing_values(frame, column, role):
 @pytest.mark.parametrize("role", ["sequence", "position"])
 def test_missing_positions(library, role):
     table = {**SEQUENCES, role: [None, *SEQUENCES[role][1:]]}
-    assert f"Column '{role}' of the table has 1 missing value; the first is at row 0" in message(
-        read, table, library
-    )
+    assert f"Column '{role}' of the table has 1 missing value; the first is at row 0" in message(read, table, library)
 
 
 @every_library

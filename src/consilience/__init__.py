@@ -1,4 +1,4 @@
-"""Fuse the labels of many fallible workers into one, with honest probabilities and no ground truth.
+"""Fuse the labels of many fallible workers into one, with probabilities and no ground truth.
 
 import consilience as cs
 

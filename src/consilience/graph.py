@@ -328,6 +328,20 @@ class Graph:
 
         return self.n_edges == self.n_items - int(connected_components(self.to_scipy(), directed=False)[0])
 
+    @cached_property
+    def outward_order(self) -> NDArray[np.int64]:
+        """All nodes, those near the first node of their component before those further away."""
+        from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+        _, first = np.unique(connected_components(self.to_scipy(), directed=False)[1], return_index=True)
+        # One more node, linked to the first of each component, makes it a single search.
+        ends = np.full(len(first), self.n_items), first
+        more = coo_array((np.ones(len(first)), ends), shape=(self.n_items + 1, self.n_items + 1)).tocsr()
+        matrix = self.to_scipy()
+        matrix.resize(more.shape)
+        found = breadth_first_order(matrix + more, self.n_items, directed=True, return_predecessors=False)
+        return np.asarray(found[1:], np.int64)
+
     def to_scipy(self) -> Any:
         """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
         parts = (self.weights, self.neighbours, self.offsets)

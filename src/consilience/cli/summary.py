@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models.base import Model
+from ..models.hidden_markov import HiddenMarkov
 from ..responses import Responses
 
 N_WORKERS = 3  # from either end
@@ -125,8 +126,9 @@ def find_least_certain(model: Model, labels: Any) -> list[Record]:
 
 def _describe_chain(model: Model) -> Record | None:
     """Return the strength of a chain and where it comes from, for models that have one."""
-    explain = getattr(model, "explain_coupling", None)
-    return None if explain is None else {"strength": model.coupling_, "explanation": explain()}  # type: ignore[attr-defined]
+    if not isinstance(model, HiddenMarkov):
+        return None
+    return {"strength": model.coupling_, "explanation": model.explain_coupling()}
 
 
 def _compare(model: Model) -> Record | None:

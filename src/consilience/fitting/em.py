@@ -40,7 +40,11 @@ class Summary(Protocol):
 
 
 class StructureParameters(Protocol):
-    """Parameters of a structure: they know how to infer posteriors of one block, in place."""
+    """Parameters of a structure.
+
+    They infer posteriors in place: of one block, `infer(block, evidence)`; or, where `whole` is true, of all items at
+    once, `infer_all(evidence, final)`.
+    """
 
     @property
     def mean(self) -> Floats:
@@ -50,10 +54,7 @@ class StructureParameters(Protocol):
     def bound(self) -> float:
         """What the parameters add to the objective."""
 
-    def infer(self, block: Block, evidence: Floats) -> Summary:
-        """Turn evidence into posteriors, in place."""
-
-    def point(self) -> StructureParameters:
+    def point(self) -> Any:
         """Return the same with what is reported in the E-step: a proper likelihood."""
 
 
@@ -195,7 +196,8 @@ def expect(problem: Problem, parameters: Parameters) -> Statistics:
     table = problem.workers.table(parameters.workers, problem.weighted)
     if is_whole(parameters.structure):
         posterior, log_scale = gather_evidence(problem.engine, problem.placed, table)
-        summary: Any = parameters.structure.infer_all(posterior)
+        structure: Any = parameters.structure
+        summary = structure.infer_all(posterior)
         counts = problem.engine.map(count_block, problem.placed, posterior)
         return add_up(problem, counts, summary._replace(log_normaliser=summary.log_normaliser + log_scale))
     return add_up(problem, problem.engine.map(expect_block, problem.placed, table, parameters.structure))
@@ -242,13 +244,11 @@ def decode_labels(engine: Engine, placed: Sequence[Any], table: RowTable, struct
     return np.concatenate(list(engine.map(decode_block, placed, table, structure)))
 
 
-def infer_posterior(
-    engine: Engine, placed: Sequence[Any], table: RowTable, structure: StructureParameters
-) -> tuple[Floats, float]:
+def infer_posterior(engine: Engine, placed: Sequence[Any], table: RowTable, structure: Any) -> tuple[Floats, float]:
     """Return the posteriors of all items, in order, and their log likelihood (or its bound's data part)."""
     if is_whole(structure):
         posterior, log_scale = gather_evidence(engine, placed, table)
-        summary: Any = structure.infer_all(posterior, final=True)
+        summary = structure.infer_all(posterior, final=True)
         return posterior, summary.log_normaliser + log_scale
     results = list(engine.map(infer_block, placed, table, structure))
     return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
@@ -267,7 +267,7 @@ def add_up(problem: Problem, results: Iterator[tuple[RowCounts, Any]], whole: An
     return Statistics(counts, total if whole is None else whole)
 
 
-def expect_block(block: Block, table: RowTable, structure: StructureParameters) -> tuple[RowCounts, Summary]:
+def expect_block(block: Block, table: RowTable, structure: Any) -> tuple[RowCounts, Summary]:
     """E-step of one block."""
     evidence, log_scale = weigh(block, table)
     summary: Any = structure.infer(block, evidence)  # evidence is the posterior from here on
@@ -279,7 +279,7 @@ def count_block(block: Block, posterior: Floats) -> tuple[RowCounts, None]:
     return count(block, posterior[block.first_item : block.first_item + block.n_items]), None
 
 
-def infer_block(block: Block, table: RowTable, structure: StructureParameters) -> tuple[Floats, float]:
+def infer_block(block: Block, table: RowTable, structure: Any) -> tuple[Floats, float]:
     """Posteriors of one block, and their log normaliser."""
     evidence, log_scale = weigh(block, table)
     summary = structure.infer(block, evidence)

@@ -289,8 +289,8 @@ def find_obstacles(responses: Responses, confusion: Floats) -> list[str]:
     if alone.any():
         names = listing(responses.workers[alone].tolist())
         found.append(
-            f"{int(alone.sum()):,} worker(s) never answered an item together with two others, so that nothing but the "
-            f"crowd's average is known of them: {names}."
+            f"{int(alone.sum()):,} worker(s) never answered an item together with two others, and without triples of "
+            f"answers their matrices are not determined: {names}."
         )
     # Workers and items as the nodes of one graph, joined by answers: linear in the answers.
     n_nodes = responses.n_workers + responses.n_items

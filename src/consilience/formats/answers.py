@@ -263,8 +263,8 @@ def _read_weights(table: Table, name: str) -> NDArray[np.float64]:
         row = int(wrong[0])
         raise InputError(
             f"Column {name!r} of {table.name} has {count(len(wrong), 'weight')} outside (0, 1]; the first is "
-            f"{weights[row]} at {table.locate(row)}. Divide all weights by the largest, and drop answers that count for "
-            "nothing."
+            f"{weights[row]} at {table.locate(row)}. Divide all weights by the largest, and drop answers that count "
+            "for nothing."
         )
     return weights
 

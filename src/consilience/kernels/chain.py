@@ -89,7 +89,8 @@ def forward_backward(
             else:
                 log_total += np.log(total)  # the product might leave the range of doubles
             for k in range(n_classes):
-                alpha[t, k] /= total
+                # A division, not a multiplication by 1 / total: what is certain is exactly 1.
+                alpha[t, k] = alpha[t, k] / total if alpha[t, k] > NOTHING * total else 0.0
         for k in range(n_classes):
             beta[k] = 1.0
         for t in range(length - 1, -1, -1):

@@ -12,6 +12,10 @@ import numpy as np
 from .compile import Width, count_of, kernel
 from .types import Floats, Integers
 
+# Products of messages below FAINT go into logarithms. No edge couples by more than FIRM: messages stay positive, and
+# FAINT exp(-FIRM) is still a number.
+FAINT, FIRM = 1e-100, 450.0
+
 
 @kernel
 def sweep_mean_field(
@@ -84,6 +88,7 @@ def sweep_modes(
 
 @kernel
 def sweep_messages(
+    order: Integers,
     offsets: Integers,
     weights: Floats,
     reverse: Integers,
@@ -94,32 +99,34 @@ def sweep_messages(
     beliefs: Floats,
     width: Width,
 ) -> float:
-    """Send sum-product messages from each node in turn, and write its belief; return the largest change of a message.
+    """Send sum-product messages from each node in `order`, and write its belief; return the largest change of a message.
 
     messages[e] goes along edge e, from the node that owns it; reverse[e] is the same edge seen from the other end. With
     c the sender's belief without what the receiver told it, normalised, a Potts message is 1 + (exp(beta w) - 1) c_k,
-    here divided by exp(beta w), so that no entry exceeds 1.
+    here divided by exp(beta w), so that no entry exceeds 1; FIRM keeps it above 0.
     """
     n_classes = count_of(width)
+    log_belief = np.empty(n_classes)
     belief = np.empty(n_classes)
     cavity = np.empty(n_classes)
     largest = 0.0
-    for i in range(offsets.size - 1):
-        top = -np.inf
+    for i in order:
         for k in range(n_classes):
-            top = max(top, unary[i, k])
-        for k in range(n_classes):
-            belief[k] = np.exp(unary[i, k] - top)
+            log_belief[k] = unary[i, k]
+            belief[k] = 1.0
         for e in range(offsets[i], offsets[i + 1]):
-            top = 0.0
             for k in range(n_classes):
                 belief[k] *= messages[reverse[e], k]
-                top = max(top, belief[k])
-            if top < 1e-100:
-                for k in range(n_classes):
-                    belief[k] /= top
+                if belief[k] < FAINT:  # each class on its own: later messages may turn the tide
+                    log_belief[k] += np.log(belief[k])
+                    belief[k] = 1.0
+        top = -np.inf
+        for k in range(n_classes):
+            log_belief[k] += np.log(belief[k])
+            top = max(top, log_belief[k])
         total = 0.0
         for k in range(n_classes):
+            belief[k] = np.exp(log_belief[k] - top)
             total += belief[k]
         for k in range(n_classes):
             belief[k] /= total
@@ -129,7 +136,7 @@ def sweep_messages(
             for k in range(n_classes):
                 cavity[k] = belief[k] / messages[reverse[e], k]
                 total += cavity[k]
-            agree = np.exp(-coupling * weights[e])
+            agree = np.exp(-min(coupling * weights[e], FIRM))
             for k in range(n_classes):
                 sent = agree + (1.0 - agree) * cavity[k] / total
                 sent = damping * messages[e, k] + (1.0 - damping) * sent
@@ -163,32 +170,44 @@ def field_objective(unary: Floats, sums: Floats, coupling: float, posterior: Flo
 
 
 @kernel
-def pseudo_likelihood_terms(sums: Floats, log_prior: Floats, coupling: float, posterior: Floats) -> tuple[float, float]:
-    """Return gradient and curvature in beta of sum_ik q_ik log softmax_k(log pi_k + beta s_ik), of nodes with edges."""
+def pseudo_likelihood_terms(
+    offsets: Integers, sums: Floats, external: Floats, coupling: float, posterior: Floats
+) -> tuple[Floats, Floats]:
+    """Return gradient and curvature in (h, beta) of sum_ik q_ik log softmax_k(h_k + beta s_ik).
+
+    The sum is over nodes with edges. With p the softmax and m = sum_k p_k s_k, a node adds
+
+        q - p,  sum_k (q_k - p_k) s_k   and   diag(p) - p p',  p_k (s_k - m),  sum_k p_k s_k^2 - m^2
+    """
     n_classes = posterior.shape[1]
-    gradient = 0.0
-    curvature = 0.0
-    expected = np.empty(n_classes)
+    gradient = np.zeros(n_classes + 1)
+    curvature = np.zeros((n_classes + 1, n_classes + 1))
+    p = np.empty(n_classes)
     for i in range(posterior.shape[0]):
-        top = -np.inf
-        linked = False
-        for k in range(n_classes):
-            expected[k] = log_prior[k] + coupling * sums[i, k]
-            top = max(top, expected[k])
-            linked = linked or sums[i, k] > 0.0
-        if not linked:
+        if offsets[i] == offsets[i + 1]:
             continue
+        top = -np.inf
+        for k in range(n_classes):
+            p[k] = external[k] + coupling * sums[i, k]
+            top = max(top, p[k])
         total = 0.0
         for k in range(n_classes):
-            expected[k] = np.exp(expected[k] - top)
-            total += expected[k]
+            p[k] = np.exp(p[k] - top)
+            total += p[k]
         mean = 0.0
         square = 0.0
         for k in range(n_classes):
-            p = expected[k] / total
-            mean += p * sums[i, k]
-            square += p * sums[i, k] * sums[i, k]
-            gradient += posterior[i, k] * sums[i, k]
-        gradient -= mean
-        curvature += square - mean * mean
+            p[k] /= total
+            mean += p[k] * sums[i, k]
+            square += p[k] * sums[i, k] * sums[i, k]
+            gradient[k] += posterior[i, k] - p[k]
+            gradient[n_classes] += (posterior[i, k] - p[k]) * sums[i, k]
+        curvature[n_classes, n_classes] += square - mean * mean
+        for k in range(n_classes):
+            curvature[k, k] += p[k]
+            mixed = p[k] * (sums[i, k] - mean)
+            curvature[k, n_classes] += mixed
+            curvature[n_classes, k] += mixed
+            for kk in range(n_classes):
+                curvature[k, kk] -= p[k] * p[kk]
     return gradient, curvature

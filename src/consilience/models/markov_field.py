@@ -172,7 +172,7 @@ class MarkovField(LatentModel):
         """Return class probabilities of the nodes of a graph, answered by the same workers."""
         self._check_fitted()
         r = as_responses(responses)
-        return self._infer(r, gold, self._learned(), cast(Any, self._on_graph(r, graph)))[0]
+        return self._infer(r, gold, self._learned(), self._on_graph(r, graph))[0]
 
     def score(self, responses: Any, graph: Any = None, gold: Any = None) -> float:
         """Return the mean-field objective per item at the reported parameters, without the field's normaliser.
@@ -181,7 +181,7 @@ class MarkovField(LatentModel):
         """
         self._check_fitted()
         r = as_responses(responses)
-        return self._infer(r, gold, self._reported(), cast(Any, self._on_graph(r, graph).point()))[1] / r.n_items
+        return self._infer(r, gold, self._reported(), self._on_graph(r, graph).point())[1] / r.n_items
 
     def check_graph(self, responses: Any, graph: Any, gold: Any = None, engine: Any = None) -> GraphCheck:
         """Fit the same model to a shuffled graph with the same degrees, and say what that tells about this fit."""
@@ -237,7 +237,7 @@ class MarkovField(LatentModel):
             alone.update(IndependentSummary(0.0, votes.summary.mass)),
         )
         found = run_em(apart, start, self.max_iter, self.tol, self.callback).statistics
-        summary = FieldSummary(0.0, found.summary.mass, 0.0)
+        summary = FieldSummary(0.0, found.summary.mass, 0.0, np.zeros(field.n_classes))
         return Parameters(problem.workers.update(found.counts, summary.mass), field.update(summary))
 
     def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
@@ -266,7 +266,9 @@ def paper_couplings(r: Responses, graph: Graph) -> Floats:
 
     M_n, the number of answers to item n, is not symmetric: the mean of both ends is taken.
     """
-    answers = np.diff(r.offsets)
+    # A worker may spread one answer over several labels.
+    pairs = np.unique(r.item_of_answer() * r.n_workers + r.worker)
+    answers = np.bincount(pairs // max(r.n_workers, 1), minlength=r.n_items)
     if (answers == r.n_workers).all():
         return np.full(len(graph.neighbours), r.n_workers / 2)
     source = np.repeat(answers, graph.degrees)

@@ -93,8 +93,8 @@ def given_confusion(owner: Any, r: Responses) -> Floats:
     """Return the setting `start` as confusion matrices (M, K, L)."""
     shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
     expected = (
-        f"{', '.join(map(repr, owner._start_choices))}, a fitted model, or an array of confusion matrices of shape {shape} "
-        "(workers, classes, labels) whose rows sum to 1"
+        f"{', '.join(map(repr, owner._start_choices))}, a fitted model, or an array of confusion matrices of shape "
+        f"{shape} (workers, classes, labels) whose rows sum to 1"
     )
     try:
         confusion = np.asarray(owner.start, dtype=np.float64)

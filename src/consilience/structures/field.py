@@ -4,11 +4,13 @@
 
 with coupling beta in nats per agreeing neighbour (the paper's delta is 2 beta). Inference is by mean field, iterated
 conditional modes or belief propagation, over the whole graph at once. The coupling is given, or learned by maximum
-pseudo-likelihood of the posteriors, one Newton step after each inference:
+pseudo-likelihood of the posteriors, together with the pull h of each class, one Newton step after each inference:
 
-    maximise over beta >= 0:  sum_nk q_nk log softmax_k(log pi_k + beta s_nk) + log beta - beta,   s = A q
+    maximise over beta >= 0 and h:  sum_nk q_nk log softmax_k(h_k + beta s_nk) + log beta - beta,   s = A q
 
-The last two terms are a Gamma(2, 1) prior, which matters in small graphs only; `MOST_COUPLING` is a cap.
+The last two terms are a Gamma(2, 1) prior, which matters in small graphs only; `MOST_COUPLING` is a cap. Neighbours
+carry most of what the class prior says, so h is far weaker than log pi where labels come in patches: with log pi in its
+place small classes would die out. It is log pi at beta = 0, for a coupling that is given, and for nodes without edges.
 
 The objective is that of mean field, sum q (log evidence + log pi + beta s / 2 - log q) plus the parameters' bounds; the
 field's own normaliser, which nobody can compute, is left out. At fixed coupling it never falls by mean field.
@@ -43,6 +45,7 @@ class FieldSummary(NamedTuple):
     log_normaliser: float
     mass: Floats
     coupling: float  # the next one
+    pull: Floats  # (K,): the next pull of each class
 
 
 @dataclass
@@ -59,8 +62,10 @@ class FieldParameters(NamedTuple):
     weights: Floats
     mean: Floats
     coupling: float
+    pull: Floats  # (K,): h, for nodes with edges
     bound: float
     learns: bool
+    fixed: bool  # whether the class prior is given
     inference: str
     graph: Graph
     memory: Memory
@@ -76,26 +81,37 @@ class FieldParameters(NamedTuple):
         from ..kernels.field import field_objective, neighbour_sums
 
         with np.errstate(divide="ignore"):
-            unary = np.log(evidence) + np.log(np.where(self.weights > 0, self.weights, 1e-300))
+            unary = np.log(evidence)
+        linked = self.graph.degrees > 0
+        unary[linked] += self.pull
+        unary[~linked] += log_of(self.weights)
         memory = Memory() if final else self.memory
         posterior = infer_field(self.graph, unary, self.coupling, self.inference, memory, final)
         sums = np.empty_like(posterior)
         neighbour_sums(self.graph.offsets, self.graph.neighbours, self.graph.weights, posterior, sums)
         value = float(field_objective(np.maximum(unary, -1e300), sums, self.coupling, posterior))
-        coupling = self._next_coupling(sums, posterior) if self.learns and not final else self.coupling
+        learned = (self.coupling, self.pull) if final or not self.learns else self._learn(sums, posterior)
         evidence[:] = posterior
-        return FieldSummary(value, posterior.sum(axis=0), coupling)
+        return FieldSummary(value, posterior.sum(axis=0), *learned)
 
-    def _next_coupling(self, sums: Floats, posterior: Floats) -> float:
+    def _learn(self, sums: Floats, posterior: Floats) -> tuple[float, Floats]:
+        """Return coupling and pulls after one Newton step on their pseudo-likelihood."""
         from ..kernels.field import pseudo_likelihood_terms
 
-        with np.errstate(divide="ignore"):
-            log_prior = np.log(np.maximum(self.mean, 1e-300))
+        n_classes = posterior.shape[1]
         beta = max(self.coupling, 1e-3)
-        gradient, curvature = pseudo_likelihood_terms(sums, log_prior, beta, posterior)
-        gradient += 1 / beta - 1
-        curvature += 1 / beta**2
-        return float(np.clip(beta + gradient / curvature, 0.0, MOST_COUPLING))
+        gradient, curvature = pseudo_likelihood_terms(self.graph.offsets, sums, self.pull, beta, posterior)
+        # Pulls are held near log pi by as much as one node would: classes that are not there, and their common level.
+        gradient[:n_classes] -= self.pull - log_of(self.mean)
+        curvature[np.diag_indices(n_classes)] += 1.0
+        gradient[n_classes] += 1 / beta - 1
+        curvature[n_classes, n_classes] += 1 / beta**2
+        if self.fixed:
+            step = gradient[n_classes] / curvature[n_classes, n_classes]
+            return float(np.clip(beta + step, 0.0, MOST_COUPLING)), self.pull
+        move = np.linalg.solve(curvature, gradient)
+        pull = self.pull + np.clip(move[:n_classes], -1.0, 1.0)
+        return float(np.clip(beta + np.clip(move[n_classes], -0.5, 0.5), 0.0, MOST_COUPLING)), pull
 
     @classmethod
     def restored(cls, **fields: Any) -> FieldParameters:
@@ -108,7 +124,7 @@ class FieldParameters(NamedTuple):
 
     def point(self) -> FieldParameters:
         """Return the same with the reported prior in the E-step."""
-        return self._replace(weights=self.mean, bound=0.0)
+        return self._replace(weights=self.mean, pull=self.pull if self.learns else log_of(self.mean), bound=0.0)
 
 
 @dataclass(frozen=True)
@@ -128,15 +144,17 @@ class Field:
         """Return prior and coupling that expected counts call for."""
         coupling = summary.coupling if self.coupling is None else self.coupling
         if self.fixed_prior is not None:
-            return self._parameters(self.fixed_prior, self.fixed_prior, 0.0, coupling)
+            return self._parameters(self.fixed_prior, self.fixed_prior, 0.0, coupling, log_of(self.fixed_prior))
         found = estimate(
             summary.mass.reshape(1, -1, 1), np.full((1, self.n_classes, 1), self.smoothing), self.estimation
         )
-        return self._parameters(found.weights.ravel(), found.mean.ravel(), found.bound, coupling)
+        weights = found.weights.ravel()
+        pull = summary.pull if self.coupling is None and coupling > 0 else log_of(weights)
+        return self._parameters(weights, found.mean.ravel(), found.bound, coupling, pull)
 
     def given(self, prior: Floats) -> FieldParameters:
         """Return a known class prior as parameters; a coupling that is learned begins at 0."""
-        return self._parameters(prior, prior, 0.0, self.coupling or 0.0)
+        return self._parameters(prior, prior, 0.0, self.coupling or 0.0, log_of(prior))
 
     def forget(self) -> None:
         """Let the next inference start anew."""
@@ -144,12 +162,29 @@ class Field:
 
     def summarise(self, block: Block, posterior: Floats) -> FieldSummary:  # noqa: ARG002
         """Return the summary of posteriors that came from elsewhere, such as vote shares."""
-        return FieldSummary(0.0, posterior.sum(axis=0), 0.0)
+        return FieldSummary(0.0, posterior.sum(axis=0), 0.0, np.zeros(posterior.shape[1]))
 
-    def _parameters(self, weights: Floats, mean: Floats, bound: float, coupling: float) -> FieldParameters:
+    def _parameters(
+        self, weights: Floats, mean: Floats, bound: float, coupling: float, pull: Floats
+    ) -> FieldParameters:
         learns = self.coupling is None
-        kept = (freeze(np.array(weights)), freeze(np.array(mean)))
-        return FieldParameters(*kept, coupling, bound, learns, self.inference, self.graph, self.memory)
+        prior = (freeze(np.array(weights)), freeze(np.array(mean)))
+        return FieldParameters(
+            *prior,
+            coupling,
+            freeze(np.array(pull)),
+            bound,
+            learns=learns,
+            fixed=self.fixed_prior is not None,
+            inference=self.inference,
+            graph=self.graph,
+            memory=self.memory,
+        )
+
+
+def log_of(probability: Floats) -> Floats:
+    """Return logarithms that stay finite."""
+    return np.asarray(np.log(np.maximum(probability, 1e-300)))
 
 
 def infer_field(graph: Graph, unary: Floats, coupling: float, inference: str, memory: Memory, final: bool) -> Floats:
@@ -188,26 +223,20 @@ def run_mean_field(graph: Graph, unary: Floats, coupling: float, start: Floats, 
 def run_belief_propagation(
     graph: Graph, unary: Floats, coupling: float, messages: Floats | None, max_sweeps: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Return beliefs and messages. On trees the beliefs are exact; loops are damped."""
+    """Return beliefs and messages. Trees take two sweeps, to their roots and back, and are exact; loops are damped."""
     from ..kernels.compile import width_of
     from ..kernels.field import sweep_messages
 
     sent = np.ones((len(graph.neighbours), unary.shape[1])) if messages is None else messages.copy()
     beliefs = np.empty_like(unary)
-    damping = 0.0 if graph.is_forest else DAMPING
+    links, width = (graph.offsets, graph.weights, graph.reverse_edges), width_of(unary.shape[1])
+    if graph.is_forest:
+        for order in (graph.outward_order[::-1].copy(), graph.outward_order):
+            sweep_messages(order, *links, unary, coupling, 0.0, sent, beliefs, width)
+        return beliefs, sent
+    order = np.arange(graph.n_items)
     for _ in range(max_sweeps):
-        moved = sweep_messages(
-            graph.offsets,
-            graph.weights,
-            graph.reverse_edges,
-            unary,
-            coupling,
-            damping,
-            sent,
-            beliefs,
-            width_of(unary.shape[1]),
-        )
-        if moved < tol:
+        if sweep_messages(order, *links, unary, coupling, DAMPING, sent, beliefs, width) < tol:
             break
     return beliefs, sent
 

@@ -1,0 +1,398 @@
+"""Potts fields on graphs: kernels and inference against plain loops and enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+import consilience as cs
+from consilience.kernels.chain import forward_backward
+from consilience.kernels.compile import width_of
+from consilience.kernels.field import (
+    field_objective,
+    neighbour_sums,
+    pseudo_likelihood_terms,
+    sweep_mean_field,
+    sweep_messages,
+    sweep_modes,
+)
+from consilience.structures import field
+from consilience.structures.field import (
+    alone,
+    find_modes,
+    given_neighbours,
+    run_belief_propagation,
+    run_mean_field,
+)
+
+# ----------------------------------------------------------------------------------------------------------- the twins
+
+
+def graph_of(n_items, edges, weights=None):
+    source, target = ([edge[end] for edge in edges] for end in (0, 1))
+    if not edges:
+        return cs.Graph.from_scipy(np.zeros((n_items, n_items)))
+    return cs.Graph.from_edges(source, target, weights, items=np.arange(n_items))
+
+
+def score_of(labeling, matrix, unary, coupling):
+    """Return log p(y) + const of one labeling."""
+    total = sum(unary[i, k] for i, k in enumerate(labeling))
+    for i, j in itertools.combinations(range(len(labeling)), 2):
+        if labeling[i] == labeling[j]:
+            total += coupling * matrix[i, j]
+    return total
+
+
+def enumerate_field(graph, unary, coupling):
+    """Return (marginals, log normaliser) by summing over all K^N labelings."""
+    matrix, (n_items, n_classes) = graph.to_scipy().toarray(), unary.shape
+    every = list(itertools.product(range(n_classes), repeat=n_items))
+    logs = np.array([score_of(y, matrix, unary, coupling) for y in every])
+    log_total = special.logsumexp(logs)
+    marginals = np.zeros(unary.shape)
+    for y, p in zip(every, np.exp(logs - log_total), strict=True):
+        marginals[np.arange(n_items), list(y)] += p
+    return marginals, log_total
+
+
+def sweep_slowly(graph, unary, coupling, posterior):
+    """One sweep of mean field, by the formula; return (posterior, largest change)."""
+    matrix, new = graph.to_scipy().toarray(), posterior.copy()
+    for i in range(graph.n_items):
+        new[i] = special.softmax(unary[i] + coupling * matrix[i] @ new)
+    return new, np.abs(new - posterior).max(initial=0)
+
+
+def objective_slowly(graph, unary, coupling, posterior):
+    """Return E_q[log p~(y)] + H(q), term by term."""
+    matrix, total = graph.to_scipy().toarray(), 0.0
+    for i, k in np.ndindex(posterior.shape):
+        if posterior[i, k] > 0:
+            total += posterior[i, k] * (unary[i, k] - np.log(posterior[i, k]))
+    for i, j in itertools.combinations(range(len(posterior)), 2):
+        total += coupling * matrix[i, j] * posterior[i] @ posterior[j]
+    return total
+
+
+def objective(graph, unary, coupling, posterior):
+    sums = np.empty_like(posterior)
+    neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
+    return field_objective(np.maximum(unary, -1e300), sums, coupling, posterior)
+
+
+def sweep(graph, unary, coupling, posterior):
+    edges = (graph.offsets, graph.neighbours, graph.weights)
+    return sweep_mean_field(*edges, unary, coupling, posterior, width_of(unary.shape[1]))
+
+
+def sweep_labels(graph, unary, coupling, labels):
+    edges = (graph.offsets, graph.neighbours, graph.weights)
+    return sweep_modes(*edges, unary, coupling, labels, width_of(unary.shape[1]))
+
+
+def propagate(graph, unary, coupling, max_sweeps=5000, tol=0.0):
+    return run_belief_propagation(graph, unary, coupling, None, max_sweeps, tol)[0]
+
+
+@st.composite
+def fields(draw, max_items=7, max_classes=4, tree=False, most=3.0):
+    """Draw (graph, unary, coupling): weighted edges, isolated nodes, nodes without evidence, known labels."""
+    n_items, n_classes = draw(st.integers(1, max_items)), draw(st.integers(2, max_classes))
+    if tree:
+        parents = [draw(st.integers(-1, i - 1)) for i in range(n_items)]
+        names = draw(st.permutations(range(n_items)))
+        edges = [(names[i], names[p]) for i, p in enumerate(parents) if p >= 0]
+    else:
+        pairs = list(itertools.combinations(range(n_items), 2))
+        edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    weights = draw(st.lists(st.floats(0.1, 2.0), min_size=len(edges), max_size=len(edges)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    unary = rng.normal(size=(n_items, n_classes)) * draw(st.sampled_from([0.0, 0.1, 1.0, 5.0, 100.0]))
+    unary[rng.random(n_items) < 0.2] = 0.0
+    for i in np.flatnonzero(rng.random(n_items) < 0.2):
+        unary[i, np.arange(n_classes) != rng.integers(n_classes)] = -np.inf
+    return graph_of(n_items, edges, weights), unary, draw(st.sampled_from([0.0, 0.3, 1.0, most]))
+
+
+# ---------------------------------------------------------------------------------------------------------- mean field
+
+
+@settings(deadline=None)
+@given(fields())
+def test_mean_field_sweeps_are_the_formula(problem):
+    graph, unary, coupling = problem
+    fast = alone(unary)
+    slow = fast.copy()
+    for _ in range(4):
+        slow, moved = sweep_slowly(graph, unary, coupling, slow)
+        assert sweep(graph, unary, coupling, fast) == pytest.approx(moved, abs=1e-12)
+        np.testing.assert_allclose(fast, slow, atol=1e-12)
+        assert objective(graph, unary, coupling, fast) == pytest.approx(
+            objective_slowly(graph, unary, coupling, slow), rel=1e-10, abs=1e-10
+        )
+
+
+@settings(deadline=None)
+@given(fields(max_items=12, most=10.0), st.integers(0, 2**32))
+def test_mean_field_never_lowers_the_objective(problem, seed):
+    graph, unary, coupling = problem
+    posterior = np.random.default_rng(seed).dirichlet(np.ones(unary.shape[1]), len(unary))
+    posterior[~np.isfinite(unary)] = 0
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    before = objective(graph, unary, coupling, posterior)
+    for _ in range(6):
+        sweep(graph, unary, coupling, posterior)
+        after = objective(graph, unary, coupling, posterior)
+        assert after >= before - 1e-10 * (1 + abs(before))
+        before = after
+
+
+@settings(max_examples=40, deadline=None)
+@given(fields(max_items=5, max_classes=3))
+def test_mean_field_is_a_bound(problem):
+    graph, unary, coupling = problem
+    posterior = run_mean_field(graph, unary, coupling, alone(unary), 200, 1e-9)
+    finite = np.where(np.isfinite(unary), unary, -1e6)
+    assert objective(graph, finite, coupling, posterior) <= enumerate_field(graph, finite, coupling)[1] + 1e-9
+
+
+def test_mean_field_goes_on_until_nothing_moves():
+    graph, unary = cs.Graph.grid((5, 5), 4), np.random.default_rng(0).normal(size=(25, 3))
+    found = run_mean_field(graph, unary, 0.5, alone(unary), 1000, 1e-12)
+    np.testing.assert_allclose(sweep_slowly(graph, unary, 0.5, found)[0], found, atol=1e-10)
+    few = run_mean_field(graph, unary, 0.5, alone(unary), 1, 0.0)
+    np.testing.assert_allclose(few, sweep_slowly(graph, unary, 0.5, alone(unary))[0], atol=1e-12)
+
+
+def test_what_is_given_stays_as_it_is():
+    graph, unary = cs.Graph.grid((3, 3), 4), np.random.default_rng(0).normal(size=(9, 2))
+    start, messages = alone(unary), np.ones((len(graph.neighbours), 2))
+    kept = start.copy()
+    run_mean_field(graph, unary, 0.5, start, 3, 0.0)
+    run_belief_propagation(graph, unary, 0.5, messages, 3, 0.0)
+    labels = unary.argmax(axis=1)
+    find_modes(graph, unary, 5.0, labels, 3)
+    np.testing.assert_array_equal(start, kept)
+    np.testing.assert_array_equal(messages, 1)
+    np.testing.assert_array_equal(labels, unary.argmax(axis=1))
+
+
+# ----------------------------------------------------------------------------------------------------------------- ICM
+
+
+@settings(deadline=None)
+@given(fields(max_items=12, most=10.0), st.integers(0, 2**32))
+def test_modes_never_raise_the_energy_and_come_to_an_end(problem, seed):
+    graph, unary, coupling = problem
+    unary = np.where(np.isfinite(unary), unary, -1e3)
+    labels = np.random.default_rng(seed).integers(unary.shape[1], size=len(unary))
+    matrix = graph.to_scipy().toarray()
+    before = score_of(labels, matrix, unary, coupling)
+    for _ in range(200):
+        old = labels.copy()
+        changed = sweep_labels(graph, unary, coupling, labels)
+        assert changed == np.sum(labels != old)
+        after = score_of(labels, matrix, unary, coupling)
+        assert after >= before - 1e-9 * (1 + abs(before))
+        assert after > before or not changed
+        before = after
+        if not changed:
+            break
+    assert not changed
+    hard = np.eye(unary.shape[1])[labels]
+    scores = unary + coupling * matrix @ hard
+    assert (scores.max(axis=1) <= scores[np.arange(len(labels)), labels] + 1e-9).all()
+    conditional = given_neighbours(graph, unary, coupling, labels)
+    np.testing.assert_allclose(conditional, special.softmax(scores, axis=1), atol=1e-12)
+
+
+def test_two_nodes_do_not_swap_labels_for_ever():
+    """Both at once, each would take the other's label, over and over (the paper's sweeps read the last sweep's)."""
+    graph, unary = graph_of(2, [(0, 1)]), np.zeros((2, 2))
+    labels = np.array([0, 1])
+    assert sweep_labels(graph, unary, 5.0, labels) == 1
+    assert labels.tolist() == [1, 1]
+    assert sweep_labels(graph, unary, 5.0, labels) == 0
+
+
+@pytest.mark.parametrize("current", [0, 1, 2])
+def test_of_equals_the_current_label_stays(current):
+    star = graph_of(4, [(0, 1), (0, 2), (0, 3)])
+    unary = np.full((4, 3), -np.inf)
+    unary[0] = 0.0
+    unary[[1, 2, 3], [0, 1, 2]] = 0.0
+    labels = np.array([current, 0, 1, 2])
+    assert sweep_labels(star, unary, 1.0, labels) == 0
+    assert labels[0] == current
+
+
+# -------------------------------------------------------------------------------------------------- belief propagation
+
+
+@settings(max_examples=60, deadline=None)
+@given(fields(max_items=6, max_classes=3, tree=True))
+def test_belief_propagation_is_exact_on_trees(problem):
+    graph, unary, coupling = problem
+    finite = np.where(np.isfinite(unary), unary, -1e4)
+    assert graph.is_forest
+    exact = enumerate_field(graph, finite, coupling)[0]
+    np.testing.assert_allclose(propagate(graph, unary, coupling, 1, 1e-3), exact, atol=1e-10)
+
+
+def test_two_sweeps_do_for_trees_whatever_the_messages():
+    rng = np.random.default_rng(0)
+    graph, unary = graph_of(8, [(7, 0), (0, 3), (3, 5), (5, 1), (2, 6)]), rng.normal(size=(8, 3))
+    messages = rng.uniform(0.1, 1, (len(graph.neighbours), 3))
+    found, sent = run_belief_propagation(graph, unary, 1.5, messages, 1, 1.0)
+    np.testing.assert_allclose(found, propagate(graph, unary, 1.5), atol=1e-12)
+    again, resent = run_belief_propagation(graph, unary, 1.5, sent, 1, 1.0)
+    np.testing.assert_allclose(again, found, atol=1e-15)
+    np.testing.assert_allclose(resent, sent, atol=1e-15)
+
+
+def test_a_forests_order_is_outward():
+    graph = graph_of(8, [(7, 0), (0, 3), (3, 5), (5, 1), (2, 6)])
+    assert sorted(graph.outward_order.tolist()) == list(range(8))
+    place = np.argsort(graph.outward_order)
+    assert place[0] < place[7] and place[0] < place[3] < place[5] < place[1] and place[2] < place[6]
+    assert graph_of(3, []).outward_order.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("length", [1, 2, 300])
+@pytest.mark.parametrize("order", ["forward", "backward", "random"])
+@pytest.mark.parametrize("n_classes", [2, 5, 20])
+def test_a_chain_by_belief_propagation_is_forward_backward(length, order, n_classes):
+    rng = np.random.default_rng(length)
+    evidence, prior, coupling = rng.random((length, n_classes)) ** 3, rng.dirichlet(np.ones(n_classes)), 2.5
+    evidence[length // 2] = np.arange(n_classes) == 1
+    place = {"forward": np.arange(length), "backward": np.arange(length)[::-1], "random": rng.permutation(length)}[order]
+    graph = graph_of(length, list(zip(place[:-1], place[1:], strict=True)))
+    unary = np.empty_like(evidence)
+    with np.errstate(divide="ignore"):
+        unary[place] = np.log(evidence * prior)
+    pair = prior * np.exp(coupling * np.eye(n_classes))  # from any class to k: pi_k, and more if it stays
+    counts = np.zeros(n_classes), np.zeros((n_classes, n_classes)), np.zeros(n_classes)
+    expected = evidence.copy()
+    ends = np.array([0, length])
+    forward_backward(ends, expected, prior, pair, np.ones(n_classes), *counts, width_of(n_classes))
+    np.testing.assert_allclose(propagate(graph, unary, coupling)[place], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("coupling", [0.2, 0.6])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_small_loopy_graphs_are_near_enumeration(coupling, n_classes):
+    rng = np.random.default_rng(n_classes)
+    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5), (5, 1)]
+    graph, unary = graph_of(7, edges), rng.normal(size=(7, n_classes))
+    exact = enumerate_field(graph, unary, coupling)[0]
+    beliefs = propagate(graph, unary, coupling, 500, 1e-12)
+    np.testing.assert_allclose(beliefs, exact, atol=0.02)
+    mean_field = run_mean_field(graph, unary, coupling, alone(unary), 500, 1e-12)
+    np.testing.assert_allclose(mean_field, exact, atol=0.12)
+    assert np.abs(beliefs - exact).max() < np.abs(mean_field - exact).max()
+    np.testing.assert_allclose(mean_field[6], exact[6], atol=1e-12)
+
+
+def test_damping_mixes_messages():
+    """One message along one edge, by hand."""
+    graph, unary = graph_of(2, [(0, 1)]), np.log(np.array([[0.8, 0.2], [0.5, 0.5]]))
+    messages, beliefs = np.ones((2, 2)), np.empty((2, 2))
+    rest = (unary, np.log(4.0), 0.25, messages, beliefs, width_of(2))
+    sweep_messages(np.array([0]), graph.offsets, graph.weights, graph.reverse_edges, *rest)
+    np.testing.assert_allclose(beliefs[0], [0.8, 0.2])
+    undamped = np.array([1 + 3 * 0.8, 1 + 3 * 0.2]) / 4
+    np.testing.assert_allclose(messages[0], 0.25 + 0.75 * undamped)
+
+
+# --------------------------------------------------------------------------------------------------------------- extremes
+
+
+@pytest.mark.parametrize("order", ["mixed", "one side first"])
+def test_a_hub_of_thousands(order):
+    """A thousand neighbours say one class, a thousand the other, and one more decides; no product may vanish."""
+    n, coupling = 2001, 3.0
+    graph = graph_of(n + 1, [(0, i) for i in range(1, n + 1)])
+    said = np.arange(n) % 2 if order == "mixed" else (np.arange(n) > 1000).astype(int)
+    unary = np.vstack([[[0.0, 0.0]], np.log(np.where(np.arange(2) == said[:, None], 0.9, 0.1))])
+    beliefs = propagate(graph, unary, coupling)
+    pulls = np.array([0.9 * np.exp(coupling) + 0.1, 0.1 * np.exp(coupling) + 0.9])  # for the hub's class, against it
+    odds = np.log(pulls[0] / pulls[1]) * (np.sum(said == 0) - np.sum(said == 1))
+    np.testing.assert_allclose(beliefs[0], special.softmax([odds, 0.0]), atol=1e-9)
+    mean_field = run_mean_field(graph, unary, coupling, alone(unary), 50, 1e-9)
+    assert np.isfinite(mean_field).all()
+    assert find_modes(graph, unary, coupling, unary.argmax(axis=1), 50)[0] == beliefs[0].argmax()
+
+
+@pytest.mark.parametrize("coupling", [50.0, 1e3, 1e6])
+def test_couplings_beyond_reason(coupling):
+    rng = np.random.default_rng(0)
+    unary = rng.normal(size=(6, 3))
+    unary[0, 1:] = -np.inf
+    for edges in ([(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 1), (1, 2), (2, 0), (3, 4)]):
+        graph = graph_of(6, edges)
+        for found in (
+            propagate(graph, unary, coupling, 50),
+            run_mean_field(graph, unary, coupling, alone(unary), 50, 0.0),
+        ):
+            assert np.isfinite(found).all()
+            np.testing.assert_allclose(found.sum(axis=1), 1)
+            np.testing.assert_allclose(found[:3, 0], 1, atol=1e-6)
+            np.testing.assert_allclose(found[5], special.softmax(unary[5]))
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 17, 30])
+def test_any_number_of_classes(n_classes):
+    rng = np.random.default_rng(0)
+    graph, unary = cs.Graph.grid((4, 4), 8), rng.normal(size=(16, n_classes))
+    found = run_mean_field(graph, unary, 0.4, alone(unary), 1, 0.0)
+    np.testing.assert_allclose(found, sweep_slowly(graph, unary, 0.4, alone(unary))[0], atol=1e-12)
+    labels = unary.argmax(axis=1)
+    sweep_labels(graph, unary, 0.4, labels)
+    assert (labels < n_classes).all()
+    assert np.isfinite(propagate(graph, unary, 0.4, 50)).all()
+
+
+# -------------------------------------------------------------------------------------------------- pseudo-likelihood
+
+
+def pseudo_likelihood(graph, sums, posterior, external, coupling):
+    linked = graph.degrees > 0
+    return np.sum(posterior * special.log_softmax(external + coupling * sums, axis=1), where=linked[:, None])
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("coupling", [0.0, 0.7, 2.0])
+def test_pseudo_likelihood_terms_are_its_derivatives(n_classes, coupling):
+    rng = np.random.default_rng(1)
+    edges = [(i, j) for i, j in itertools.combinations(range(12), 2) if rng.random() < 0.25]
+    graph = graph_of(15, edges, rng.uniform(0.2, 2, len(edges)))
+    assert (graph.degrees == 0).any()
+    posterior, at = rng.dirichlet(np.ones(n_classes), 15), np.append(rng.normal(size=n_classes), coupling)
+    sums = np.empty_like(posterior)
+    neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
+    np.testing.assert_allclose(sums, graph.to_scipy() @ posterior, atol=1e-12)
+
+    def value(point):
+        return pseudo_likelihood(graph, sums, posterior, point[:-1], point[-1])
+
+    gradient, curvature = pseudo_likelihood_terms(graph.offsets, sums, at[:-1].copy(), coupling, posterior)
+    step = 1e-4 * np.eye(n_classes + 1)
+    slopes = [(value(at + s) - value(at - s)) / 2e-4 for s in step]
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-6)
+    bends = [
+        [(value(at + s + t) - value(at + s - t) - value(at - s + t) + value(at - s - t)) / 4e-8 for t in step]
+        for s in step
+    ]
+    np.testing.assert_allclose(-curvature, bends, rtol=1e-3, atol=1e-4)
+
+
+def test_constants_are_sound():
+    assert field.EM_TOL < 0.01
+    assert field.LAST_TOL < field.EM_TOL
+    assert 0 <= field.DAMPING < 1

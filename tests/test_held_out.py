@@ -1,0 +1,141 @@
+"""Held-out scores: what is hidden, what it is worth, and what may be compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.errors import InputError, ParameterError
+from consilience.models.held_out import SHRINKAGE, count_units, hide_answers, pooled_confusion
+
+
+@pytest.fixture(scope="module")
+def chains():
+    return cs.simulate.sequences(40, length=(1, 15), n_workers=6, n_classes=3, answers_per_item=3, seed=1).responses
+
+
+@pytest.fixture(scope="module")
+def items():
+    return cs.simulate.independent(200, n_workers=6, n_classes=3, answers_per_item=4, seed=1).responses
+
+
+def test_whole_pairs_of_worker_and_sequence_are_hidden(chains):
+    owner = chains.sequences.of_items()[chains.item_of_answer()]
+    pair = owner * chains.n_workers + chains.worker
+    assert count_units(chains) == len(set(pair.tolist()))
+    for hidden, unit in hide_answers(chains, 0.1, 0, 3):
+        assert not set(pair[hidden].tolist()) & set(pair[~hidden].tolist())
+        assert len(unit) == hidden.sum()
+        assert len(set(zip(unit.tolist(), pair[hidden].tolist(), strict=True))) == unit.max() + 1
+        assert unit.max() + 1 == round(0.1 * count_units(chains))
+
+
+def test_single_answers_are_hidden(items):
+    hidden, unit = next(hide_answers(items, 0.1, 0))
+    assert hidden.sum() == round(0.1 * items.n_responses)
+    np.testing.assert_array_equal(unit, np.arange(hidden.sum()))
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.3, 0.9, 1e-6])
+def test_folds_are_disjoint_and_the_same_each_time(chains, items, fraction):
+    for r in (chains, items):
+        folds = list(hide_answers(r, fraction, 7, 10))
+        again = list(hide_answers(r, fraction, 7, 10))
+        total = sum(hidden.astype(int) for hidden, _ in folds)
+        assert total.max() == 1
+        assert 1 <= len(folds) <= 10
+        for (a, b), (c, d) in zip(folds, again, strict=True):
+            np.testing.assert_array_equal(a, c)
+            np.testing.assert_array_equal(b, d)
+        other, _ = next(hide_answers(r, fraction, 8))
+        assert not np.array_equal(other, folds[0][0])
+
+
+@pytest.mark.parametrize("kind", ["chains", "items"])
+def test_score_is_its_definition(kind, request):
+    r = request.getfixturevalue(kind)
+    model = cs.HiddenMarkov(coupling=0.5) if kind == "chains" else cs.DawidSkene()
+    found = cs.held_out_score(model, r, fraction=0.2, seed=3)
+    hidden, unit = next(hide_answers(r, 0.2, 3))
+    fitted = model.fresh().fit(r.keep(~hidden))
+    item = r.item_of_answer()
+    counts = np.zeros((r.n_workers, r.n_classes, r.n_labels))
+    for j in np.flatnonzero(~hidden):
+        counts[r.worker[j], :, r.label[j]] += fitted.posterior_[item[j]]
+    crowd = counts.sum(axis=0) + 1 / r.n_labels
+    crowd /= crowd.sum(axis=1, keepdims=True)
+    matrices = (counts + SHRINKAGE * crowd) / (counts.sum(axis=2, keepdims=True) + SHRINKAGE)
+    logs = [np.log(fitted.posterior_[item[j]] @ matrices[r.worker[j], :, r.label[j]]) for j in np.flatnonzero(hidden)]
+    assert found.score == pytest.approx(np.mean(logs), rel=1e-10)
+    assert found.n_answers == len(logs) == found.sizes.sum() == len(found.hidden)
+    totals = [sum(value for value, u in zip(logs, unit, strict=True) if u == k) for k in range(unit.max() + 1)]
+    np.testing.assert_allclose(found.totals, totals)
+    residual = np.array(totals) - found.score * found.sizes
+    n = len(totals)
+    assert found.error == pytest.approx(np.sqrt(n / (n - 1) * np.sum(residual**2)) / len(logs), rel=1e-10)
+    assert not model._is_fitted()
+
+
+def test_matrices_are_shrunk_to_the_crowds():
+    counts = np.zeros((2, 2, 2))
+    counts[0] = [[1000, 0], [0, 1000]]
+    found = pooled_confusion(counts)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert found[0, 0, 0] > 0.999
+    np.testing.assert_allclose(found[1], (counts[0] + 0.5) / 1001)
+
+
+def test_comparing(chains, items):
+    a, b = (cs.held_out_score(m, items) for m in (cs.DawidSkene(), cs.MajorityVote()))
+    gap, error = a.minus(b)
+    assert gap == pytest.approx(a.score - b.score)
+    assert 0 < error < a.error
+    assert b.minus(a)[0] == pytest.approx(-gap)
+    assert a.minus(a) == (0, 0)
+    # All units are single answers: that they are as many does not make them the same.
+    for other in (
+        cs.held_out_score(cs.DawidSkene(), items, seed=1),
+        cs.held_out_score(cs.DawidSkene(), items, fraction=0.2),
+        cs.held_out_score(cs.DawidSkene(), chains),
+    ):
+        with pytest.raises(ParameterError, match="same fraction and seed"):
+            a.minus(other)
+    both = a.plus(cs.held_out_score(cs.DawidSkene(), items, seed=1))
+    assert both.n_answers == 2 * a.n_answers
+    assert len(both.totals) == 2 * len(a.totals)
+    assert both.minus(both) == (0, 0)
+
+
+def test_same_seed_same_score(chains):
+    model = cs.HiddenMarkov(coupling=1.0, callback=print)
+    first, second = cs.held_out_score(model, chains), cs.held_out_score(model, chains)
+    assert first.score == second.score
+    np.testing.assert_array_equal(first.totals, second.totals)
+
+
+def test_weights_count():
+    rng = np.random.default_rng(0)
+    frame = {
+        "item": np.repeat(np.arange(50), 4),
+        "worker": np.tile(np.arange(4), 50),
+        "label": rng.integers(2, size=200),
+        "weight": rng.uniform(0.1, 1, 200),
+    }
+    r = cs.Responses.from_frame(frame, weight="weight")
+    assert np.isfinite(cs.held_out_score(cs.DawidSkene(), r).score)
+
+
+def test_refusals(items):
+    for fraction in (0, 1, -1, 2, float("nan")):
+        with pytest.raises(ParameterError, match="fraction"):
+            cs.held_out_score(cs.DawidSkene(), items, fraction=fraction)
+    with pytest.raises(InputError, match="nothing to hide"):
+        cs.held_out_score(cs.DawidSkene(), cs.Responses.from_matrix([[0]]))
+    one_unit = cs.Responses.from_matrix([[0], [1]], lengths=[2])
+    with pytest.raises(InputError, match="nothing to hide"):
+        cs.held_out_score(cs.HiddenMarkov(coupling=1.0), one_unit)
+    few = cs.Responses.from_matrix([[0, 1]])
+    score = cs.held_out_score(cs.DawidSkene(), few)
+    assert score.n_answers == 1
+    assert score.error == float("inf")

@@ -1,0 +1,228 @@
+"""Tag schemes: what may follow what, what is added, and fits that keep to it whatever workers say."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.errors import InputError, ParameterError
+from consilience.tagging import (
+    complete_tags,
+    free_transitions,
+    given_transitions,
+    looks_tagged,
+    parse_tag,
+    tag_transitions,
+)
+
+
+def names(*tags):
+    return np.array(tags, dtype=object)
+
+
+def allowed(scheme, *tags):
+    """Return {(from, to)}, {first} and {last} of a scheme; None stands for the edge of a sequence."""
+    found = tag_transitions(names(*tags), scheme)
+    steps = {(a, b) for (i, a), (j, b) in itertools.product(enumerate(tags), repeat=2) if found.steps[i, j]}
+    start = {tag for i, tag in enumerate(tags) if found.start[i]}
+    end = {tag for i, tag in enumerate(tags) if found.end[i]}
+    return steps, start, end
+
+
+def spans_of(scheme, tags):
+    """Tell, by reading a sequence from left to right, whether it is well formed."""
+    inside, kind = False, None
+    for tag in tags:
+        prefix, _, this = tag.partition("-")
+        if scheme == "bio":
+            if prefix == "I" and not (inside and kind == this):
+                return False
+            inside, kind = prefix != "O", this
+        elif scheme == "iob1":
+            if prefix == "B" and not (inside and kind == this):
+                return False
+            inside, kind = prefix != "O", this
+        else:
+            open_, middle, close, single = (
+                "B",
+                "I",
+                "LE"["E" in scheme.upper() and scheme == "bioes"],
+                "US"[scheme == "bioes"],
+            )
+            if prefix in (middle, close):
+                if not (inside and kind == this):
+                    return False
+                inside = prefix == middle
+            else:
+                if inside:
+                    return False
+                inside, kind = prefix == open_, this
+            assert prefix in (open_, middle, close, single, "O")
+    return not inside if scheme in ("bilou", "bioes") else True
+
+
+@pytest.mark.parametrize(
+    ("scheme", "letters"), [("bio", "BI"), ("iob2", "BI"), ("iob1", "BI"), ("bilou", "BILU"), ("bioes", "BIES")]
+)
+def test_schemes_allow_the_well_formed_and_nothing_else(scheme, letters):
+    tags = ["O", *(f"{letter}-{kind}" for letter in letters for kind in "XY")]
+    steps, start, end = allowed(scheme, *tags)
+    rule = "bio" if scheme == "iob2" else scheme
+    for length in (1, 2, 3):
+        for sequence in itertools.product(tags, repeat=length):
+            fits = (
+                sequence[0] in start and sequence[-1] in end and all(p in steps for p in itertools.pairwise(sequence))
+            )
+            assert fits == spans_of(rule, sequence), sequence
+
+
+def test_bare_tags_are_one_type():
+    steps, start, end = allowed("bio", "O", "B", "I")
+    assert steps == {(a, b) for a in "OBI" for b in "OBI"} - {("O", "I")}
+    assert start == {"O", "B"}
+    assert end == {"O", "B", "I"}
+    steps, _, _ = allowed("bio", "B", "I", "B-X", "I-X", "O")
+    assert ("B", "I-X") not in steps
+    assert ("B-X", "I") not in steps
+
+
+def test_parsing():
+    assert parse_tag("B_PER", "BI") == ("B", "PER")
+    assert parse_tag("I-a-b", "BI") == ("I", "a-b")
+    assert parse_tag("B", "BI") == ("B", "")
+    for bad in ("PER", "b-PER", "L-PER", "", "BPER", 3, None, ("B", "X"), "B+X"):
+        with pytest.raises(InputError, match="no tag of this scheme"):
+            parse_tag(bad, "BI")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "said", "added"),
+    [
+        ("bio", ["B-X", "I-X"], ["O"]),
+        ("bio", ["O", "I-X"], ["B-X"]),
+        ("iob2", ["I-X", "I_Y"], ["O", "B-X", "B-Y"]),
+        ("bio", ["I"], ["O", "B"]),
+        ("bio", ["B_X", "I_X", "I_Z"], ["O", "B_Z"]),
+        ("bio", ["O", "B-X"], []),
+        ("iob1", ["I-X", "O"], []),
+        ("iob1", ["B-X"], ["O", "I-X"]),
+        ("bilou", ["U-X"], ["O"]),
+        ("bilou", ["B-X", "O"], ["L-X"]),
+        ("bilou", ["I-X", "O"], ["B-X", "L-X"]),
+        ("bilou", ["L-X", "O"], ["B-X"]),
+        ("bioes", ["B-X", "S-Y", "O"], ["E-X"]),
+    ],
+)
+def test_what_is_added(scheme, said, added):
+    found = complete_tags(names(*said), scheme)
+    assert found.tolist() == said + added
+    transitions = tag_transitions(found, scheme)
+    assert transitions.steps.any(axis=1).all()  # something may follow everything
+    assert (transitions.steps.any(axis=0) | transitions.start).all()  # and everything can be reached
+
+
+def test_nothing_added_is_the_same_object():
+    classes = names("O", "B-X", "I-X")
+    assert complete_tags(classes, "bio") is classes
+
+
+def test_looks_tagged():
+    assert looks_tagged(names("O", "B-PER", "I-PER"))
+    assert looks_tagged(names("I"))
+    assert not looks_tagged(names("O"))
+    assert not looks_tagged(names("O", "PER"))
+    assert not looks_tagged(np.array([0, 1]))
+
+
+def test_matrices():
+    classes = names("a", "b")
+    steps = np.array([[True, False], [True, True]])
+    found = given_transitions(steps, classes)
+    np.testing.assert_array_equal(found.steps, steps)
+    assert found.start.all()
+    assert found.end.all()
+    assert given_transitions(steps.tolist(), classes).steps.dtype == bool
+    for bad in (np.ones((2, 2)), np.ones((3, 3), bool), np.ones(2, bool), None, [[1, 0], [1, 1]]):
+        with pytest.raises(ParameterError, match="boolean matrix"):
+            given_transitions(bad, classes)
+    with pytest.raises(InputError, match="'b'"):
+        given_transitions(np.array([[True, True], [False, False]]), classes)
+    assert free_transitions(3).steps.all()
+    with pytest.raises(ParameterError, match="'bioes'"):
+        tag_transitions(names("O"), "iobes")
+
+
+# --------------------------------------------------------------------------------------------------------------- fits
+
+
+def is_valid(scheme, labels, lengths):
+    return all(spans_of(scheme, part.tolist()) for part in np.split(labels, np.cumsum(lengths)[:-1]))
+
+
+@pytest.mark.parametrize("scheme", ["bio", "iob1", "bilou", "bioes"])
+@pytest.mark.parametrize("coupling", [0.0, 1.0])
+@pytest.mark.parametrize("options", [{}, {"estimation": "em", "smoothing": 0}, {"workers": "sequential"}])
+def test_fits_are_well_formed_whatever_workers_say(scheme, coupling, options):
+    letters = {"bio": "BI", "iob1": "BI", "bilou": "BILU", "bioes": "BIES"}[scheme]
+    rng = np.random.default_rng(0)
+    tags = np.array(["O", *(f"{letter}-{kind}" for letter in letters for kind in "XY")])
+    lengths = [1, 1, 2, 2, 3, 11, 20, 40]
+    said = tags[rng.choice(len(tags), (sum(lengths), 3))]
+    r = cs.Responses.from_matrix(said, lengths=lengths)
+    model = cs.HiddenMarkov(coupling=coupling, transitions=scheme, tol=0, max_iter=20, **options).fit(r)
+    assert is_valid(scheme, model.labels_, lengths)
+    assert np.isfinite(model.posterior_).all()
+    assert (model.transition_[~tag_transitions(model.classes_, scheme).steps] == 0).all()
+    assert (model.initial_[~tag_transitions(model.classes_, scheme).start] == 0).all()
+    assert model._n_answers.sum() == said.size
+
+
+@pytest.mark.parametrize(
+    ("scheme", "said"),
+    [
+        ("bio", ["I-X", "I-X", "B-X"]),
+        ("bio", ["I", "I", "I"]),
+        ("bio", ["B", "I", "B"]),
+        ("iob1", ["B-X", "B-X", "B-X"]),
+        ("bilou", ["B-X", "I-X", "B-X"]),
+        ("bilou", ["U-X", "U-X", "L-X"]),
+        ("bioes", ["I-X", "E-X", "S-X"]),
+    ],
+)
+def test_tags_that_nobody_said_are_there(scheme, said):
+    r = cs.Responses.from_matrix([[tag, tag] for tag in said], lengths=[len(said)])
+    for coupling in (0.0, 0.5, 1.0):
+        model = cs.HiddenMarkov(coupling=coupling, transitions=scheme).fit(r)
+        assert "O" in model.classes_.tolist()
+        assert model.confusion_.shape == (2, len(model.classes_), len(set(said)))
+        assert is_valid(scheme, model.labels_, [len(said)])
+        np.testing.assert_array_equal(model.predict(r), model.labels_)
+    learned = cs.HiddenMarkov(transitions=scheme).fit(r)
+    assert is_valid(scheme, learned.labels_, [len(said)])
+
+
+def test_an_inside_after_nothing_is_an_answer():
+    """All say O I-X I-X: the I-X are spans, the first of which begins."""
+    said = [["O"] * 3, ["I-X"] * 3, ["I-X"] * 3, ["O"] * 3] * 10 + [["O"] * 3, ["B-X"] * 3, ["I-X"] * 3, ["O"] * 3] * 30
+    r = cs.Responses.from_matrix(said, lengths=[4] * 40)
+    model = cs.HiddenMarkov(coupling=1.0, transitions="bio").fit(r)
+    assert is_valid("bio", model.labels_, [4] * 40)
+    assert model.labels_[:4].tolist() == ["O", "B-X", "I-X", "O"]
+
+
+def test_labels_that_are_no_tags():
+    r = cs.Responses.from_matrix([["cat", "dog"]], lengths=[1])
+    with pytest.raises(InputError, match="no tag of this scheme"):
+        cs.HiddenMarkov(transitions="bio").fit(r)
+    r = cs.Responses.from_matrix([[0, 1]], lengths=[1])
+    with pytest.raises(InputError, match="no tag of this scheme"):
+        cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(r)
+
+
+def test_a_label_that_is_no_class_needs_no_tag():
+    r = cs.Responses.from_matrix([["B-X", "unsure"], ["I-X", "I-X"]], lengths=[2], classes=["O", "B-X", "I-X"])
+    model = cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(r)
+    assert model.labels_.tolist() == ["B-X", "I-X"]
