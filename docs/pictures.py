@@ -228,7 +228,7 @@ def draw_moments() -> None:
 def draw_network() -> None:
     """A network before and after: labels from answers alone, and with neighbours."""
     crowd = cs.simulate.network(
-        240, n_workers=8, n_classes=3, degree=7, homophily=0.9, answers_per_item=3, accuracy=(0.5, 0.85), seed=5
+        300, n_workers=4, n_classes=3, degree=7, homophily=0.9, answers_per_item=3, accuracy=(0.5, 0.8), seed=5
     )
     alone = cs.DawidSkene().fit(crowd.responses)
     fused = cs.MarkovField().fit(crowd.responses, graph=crowd.graph)

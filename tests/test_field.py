@@ -260,7 +260,9 @@ def test_a_forests_order_is_outward():
     graph = graph_of(8, [(7, 0), (0, 3), (3, 5), (5, 1), (2, 6)])
     assert sorted(graph.outward_order.tolist()) == list(range(8))
     place = np.argsort(graph.outward_order)
-    assert place[0] < place[7] and place[0] < place[3] < place[5] < place[1] and place[2] < place[6]
+    assert place[0] < place[7]
+    assert place[0] < place[3] < place[5] < place[1]
+    assert place[2] < place[6]
     assert graph_of(3, []).outward_order.tolist() == [0, 1, 2]
 
 
@@ -271,8 +273,10 @@ def test_a_chain_by_belief_propagation_is_forward_backward(length, order, n_clas
     rng = np.random.default_rng(length)
     evidence, prior, coupling = rng.random((length, n_classes)) ** 3, rng.dirichlet(np.ones(n_classes)), 2.5
     evidence[length // 2] = np.arange(n_classes) == 1
-    place = {"forward": np.arange(length), "backward": np.arange(length)[::-1], "random": rng.permutation(length)}[order]
-    graph = graph_of(length, list(zip(place[:-1], place[1:], strict=True)))
+    place = {"forward": np.arange(length), "backward": np.arange(length)[::-1], "random": rng.permutation(length)}[
+        order
+    ]
+    graph = graph_of(length, list(itertools.pairwise(place)))
     unary = np.empty_like(evidence)
     with np.errstate(divide="ignore"):
         unary[place] = np.log(evidence * prior)
@@ -310,7 +314,7 @@ def test_damping_mixes_messages():
     np.testing.assert_allclose(messages[0], 0.25 + 0.75 * undamped)
 
 
-# --------------------------------------------------------------------------------------------------------------- extremes
+# ------------------------------------------------------------------------------------------------------------ extremes
 
 
 @pytest.mark.parametrize("order", ["mixed", "one side first"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .summary import Summary
 
 # As in the library, which is not imported before a command runs.
-MODELS = ("auto", "majority", "dawid-skene", "moments", "hidden-markov")
+MODELS = ("auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field")
 ESTIMATIONS = ("variational", "em")
 DUPLICATES = ("error", "first", "last", "mean")
 ENGINES = ("threads", "dask")
@@ -46,7 +46,11 @@ class Options:
     weight: str | None
     classes: list[str] | None
     duplicates: str
+    items: str | None
     gold: str | None
+    graph: str | None
+    knn: str | None
+    k: int
     model: str
     estimation: str | None
     max_iter: int | None
@@ -101,13 +105,21 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
     show_default=True,
     help="What to do when a worker answered an item more than once.",
 )
+@click.option("--items", metavar="FILE", help="Items that exist even if nobody answered them, by id.")
+@click.option("--graph", metavar="FILE", help="Edges between items: a table with columns source and target.")
+@click.option(
+    "--knn", metavar="FILE", help="Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked."
+)
+@click.option(
+    "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Neighbours of each item for --knn."
+)
 @click.option("--gold", metavar="FILE", help="Known labels: item (or sequence, position) and label, gold or truth.")
 @click.option(
     "--model",
     type=click.Choice(MODELS),
     default="auto",
     show_default=True,
-    help="How to fuse: auto is hidden-markov for sequences, dawid-skene for other items.",
+    help="How to fuse: auto is markov-field with a graph, hidden-markov for sequences, else dawid-skene.",
 )
 @click.option("--estimation", type=click.Choice(ESTIMATIONS), help="How to fit. Default: variational.")
 @click.option("--max-iter", type=click.IntRange(min=1), metavar="N", help="Most iterations. Default: the model's.")
@@ -136,7 +148,8 @@ def run(options: Options) -> None:
     from .summary import summarise
 
     started = time.perf_counter()
-    check_outputs([options.output, options.workers_report], [options.save], [options.source, options.gold])
+    sources = [options.source, options.gold, options.graph, options.knn, options.items]
+    check_outputs([options.output, options.workers_report], [options.save], sources)
     with Display(options.quiet) as display:
         model, responses, columns, n_gold = fit(options, display)
         labels, workers = model.to_frame(), model.worker_report()
@@ -154,11 +167,13 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, dict[str, s
 
     settings, engine = check_settings(options), open_engine(options.engine, options.threads)
     display.say(f"Reading {fit_text(options.source, 50)}")
-    responses, columns = read_answers(options)
+    features = None if options.knn is None else read_features(options.knn)
+    responses, columns = read_answers(options, features)
+    graph = make_graph(options, responses, features)
     gold, n_gold = (None, 0) if options.gold is None else read_gold(options, responses)
-    chosen = choose_model(options.model, responses).set_params(**settings)
+    chosen = choose_model(options.model, responses, graph).set_params(**settings)
     callback = follow_fit(display, chosen)
-    fitted = fuse_answers(responses, gold=gold, model=chosen, engine=engine, callback=callback)
+    fitted = fuse_answers(responses, graph=graph, gold=gold, model=chosen, engine=engine, callback=callback)
     return fitted, responses, columns, n_gold
 
 
@@ -187,12 +202,46 @@ def tell(summary: Summary, files: dict[str, str], seconds: float, options: Optio
         print_summary(summary)
 
 
-def read_answers(options: Options) -> tuple[Responses, dict[str, str]]:
-    """Read the answers; also return which column played which role."""
+def read_answers(options: Options, features: Any) -> tuple[Responses, dict[str, str]]:
+    """Read the answers; also return which column played which role. Every row of features is an item."""
     from ..models.inputs import read_with_columns
 
     roles = ("item", "worker", "label", "sequence", "position", "weight", "classes", "duplicates")
-    return read_with_columns(options.source, **{role: getattr(options, role) for role in roles})
+    items: Any = None
+    if options.items is not None:
+        from ..formats.reading import open_file
+
+        items = open_file(options.items, nameable=False)
+    elif features is not None:
+        items = list(range(features.shape[0]))
+    return read_with_columns(options.source, items=items, **{role: getattr(options, role) for role in roles})
+
+
+def read_features(path: str) -> Any:
+    """Return the features in a .npy file, or in a sparse .npz file."""
+    import numpy as np
+    from scipy.sparse import load_npz
+
+    from ..errors import InputError
+
+    try:
+        return load_npz(path) if path.endswith(".npz") else np.load(path, allow_pickle=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"Cannot read features from {path}: {error}. Give a .npy array, or a .npz file of scipy.sparse.save_npz."
+        ) from error
+
+
+def make_graph(options: Options, responses: Responses, features: Any) -> Any:
+    """Return the graph asked for, or None."""
+    from ..graph import Graph
+    from ..models.fuse import as_graph
+
+    if options.graph is not None and features is not None:
+        raise click.UsageError("--graph and --knn both make a graph: give one of them.")
+    if options.graph is not None:
+        return as_graph(options.graph, responses)
+    return None if features is None else Graph.knn(features, options.k)
 
 
 def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:

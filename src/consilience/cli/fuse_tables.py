@@ -26,9 +26,10 @@ def print_summary(summary: Summary) -> None:
     print_title(console, f"Labels for {fit_text(summary.source, 60)}")
     print_facts(console, _facts(summary))
     console.print()
-    if summary.chain is not None:
-        print_title(console, "Neighbours in a sequence")
-        for line in textwrap.wrap(make_inert(summary.chain["explanation"]), console.width - 2):
+    told = summary.chain or summary.field
+    if told is not None:
+        print_title(console, "Neighbours in a sequence" if summary.chain else "Neighbours in the graph")
+        for line in textwrap.wrap(make_inert(told["explanation"]), console.width - 2):
             console.print(f"  {line}")
         console.print()
     print_workers(console, summary)
@@ -54,6 +55,8 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         facts.append(("Iterations", f"{summary.iterations}, {'converged' if summary.converged else 'not converged'}"))
     if summary.chain is not None:
         facts.append(("Chain", f"strength {summary.chain['strength']:g}, from 0 (independent items) to 1"))
+    if summary.field is not None:
+        facts.append(("Graph", f"coupling {summary.field['coupling']:.2f} nats per agreeing neighbour"))
     facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     return facts + ([] if summary.comparison is None else _compare(summary.comparison))
 

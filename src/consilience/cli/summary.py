@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import dataclasses
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..models.base import Model
 from ..models.hidden_markov import HiddenMarkov
+from ..models.markov_field import MarkovField
 from ..responses import Responses
 
 N_WORKERS = 3  # from either end
@@ -35,13 +37,14 @@ class Summary:
     iterations: int
     converged: bool
     chain: Record | None
+    field: Record | None
     mean_confidence: float
     comparison: Record | None
     most_reliable: list[Record]
     least_reliable: list[Record]
     workers_with_few_answers: int
     least_certain: list[Record]
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
 
 
@@ -87,6 +90,7 @@ def summarise(
         iterations=model.n_iter_,
         converged=model.converged_,
         chain=_describe_chain(model),
+        field=_describe_field(model),
         mean_confidence=float(np.mean(labels["confidence"])),
         comparison=_compare(model),
         most_reliable=workers.take(ranked[:n_best]).to_pylist(),
@@ -129,6 +133,13 @@ def _describe_chain(model: Model) -> Record | None:
     if not isinstance(model, HiddenMarkov):
         return None
     return {"strength": model.coupling_, "explanation": model.explain_coupling()}
+
+
+def _describe_field(model: Model) -> Record | None:
+    """Return the coupling of a field and what a shuffled graph says of it, for models that have one."""
+    if not isinstance(model, MarkovField):
+        return None
+    return {"coupling": model.coupling_, "explanation": str(model.graph_check_)}
 
 
 def _compare(model: Model) -> Record | None:

@@ -89,8 +89,7 @@ def forward_backward(
             else:
                 log_total += np.log(total)  # the product might leave the range of doubles
             for k in range(n_classes):
-                # A division, not a multiplication by 1 / total: what is certain is exactly 1.
-                alpha[t, k] = alpha[t, k] / total if alpha[t, k] > NOTHING * total else 0.0
+                alpha[t, k] /= total
         for k in range(n_classes):
             beta[k] = 1.0
         for t in range(length - 1, -1, -1):
@@ -98,7 +97,7 @@ def forward_backward(
             if t > 0 and scale[t] > 0.0:
                 for k in range(n_classes):
                     # What cannot be reached has no say; its beta may be of any size.
-                    ahead[k] = evidence[row, k] * beta[k] / scale[t] if alpha[t, k] > 0.0 else 0.0
+                    ahead[k] = evidence[row, k] / scale[t] * beta[k] if alpha[t, k] > 0.0 else 0.0
             for k in range(n_classes):
                 q = alpha[t, k] * beta[k]
                 evidence[row, k] = q

@@ -99,7 +99,7 @@ def sweep_messages(
     beliefs: Floats,
     width: Width,
 ) -> float:
-    """Send sum-product messages from each node in `order`, and write its belief; return the largest change of a message.
+    """Send sum-product messages from each node in `order`, and write its belief; return a message's largest change.
 
     messages[e] goes along edge e, from the node that owns it; reverse[e] is the same edge seen from the other end. With
     c the sender's belief without what the receiver told it, normalised, a Potts message is 1 + (exp(beta w) - 1) c_k,

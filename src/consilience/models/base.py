@@ -124,7 +124,8 @@ class Model(ABC):
 
     def _remember(self, responses: Responses) -> None:
         """Keep what results are told in: ids of items and workers, labels, the frame library."""
-        self.__dict__.pop("comparison_", None)  # it was of other answers
+        for name in ("comparison_", "graph_check_"):
+            self.__dict__.pop(name, None)  # they were of other answers
         self.workers_ = responses.workers
         self.answer_labels_ = responses.labels
         self._keys = responses.key_columns()

@@ -12,6 +12,7 @@ from ..errors import ConsilienceWarning, count
 from ..responses import Responses
 from .base import Model
 from .held_out import held_out_score
+from .hidden_markov import HiddenMarkov
 from .majority_vote import MajorityVote
 
 # Answers on which two models are compared: enough to tell them apart, few enough to cost next to nothing.
@@ -109,6 +110,7 @@ def compare_with_vote(model: Model, responses: Responses, graph: object, gold: o
 
 
 def _compare(model: Model, responses: Responses, graph: object, gold: object, seed: int) -> Comparison:
+    responses = responses.with_classes(model.classes_)  # tag schemes add classes that nobody said
     shares = MajorityVote(ties="first").fit(responses, gold=gold).posterior_
     rows = np.arange(len(shares))
     ours = model._label_codes
@@ -116,7 +118,9 @@ def _compare(model: Model, responses: Responses, graph: object, gold: object, se
     vote = np.where(tied[rows, ours], ours, shares.argmax(axis=1))
     gain = model.posterior_[rows, ours] - model.posterior_[rows, vote]
     part = sample_items(responses, seed)
-    fit_score = held_out_score(model, part, graph=graph, gold=None, seed=seed)
+    # A strength that was learned is taken as found: learning it again would take longer than all the rest.
+    settled = model.fresh(coupling=model.coupling_) if isinstance(model, HiddenMarkov) else model
+    fit_score = held_out_score(settled, part, graph=graph, gold=None, seed=seed)
     vote_score = held_out_score(MajorityVote(), part, seed=seed)
     difference, error = fit_score.minus(vote_score)
     return Comparison(len(rows), int((vote != ours).sum()), float(gain.mean()), difference, error)

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..errors import ConsilienceWarning, DataWarning, count, listing, parameter_error
 from ..fitting.em import Progress
 from ..formats.reading import open_file
+from ..graph import Graph
 from ..responses import Responses
 from ..tagging import looks_iob2
 from .base import Model
@@ -21,6 +23,7 @@ from .dawid_skene import DawidSkene
 from .hidden_markov import HiddenMarkov
 from .inputs import as_responses, check_keywords
 from .majority_vote import MajorityVote
+from .markov_field import MarkovField
 from .moment_matching import MomentMatching
 
 MODELS: dict[str, type[Model]] = {
@@ -28,6 +31,7 @@ MODELS: dict[str, type[Model]] = {
     "dawid-skene": DawidSkene,
     "moments": MomentMatching,
     "hidden-markov": HiddenMarkov,
+    "markov-field": MarkovField,
 }
 
 
@@ -47,13 +51,15 @@ def fuse(
     ----------
     source : table, path or Responses
         The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder.
-    graph : optional
-        For models that use one.
+    graph : Graph, table, path, networkx graph or sparse matrix, optional
+        How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
+        target).
     gold : dict, Series, table or path, optional
         Known labels.
-    model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov"} or Model
-        "auto" is `HiddenMarkov` for sequences and `DawidSkene` for other items. A `HiddenMarkov` chosen by name or
-        "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X with each I-X).
+    model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
+        "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, and `DawidSkene` for other items. A
+        `HiddenMarkov` chosen by name or "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X
+        with each I-X).
     engine : optional
         Where to work; see `consilience.engines`.
     callback : callable, optional
@@ -65,7 +71,8 @@ def fuse(
     -------
     Model
         The fitted model, with `comparison_` against majority vote: a `Comparison`, or None where there is nothing to
-        compare (the model is the vote, or there are too few answers to hide any).
+        compare (the model is the vote, or there are too few answers to hide any). With a graph also `graph_check_`,
+        the same fit on a shuffled graph.
 
     Warns
     -----
@@ -88,24 +95,42 @@ def fuse(
     responses = as_responses(source, **columns)
     if isinstance(gold, (str, os.PathLike)):
         gold = open_file(gold, nameable=False)
-    chosen = choose_model(model, responses)
+    if graph is not None:
+        graph = as_graph(graph, responses)
+    chosen = choose_model(model, responses, graph)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.fresh(callback=callback)
     chosen.fit(responses, graph=graph, gold=gold, engine=engine)
     chosen.comparison_ = None
     if not isinstance(chosen, MajorityVote) and can_compare(responses):
         chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold)
+    if isinstance(chosen, MarkovField):
+        chosen.graph_check_ = chosen.check_graph(responses, graph, gold, engine)
     for warning in find_doubts(chosen.comparison_, responses, type(chosen).__name__, gold is not None):
         warnings.warn(warning, stacklevel=2)
     return chosen
 
 
-def choose_model(model: str | Model, responses: Responses) -> Model:
+def as_graph(graph: Any, responses: Responses) -> Graph:
+    """Return a graph over these items from whatever describes one."""
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, (str, os.PathLike)):
+        graph = open_file(graph, nameable=False)
+    elif issparse(graph):
+        return Graph.from_scipy(graph, items=responses.items)
+    elif hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
+        return Graph.from_networkx(graph)
+    return Graph.from_frame(graph, items=responses.items)
+
+
+def choose_model(model: str | Model, responses: Responses, graph: Graph | None = None) -> Model:
     """Return an unfitted model: the one named, or a copy of the one given."""
     if isinstance(model, Model):
         return model.fresh()
     if model == "auto":
-        model = "dawid-skene" if responses.sequences is None else "hidden-markov"
+        alone = "dawid-skene" if responses.sequences is None else "hidden-markov"
+        model = alone if graph is None else "markov-field"
     if not isinstance(model, str) or model not in MODELS:
         known = ", ".join(repr(name) for name in ("auto", *MODELS))
         raise parameter_error("model", "fuse", f"one of {known}, or a model", model)

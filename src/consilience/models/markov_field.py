@@ -80,8 +80,9 @@ class MarkovField(LatentModel):
         propagation, which is exact on trees.
     degree_normalised : bool
         Divide each edge's weight by the root of its ends' degrees, so that hubs do not shout.
-    start : {"dawid-skene", "majority", "moments", "best"}, fitted model or array
-        Where to start; "dawid-skene" fits `DawidSkene` first.
+    start : {"majority", "moments", "best", "dawid-skene"}, fitted model or array
+        Where to start. "dawid-skene" fits `DawidSkene` first; with few answers that is too sure of itself for the
+        neighbours to be heard.
     workers, estimation, prior, smoothing, n_init, max_iter, tol, seed, callback
         As for `DawidSkene`. ``prior="uniform"`` takes the class prior out of the field, as in the paper.
 
@@ -113,6 +114,7 @@ class MarkovField(LatentModel):
     _start_choices = ("dawid-skene", *LatentModel._start_choices)
 
     coupling_: float
+    graph_check_: GraphCheck
 
     def __init__(
         self,
@@ -124,7 +126,7 @@ class MarkovField(LatentModel):
         estimation: str = "variational",
         prior: Any = "learn",
         smoothing: Any = (0.1, 1.1),
-        start: Any = "dawid-skene",
+        start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -184,25 +186,34 @@ class MarkovField(LatentModel):
         return self._infer(r, gold, self._reported(), self._on_graph(r, graph).point())[1] / r.n_items
 
     def check_graph(self, responses: Any, graph: Any, gold: Any = None, engine: Any = None) -> GraphCheck:
-        """Fit the same model to a shuffled graph with the same degrees, and say what that tells about this fit."""
+        """Fit the same model to a shuffled graph with the same degrees, and say what that tells about this fit.
+
+        What tells them apart is the coupling that is learned: a model whose coupling is given is fitted anew, with a
+        learned one, to both.
+        """
         self._check_fitted()
         r = as_responses(responses)
         aligned = require_graph(graph).aligned_with(r.items)
-        shuffled = self.fresh(callback=None).fit(r, graph=aligned.shuffled(self.seed), gold=gold, engine=engine)
+        learner = self.fresh(callback=None, coupling="learn")
+        here = self if self.coupling == "learn" else learner.fresh().fit(r, graph=aligned, gold=gold, engine=engine)
+        shuffled = learner.fit(r, graph=aligned.shuffled(self.seed), gold=gold, engine=engine)
         settings = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}
         alone = DawidSkene(**{**settings, "start": "majority", "callback": None}).fit(r, gold=gold, engine=engine)
         return GraphCheck(
-            self.coupling_,
+            here.coupling_,
             shuffled.coupling_,
-            float(np.mean(self._label_codes != alone._label_codes)),
+            float(np.mean(here._label_codes != alone._label_codes)),
             float(np.mean(shuffled._label_codes != alone._label_codes)),
         )
 
     def _check_settings(self) -> None:
         super()._check_settings()
         check_choice(self, "inference", INFERENCES)
-        number = isinstance(self.coupling, (int, float)) and not isinstance(self.coupling, bool)
-        if self.coupling not in ("learn", "paper") and not (number and 0 <= float(self.coupling) < np.inf):
+        named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
+        number = isinstance(self.coupling, (int, float, np.integer, np.floating)) and not isinstance(
+            self.coupling, bool
+        )
+        if not named and not (number and 0 <= float(self.coupling) < np.inf):
             raise parameter_error("coupling", "MarkovField", "'learn', 'paper' or a number >= 0", self.coupling)
 
     def _graph_of(self, r: Responses, graph: Any) -> Graph:

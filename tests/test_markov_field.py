@@ -1,0 +1,555 @@
+"""Fusion over graphs: against DawidSkene and plain loops, its guarantees, its settings, and how good it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import consilience as cs
+import oracles
+from consilience import blocks
+from consilience.errors import InputError, NotFittedError, ParameterError
+from consilience.models.markov_field import GraphCheck, paper_couplings
+from consilience.structures.field import INFERENCES, MOST_COUPLING
+from strategies import matrices
+from test_field import sweep_slowly
+
+ESTIMATIONS = ["em", "variational"]
+
+
+def network(n_items=200, seed=0, **options):
+    return cs.simulate.network(
+        **{"n_items": n_items, "n_workers": 6, "n_classes": 3, "answers_per_item": 3, "seed": seed} | options
+    )
+
+
+def assert_never_falls(trace):
+    assert np.isfinite(trace).all()
+    assert (np.diff(trace) >= -1e-9 * (1 + np.abs(trace[1:]))).all(), np.diff(trace).min()
+
+
+def assert_same_fit(a, b, atol=0.0):
+    np.testing.assert_allclose(a.posterior_, b.posterior_, rtol=0, atol=atol)
+    np.testing.assert_allclose(a.confusion_, b.confusion_, rtol=0, atol=atol)
+    np.testing.assert_allclose(a.prior_, b.prior_, rtol=0, atol=atol)
+    np.testing.assert_allclose(a.trace_, b.trace_, rtol=atol, atol=atol)
+    assert a.coupling_ == pytest.approx(b.coupling_, abs=atol)
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+
+
+def star(n_leaves, **options):
+    """Return a star whose hub, "hub", nobody answered; all leaves are said to be "a", and "b" lies elsewhere."""
+    leaves = [f"leaf {i}" for i in range(n_leaves)]
+    others = [f"other {i}" for i in range(n_leaves)]
+    frame = {
+        "item": (leaves + others) * 3,
+        "worker": np.repeat(["u", "v", "w"], 2 * n_leaves),
+        "label": (["a"] * n_leaves + ["b"] * n_leaves) * 3,
+    }
+    r = cs.Responses.from_frame(frame, items=["hub", *leaves, *others, "lonely"])
+    return r, cs.Graph.from_edges(["hub"] * n_leaves, leaves, **options)
+
+
+# ---------------------------------------------------------------------------------------------------------- DawidSkene
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("estimation", ESTIMATIONS)
+@pytest.mark.parametrize("kind", ["plain", "gold", "uniform", "given prior"])
+@pytest.mark.parametrize("start", ["majority", "dawid-skene"])
+def test_without_coupling_it_is_dawid_skene(inference, estimation, kind, start):
+    crowd = network()
+    gold = {0: 2, 5: 1} if kind == "gold" else None
+    options = {"estimation": estimation, "tol": 0}
+    options |= {"uniform": {"prior": "uniform"}, "given prior": {"prior": [0.5, 0.3, 0.2]}}.get(kind, {})
+    # From the vote, the same iterations; from where DawidSkene ended, as many more, and the step between.
+    longer = cs.DawidSkene(max_iter=15 if start == "majority" else 31, **options).fit(crowd.responses, gold=gold)
+    field = cs.MarkovField(coupling=0, inference=inference, start=start, max_iter=15, **options)
+    field.fit(crowd.responses, graph=crowd.graph, gold=gold)
+    np.testing.assert_allclose(field.posterior_, longer.posterior_, atol=1e-10)
+    np.testing.assert_allclose(field.confusion_, longer.confusion_, atol=1e-10)
+    np.testing.assert_allclose(field.trace_[-1], longer.trace_[-1], rtol=1e-10)
+    assert field.score(crowd.responses, graph=crowd.graph, gold=gold) == pytest.approx(
+        longer.score(crowd.responses, gold=gold), rel=1e-10
+    )
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("coupling", ["learn", "paper", 1.5])
+def test_a_graph_without_edges_is_dawid_skene(inference, coupling):
+    crowd = network()
+    nothing = cs.Graph.from_scipy(np.zeros((200, 200)))
+    options = {"tol": 0, "max_iter": 10, "start": "majority"}
+    field = cs.MarkovField(coupling=coupling, inference=inference, **options).fit(crowd.responses, graph=nothing)
+    plain = cs.DawidSkene(**options).fit(crowd.responses)
+    np.testing.assert_allclose(field.posterior_, plain.posterior_, atol=1e-10)
+    np.testing.assert_allclose(field.trace_, plain.trace_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("coupling", ["learn", 1.0])
+def test_items_without_neighbours_have_the_independent_posterior(inference, coupling):
+    crowd = network(300, degree=1.5)
+    lonely = crowd.graph.degrees == 0
+    assert 20 < lonely.sum() < 200
+    model = cs.MarkovField(inference=inference, coupling=coupling).fit(crowd.responses, graph=crowd.graph)
+    found = model.predict_proba(crowd.responses, graph=cs.Graph.from_scipy(np.zeros((300, 300))))
+    np.testing.assert_allclose(model.posterior_[lonely], found[lonely], atol=1e-10)
+    assert np.abs(model.posterior_[~lonely] - found[~lonely]).max() > 0.1
+    log_weights = model._log_weights.transpose(0, 2, 1)
+    prior = np.log(model._structure_parameters.weights)
+    expected, _ = oracles.dense_posterior(oracles.densify(crowd.responses), log_weights, prior)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+# ----------------------------------------------------------------------------------------------------- against a twin
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_em_against_a_slow_twin(known):
+    """Mean field inside EM, in dense arrays and plain loops."""
+    crowd = network(40, degree=3.0)
+    r, coupling, n_iter = crowd.responses, 0.8, 6
+    votes = oracles.densify(r)
+    codes = np.full(40, -1)
+    gold = None
+    if known:
+        codes[[3, 8]] = 2, 0
+        gold = {3: 2, 8: 0}
+    options = {"estimation": "em", "start": "majority", "tol": 0, "max_iter": n_iter, "coupling": coupling}
+    model = cs.MarkovField(**options).fit(r, graph=crowd.graph, gold=gold)
+    posterior, last = oracles.vote_shares(votes, range(3), 3, codes), None
+    for iteration in range(n_iter + 1):
+        counts = np.einsum("iml,ik->mkl", votes, posterior) + oracles.smoothing_table((0.1, 1.1), range(3), 3, 6)
+        mass = posterior.sum(axis=0) + 0.1
+        with np.errstate(divide="ignore"):
+            unary = np.log(mass / mass.sum()) + np.einsum(
+                "iml,mkl->ik", votes, np.log(counts / counts.sum(axis=2, keepdims=True))
+            )
+        for i in np.flatnonzero(codes >= 0):
+            unary[i, np.arange(3) != codes[i]] = -np.inf
+        independent = np.exp(unary - unary.max(axis=1, keepdims=True))
+        independent /= independent.sum(axis=1, keepdims=True)
+        final = iteration == n_iter
+        posterior = independent if last is None or final else last
+        for _ in range(200 if final else 20):
+            posterior, moved = sweep_slowly(crowd.graph, unary, coupling, posterior)
+            if moved < (1e-6 if final else 1e-3):
+                break
+        last = posterior
+    np.testing.assert_allclose(model.posterior_, posterior, atol=1e-9)
+    np.testing.assert_allclose(model.confusion_, counts / counts.sum(axis=2, keepdims=True), atol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------------------------- guarantees
+
+
+@st.composite
+def networks(draw):
+    """Draw (responses, graph, gold): missing answers, items nobody answered, weights, known labels."""
+    matrix = draw(matrices(max_items=8, max_workers=4, max_classes=3, min_classes=2))
+    n_items, n_classes = len(matrix), int(matrix.max()) + 1
+    r = cs.Responses.from_matrix(matrix, labels=list(range(n_classes)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    adjacency = np.triu(rng.uniform(0.1, 2, (n_items, n_items)) * (rng.random((n_items, n_items)) < 0.4), 1)
+    gold = {int(i): int(rng.integers(n_classes)) for i in np.flatnonzero(rng.random(n_items) < 0.2)}
+    return r, cs.Graph.from_scipy(adjacency), gold or None
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    networks(),
+    st.sampled_from(ESTIMATIONS),
+    st.sampled_from([0.0, 0.3, 1.0, 4.0]),
+    st.sampled_from(["learn", "uniform"]),
+)
+def test_the_objective_never_falls_by_mean_field(problem, estimation, coupling, prior):
+    r, graph, gold = problem
+    model = cs.MarkovField(coupling=coupling, estimation=estimation, prior=prior, tol=0, max_iter=15)
+    model.fit(r, graph=graph, gold=gold)
+    assert_never_falls(model.trace_)
+    for item, label in (gold or {}).items():
+        assert model.labels_[item] == label
+        assert model.posterior_[item, list(model.classes_).index(label)] == 1
+
+
+@settings(deadline=None, max_examples=40)
+@given(networks(), st.sampled_from(INFERENCES), st.sampled_from(["learn", "paper", 0.7]), st.booleans())
+def test_whatever_is_fitted_is_finite_and_the_same_again(problem, inference, coupling, normalised):
+    r, graph, gold = problem
+    model = cs.MarkovField(coupling=coupling, inference=inference, degree_normalised=normalised, tol=0, max_iter=12)
+    model.fit(r, graph=graph, gold=gold)
+    assert np.isfinite(model.posterior_).all()
+    assert np.isfinite(model.trace_).all()
+    np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
+    assert 0 <= model.coupling_ <= MOST_COUPLING or coupling == "paper"
+    np.testing.assert_array_equal(model.predict_proba(r, graph=graph, gold=gold), model.posterior_)
+    assert_same_fit(clone(model).fit(r, graph=graph, gold=gold), model)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_items_nobody_answered_are_told_by_their_neighbours(inference):
+    r, graph = star(5)
+    model = cs.MarkovField(inference=inference).fit(r, graph=graph)
+    found = dict(zip(r.items.tolist(), model.posterior_, strict=True))
+    assert found["hub"][0] > 0.9
+    weights = model._structure_parameters.weights
+    np.testing.assert_allclose(found["lonely"], weights / weights.sum(), atol=1e-10)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_gold_pulls_its_neighbours(inference):
+    r, graph = star(5)
+    gold = {f"leaf {i}": "b" for i in range(5)}
+    model = cs.MarkovField(inference=inference, coupling=1.0).fit(r, graph=graph, gold=gold)
+    assert dict(zip(r.items.tolist(), model.labels_.tolist(), strict=True))["hub"] == "b"
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_heavier_edges_pull_more(inference):
+    r, _ = star(2)
+    names = ["leaf 0", "leaf 1", "other 0"]
+    for weight, label in ((1.0, "a"), (3.0, "b")):
+        graph = cs.Graph.from_edges(["hub"] * 3, names, [1.0, 1.0, weight])
+        model = cs.MarkovField(inference=inference, coupling=0.5).fit(r, graph=graph)
+        assert dict(zip(r.items.tolist(), model.labels_.tolist(), strict=True))["hub"] == label
+
+
+def test_weights_and_coupling_are_one_product():
+    crowd = network()
+    heavy = cs.Graph.from_scipy(2.0 * crowd.graph.to_scipy())
+    options = {"tol": 0, "max_iter": 8}
+    one = cs.MarkovField(coupling=1.0, **options).fit(crowd.responses, graph=crowd.graph)
+    half = cs.MarkovField(coupling=0.5, **options).fit(crowd.responses, graph=heavy)
+    np.testing.assert_allclose(half.posterior_, one.posterior_, atol=1e-12)
+
+
+def test_degree_normalisation():
+    crowd = network()
+    graph = crowd.graph
+    degree = graph.to_scipy().toarray().astype(bool).sum(axis=0)
+    scale = degree.mean() / np.sqrt(np.maximum(np.outer(degree, degree), 1))
+    by_hand = cs.Graph.from_scipy(graph.to_scipy().toarray() * scale)
+    options = {"tol": 0, "max_iter": 8}
+    inside = cs.MarkovField(degree_normalised=True, **options).fit(crowd.responses, graph=graph)
+    outside = cs.MarkovField(**options).fit(crowd.responses, graph=by_hand)
+    assert_same_fit(inside, outside, atol=1e-9)
+
+
+def test_the_papers_coupling_by_hand():
+    dense = network(60, answers_per_item=None)
+    np.testing.assert_array_equal(paper_couplings(dense.responses, dense.graph), 6 / 2)
+    model = cs.MarkovField(coupling="paper").fit(dense.responses, graph=dense.graph)
+    assert model.coupling_ == 3
+    same = cs.MarkovField(coupling=3.0).fit(dense.responses, graph=dense.graph)
+    np.testing.assert_allclose(model.posterior_, same.posterior_, atol=1e-10)
+
+    answers, *_ = oracles.simulate(0, 40, 6, 3, share=0.5)
+    r = cs.Responses.from_matrix(answers, labels=[0, 1, 2])
+    graph = cs.Graph.from_scipy(network(40).graph.to_scipy())
+    by_hand = np.zeros((40, 40))
+    for i, j in zip(*graph.to_scipy().nonzero(), strict=True):
+        by_hand[i, j] = (np.sum(answers[i] >= 0) / 4 + np.sum(answers[j] >= 0) / 4) / 2
+    model = cs.MarkovField(coupling="paper").fit(r, graph=graph)
+    same = cs.MarkovField(coupling=1.0).fit(r, graph=cs.Graph.from_scipy(by_hand))
+    np.testing.assert_allclose(model.posterior_, same.posterior_, atol=1e-10)
+    assert model.coupling_ == pytest.approx(by_hand[by_hand > 0].mean())
+
+
+def test_the_papers_coupling_counts_a_spread_answer_once():
+    soft = np.random.default_rng(0).dirichlet(np.ones(3), (40, 6))
+    r = cs.Responses.from_probabilities(soft)
+    graph = cs.Graph.from_scipy(network(40).graph.to_scipy())
+    np.testing.assert_array_equal(paper_couplings(r, graph), 6 / 2)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_equivariance(inference):
+    crowd = network(150)
+    r, rng = crowd.responses, np.random.default_rng(0)
+    item = r.item_of_answer()
+    new_item, new_class = rng.permutation(r.n_items), np.array([2, 0, 1])
+    shuffle = rng.permutation(r.n_responses)
+    frame = {
+        "item": new_item[item][shuffle],
+        "worker": 10 - r.worker[shuffle],
+        "label": new_class[r.label][shuffle],
+    }
+    other = cs.Responses.from_frame(frame)
+    source = np.repeat(np.arange(r.n_items), crowd.graph.degrees)
+    graph = cs.Graph.from_edges(new_item[source], new_item[crowd.graph.neighbours])
+    options = {"inference": inference, "tol": 0, "max_iter": 20}
+    here = cs.MarkovField(**options).fit(r, graph=crowd.graph)
+    there = cs.MarkovField(**options).fit(other, graph=graph)
+    place = {name: i for i, name in enumerate(other.items.tolist())}
+    back = there.posterior_[[place[i] for i in new_item.tolist()]][:, new_class]
+    # Sweeps go through the items in another order: near the same end, but not to the last bit.
+    assert there.coupling_ == pytest.approx(here.coupling_, abs=0.02)
+    assert np.mean(back.argmax(axis=1) == here.posterior_.argmax(axis=1)) > 0.97
+    np.testing.assert_allclose(there.confusion_[::-1][:, new_class][:, :, new_class], here.confusion_, atol=0.03)
+
+
+def test_renaming_classes_alone_changes_nothing():
+    crowd = network(150)
+    r, new = crowd.responses, np.array([2, 0, 1])
+    other = cs.Responses.from_frame(
+        {"item": r.item_of_answer(), "worker": r.worker, "label": new[r.label]}, items=r.items
+    )
+    here, there = (cs.MarkovField(tol=0, max_iter=20).fit(each, graph=crowd.graph) for each in (r, other))
+    np.testing.assert_allclose(there.posterior_[:, new], here.posterior_, atol=1e-8)
+
+
+@pytest.mark.parametrize("build", ["order", "text", "edges only"])
+def test_graphs_are_matched_by_id(build):
+    crowd = network(150)
+    r = cs.Responses.from_frame(
+        {"item": [f"n{i}" for i in crowd.responses.item_of_answer()], "worker": crowd.responses.worker,
+         "label": crowd.responses.label}, items=[f"n{i}" for i in range(150)]
+    )  # fmt: skip
+    matrix, order = crowd.graph.to_scipy().toarray(), np.random.default_rng(1).permutation(150)
+    straight = cs.Graph.from_scipy(matrix, items=r.items)
+    ends = np.argwhere(np.triu(matrix))
+    other = {
+        "order": lambda: cs.Graph.from_scipy(matrix[np.ix_(order, order)], items=r.items[order]),
+        "text": lambda: cs.Graph.from_edges(
+            [f"n{i}" for i in ends[:, 1]], [f"n{i}" for i in ends[:, 0]], items=r.items
+        ),
+        "edges only": lambda: cs.Graph.from_edges([f"n{i}" for i in ends[:, 0]], [f"n{i}" for i in ends[:, 1]]),
+    }[build]()
+    assert_same_fit(cs.MarkovField().fit(r, graph=other), cs.MarkovField().fit(r, graph=straight))
+
+
+# -------------------------------------------------------------------------------------------------------------- engines
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_blocks_and_threads_change_nothing(inference, monkeypatch):
+    crowd = network(400)
+    options = {"inference": inference, "tol": 0, "max_iter": 10}
+    whole = cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 100)
+    one, two, five = (
+        cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph, engine=cs.engines.Threads(n))
+        for n in (1, 2, 5)
+    )
+    assert_same_fit(one, two)
+    assert_same_fit(one, five)
+    assert_same_fit(one, whole, atol=1e-9)
+
+
+def test_on_a_cluster(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 200)
+    crowd = network(400)
+    model = cs.MarkovField(tol=0, max_iter=5)
+    options = {"processes": False, "n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+    here = clone(model).fit(crowd.responses, graph=crowd.graph, gold={1: 0}, engine=cs.engines.Threads(2))
+    with distributed.Client(**options) as client:
+        there = clone(model).fit(crowd.responses, graph=crowd.graph, gold={1: 0}, engine=cs.engines.Dask(client))
+    assert_same_fit(there, here)
+
+
+# -------------------------------------------------------------------------------------------------- starts and settings
+
+
+@pytest.mark.parametrize("coupling", ["learn", 1.0])
+def test_starts(coupling):
+    crowd = network(1000, answers_per_item=None, degree=4)
+    r, graph = crowd.responses, crowd.graph
+    fitted = cs.DawidSkene().fit(r)
+    starts = {
+        "dawid-skene": "dawid-skene", "majority": "majority", "moments": "moments", "model": fitted,
+        "given": fitted.confusion_,
+    }  # fmt: skip
+    for name, start in starts.items():
+        model = cs.MarkovField(start=start, coupling=coupling).fit(r, graph=graph)
+        assert list(model.starts_) == [name]
+        assert model.converged_
+        assert cs.metrics.accuracy(crowd.truth, model.labels_) > cs.metrics.accuracy(crowd.truth, fitted.labels_)
+        np.testing.assert_array_equal(model.predict_proba(r, graph=graph), model.posterior_)
+    best = cs.MarkovField(start="best", n_init=3, coupling=coupling).fit(r, graph=graph)
+    assert list(best.starts_) == ["majority", "moments", "random 1", "random 2"]
+    assert best.trace_[-1] == max(trace[-1] for trace in best.starts_.values())
+    again = cs.MarkovField(start="best", n_init=3, coupling=coupling).fit(r, graph=graph)
+    assert_same_fit(best, again)
+
+
+def test_a_field_starts_another():
+    crowd = network()
+    first = cs.MarkovField().fit(crowd.responses, graph=crowd.graph)
+    second = cs.MarkovField(start=first).fit(crowd.responses, graph=crowd.graph)
+    np.testing.assert_allclose(second.posterior_, first.posterior_, atol=0.1)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("coupling", ["learn", "paper", 0.5])
+def test_saving(inference, coupling, tmp_path):
+    crowd = network()
+    r, graph = crowd.responses, crowd.graph
+    model = cs.MarkovField(inference=inference, coupling=coupling, degree_normalised=True).fit(r, graph=graph)
+    model.save(tmp_path / "model")
+    loaded = cs.load(tmp_path / "model")
+    assert isinstance(loaded, cs.MarkovField)
+    assert loaded.get_params() == model.get_params()
+    assert repr(loaded) == repr(model)
+    assert_same_fit(loaded, model)
+    np.testing.assert_array_equal(loaded.predict_proba(r, graph=graph), model.posterior_)
+    assert loaded.score(r, graph=graph) == model.score(r, graph=graph)
+    new = network(seed=3)
+    np.testing.assert_array_equal(
+        loaded.predict_proba(new.responses, graph=new.graph), model.predict_proba(new.responses, graph=new.graph)
+    )
+
+
+def test_clone_and_repr():
+    crowd = network()
+    model = cs.MarkovField(coupling=0.5, inference="icm", degree_normalised=True, smoothing=0.5)
+    twin = clone(model)
+    assert twin.get_params() == model.get_params()
+    assert "coupling=0.5" in repr(model)
+    assert "inference='icm'" in repr(model)
+    model.fit(crowd.responses, graph=crowd.graph)
+    assert "coupling 0.50" in repr(model)
+    assert not hasattr(clone(model), "posterior_")
+
+
+def test_predicting_other_networks():
+    crowd, new = network(2000), network(2000, seed=0)
+    model = cs.MarkovField().fit(crowd.responses, graph=crowd.graph)
+    assert cs.metrics.accuracy(new.truth, model.predict(new.responses, graph=new.graph)) > 0.8
+    with pytest.raises(ParameterError, match="needs a graph"):
+        model.predict_proba(crowd.responses)
+    with pytest.raises(NotFittedError):
+        cs.MarkovField().predict_proba(crowd.responses, graph=crowd.graph)
+    with pytest.raises(NotFittedError):
+        cs.MarkovField().check_graph(crowd.responses, crowd.graph)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"coupling": -1}, "The 'coupling' parameter of MarkovField must be 'learn', 'paper' or a number >= 0. Got -1"),
+        ({"coupling": "strong"}, "must be 'learn', 'paper' or a number >= 0. Got 'strong'"),
+        ({"coupling": np.nan}, "a number >= 0. Got nan"),
+        ({"coupling": np.inf}, "a number >= 0. Got inf"),
+        ({"coupling": True}, "a number >= 0. Got True"),
+        ({"coupling": None}, "a number >= 0. Got None"),
+        ({"coupling": [1.0, 2.0]}, "a number >= 0. Got"),
+        ({"coupling": np.array([1.0, 2.0])}, "a number >= 0. Got"),
+        ({"inference": "gibbs"}, "'inference' parameter of MarkovField must be .*'mean_field'.*Got 'gibbs'"),
+        ({"start": "anywhere"}, "'start' parameter of MarkovField must be .*'dawid-skene'.*Got 'anywhere'"),
+        ({"estimation": "gibbs"}, "'estimation' parameter"),
+        ({"workers": "lazy"}, "'workers' parameter"),
+        ({"max_iter": 0}, "'max_iter' parameter"),
+        ({"tol": -1}, "'tol' parameter"),
+    ],
+)
+def test_settings_that_make_no_sense(options, words):
+    crowd = network(20)
+    with pytest.raises(ParameterError, match=words):
+        cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph)
+
+
+@pytest.mark.parametrize("coupling", [np.float64(0.5), np.float32(0.5), np.int64(1), 1])
+def test_numbers_of_any_kind_couple(coupling, tmp_path):
+    crowd = network(50)
+    model = cs.MarkovField(coupling=coupling).fit(crowd.responses, graph=crowd.graph)
+    assert model.coupling_ == float(coupling)
+    model.save(tmp_path / "model")
+    assert cs.load(tmp_path / "model").coupling_ == float(coupling)
+
+
+def test_graphs_that_do_not_fit():
+    crowd = network(20)
+    r = crowd.responses
+    with pytest.raises(ParameterError, match="needs a graph"):
+        cs.MarkovField().fit(r)
+    for wrong in (crowd.graph.to_scipy(), [(0, 1)], "edges.csv"):
+        with pytest.raises(ParameterError, match=r"'graph' parameter of MarkovField must be a consilience.Graph"):
+            cs.MarkovField().fit(r, graph=wrong)
+    with pytest.raises(InputError, match=r"2 id\(s\) of the graph are not among the items: 77, 78"):
+        cs.MarkovField().fit(r, graph=cs.Graph.from_edges([0, 1], [77, 78]))
+    # Nodes without edges do not matter.
+    graph = cs.Graph.from_edges([0, 1], [1, 2], items=range(100))
+    cs.MarkovField().fit(r, graph=graph)
+
+
+# ------------------------------------------------------------------------------------------------------------- learning
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("homophily", [0.4, 0.6, 0.9])
+def test_the_coupling_that_is_learned(inference, homophily):
+    crowd = cs.simulate.network(4000, 10, 4, degree=5, homophily=homophily, seed=1)
+    model = cs.MarkovField(inference=inference).fit(crowd.responses, graph=crowd.graph)
+    # An edge within a class is more likely than one between two given classes by these odds.
+    odds = np.log(homophily * 3 / (1 - homophily))
+    assert model.coupling_ == pytest.approx(min(odds, MOST_COUPLING), abs=0.15)
+    noise = cs.MarkovField(inference=inference).fit(crowd.responses, graph=crowd.graph.shuffled(1))
+    assert noise.coupling_ < 0.1
+    plain = cs.metrics.accuracy(crowd.truth, cs.DawidSkene().fit(crowd.responses).labels_)
+    assert cs.metrics.accuracy(crowd.truth, model.labels_) > plain
+    assert cs.metrics.accuracy(crowd.truth, noise.labels_) == pytest.approx(plain, abs=0.005)
+
+
+def test_no_coupling_where_unlike_is_linked_with_unlike():
+    crowd = cs.simulate.network(2000, 10, 3, degree=5, homophily=0.05, seed=1)
+    assert cs.MarkovField().fit(crowd.responses, graph=crowd.graph).coupling_ < 0.05
+
+
+def test_checking_the_graph():
+    crowd = network(1000, answers_per_item=None, degree=5, seed=1)
+    r, graph = crowd.responses, crowd.graph
+    model = cs.MarkovField().fit(r, graph=graph)
+    check = model.check_graph(r, graph)
+    assert check.sound
+    assert check == model.check_graph(r, graph)
+    assert check.coupling == model.coupling_
+    assert str(check).startswith(
+        "Neighbours agree far more than by chance, and what the graph changes can be trusted ("
+    )
+    assert f"coupling {model.coupling_:.2f}" in str(check)
+    assert check.changed == np.mean(model.labels_ != cs.DawidSkene().fit(r).labels_)
+
+    noise = graph.shuffled(7)
+    check = cs.MarkovField().fit(r, graph=noise).check_graph(r, noise)
+    assert not check.sound
+
+    unlike = cs.simulate.network(1000, 6, 3, degree=5, homophily=0.05, seed=1)
+    check = cs.MarkovField().fit(unlike.responses, graph=unlike.graph).check_graph(unlike.responses, unlike.graph)
+    assert not check.sound
+    assert str(check).startswith("The graph tells next to nothing about these labels, and has no say (")
+
+
+def test_words_of_a_check():
+    assert "do not trust" in str(GraphCheck(0.3, 0.25, 0.1, 0.1))
+    assert "has no say" in str(GraphCheck(0.01, 0.0, 0.0, 0.0))
+    assert str(GraphCheck(1.2, 0.02, 0.051, 0.003)).endswith(
+        "(coupling 1.20, 5.1% of labels changed; shuffled graph: 0.02, 0.3%)."
+    )
+
+
+@pytest.mark.parametrize("coupling", [1.0, "paper"])
+def test_checking_a_coupling_that_is_given(coupling):
+    """It is the same on any graph, and says nothing: for the check, one is learned."""
+    crowd = network(1000, answers_per_item=None, degree=5, seed=1)
+    learned = cs.MarkovField().fit(crowd.responses, graph=crowd.graph)
+    given_one = cs.MarkovField(coupling=coupling).fit(crowd.responses, graph=crowd.graph)
+    check = given_one.check_graph(crowd.responses, crowd.graph)
+    assert check == learned.check_graph(crowd.responses, crowd.graph)
+    assert check.sound
+
+
+@pytest.mark.parametrize("degree", [5.0, 0.5])
+def test_stochastic_block_models(degree):
+    crowd = cs.simulate.network(n_items=10_000, n_workers=10, n_classes=4, degree=degree, good="most", seed=0)
+    field = cs.MarkovField(start="moments").fit(crowd.responses, graph=crowd.graph)
+    plain = cs.DawidSkene(start="moments").fit(crowd.responses)
+    if degree == 5:
+        assert cs.metrics.macro_f1(crowd.truth, field.labels_) >= 0.985
+        assert np.sum(field.labels_ != crowd.truth) <= np.sum(plain.labels_ != crowd.truth) / 3
+    else:
+        assert cs.metrics.macro_f1(crowd.truth, field.labels_) >= cs.metrics.macro_f1(crowd.truth, plain.labels_)
