@@ -200,17 +200,17 @@ def test_what_cannot_be_reached_may_be_ever_so_likely():
 
 
 @given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([1e-3, 1e-30, 1e-100, 1e-290]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_extreme_evidence_stays_a_distribution(seed, n_classes, least):
     rng = np.random.default_rng(seed)
     evidence = np.where(rng.random((30, n_classes)) < 0.5, 1.0, least ** rng.random((30, n_classes)))
     pair = np.where(rng.random((n_classes, n_classes)) < 0.4, 0.0, least ** rng.random((n_classes, n_classes)))
     posterior, value, _, pairs, mass = forward([0, 13, 30], evidence, np.ones(n_classes), pair)
     assert np.isfinite(value)
-    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-9 if least > 1e-150 else 1e-3)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-9)
     assert np.isfinite(pairs).all()
     assert (pairs[pair == 0] == 0).all()
-    assert mass.sum() == pytest.approx(30, rel=1e-3)
+    assert mass.sum() == pytest.approx(30)
 
 
 def test_a_long_sequence():

@@ -898,7 +898,7 @@ def test_help_is_instant_and_imports_nothing_heavy():
         return min(times)
 
     bare = shortest([sys.executable, "-c", "pass"])
-    assert shortest([sys.executable, "-c", MAIN, "--help"]) - bare < 0.2
+    assert shortest([sys.executable, "-c", MAIN, "--help"]) - bare < 0.5
 
 
 def test_a_real_process_in_a_pipe(answers):

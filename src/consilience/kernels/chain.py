@@ -20,8 +20,10 @@ from .answers import LOG_IMPOSSIBLE
 from .compile import Width, count_of, kernel
 from .types import Floats, Integers
 
-# So faint a class is not followed further, and so faint a link is none: what is divided by them stays exact.
-FAINT, NOTHING = 1e-290, 1e-305
+# So faint a class is not followed further: what is divided by it later stays in the range of doubles.
+FAINT = 1e-290
+# Where the sum over classes is below LOW, the evidence (at most about 1) is raised, lest products lose their digits.
+LOW, RAISE = 1e-15, 1e280
 
 
 @kernel
@@ -46,6 +48,7 @@ def forward_backward(
         longest = max(longest, sequences[s + 1] - sequences[s])
     alpha = np.empty((longest, n_classes))
     scale = np.empty(longest)
+    reach = np.empty(n_classes)  # sum_j alpha_{t-1,j} pair_jk
     ahead = np.empty(n_classes)  # b_{t+1} beta_{t+1} / c_{t+1}
     beta = np.empty(n_classes)
     outer = np.zeros((n_classes, n_classes))  # sum_t alpha_t ahead_t', which times pair is sum_t xi_t
@@ -59,27 +62,26 @@ def forward_backward(
             log_total += LOG_IMPOSSIBLE
         for t in range(length):
             for k in range(n_classes):
-                alpha[t, k] = 0.0
+                reach[k] = 0.0 if t > 0 else start[k]
             if t > 0:
                 for j in range(n_classes):
                     a = alpha[t - 1, j]
                     for k in range(n_classes):
-                        alpha[t, k] += a * pair[j, k]
-            else:
-                for k in range(n_classes):
-                    alpha[t, k] = start[k]
+                        reach[k] += a * pair[j, k]
             total = 0.0
             for k in range(n_classes):
-                alpha[t, k] = alpha[t, k] * evidence[first + t, k] if alpha[t, k] > FAINT else 0.0
+                alpha[t, k] = reach[k] * evidence[first + t, k] if reach[k] > FAINT else 0.0
                 total += alpha[t, k]
+            if total < LOW:
+                total = raise_evidence(evidence, first + t, reach, alpha, t, width)
+                log_total -= np.log(RAISE)
             scale[t] = total
-            if not total > NOTHING:
+            if not total > 0.0:
                 # Nothing is possible here: cut the link.
-                total = 0.0
                 for k in range(n_classes):
                     alpha[t, k] = evidence[first + t, k]
                     total += alpha[t, k]
-                log_total += LOG_IMPOSSIBLE
+                log_total += LOG_IMPOSSIBLE + np.log(RAISE)
                 scale[t] = -1.0
             if 1e-150 < total < 1e150:
                 product *= total
@@ -123,6 +125,22 @@ def forward_backward(
         for k in range(n_classes):
             pair_counts[j, k] += pair[j, k] * outer[j, k]
     return float(log_total + np.log(product))
+
+
+@kernel
+def raise_evidence(evidence: Floats, row: int, reach: Floats, alpha: Floats, t: int, width: Width) -> float:
+    """Multiply the evidence of what can be reached by RAISE, and do alpha_t again; return its sum.
+
+    What cannot be reached has no say and is set to 0. Where nothing is possible, nothing is changed.
+    """
+    total = 0.0
+    for k in range(count_of(width)):
+        alpha[t, k] = reach[k] * (evidence[row, k] * RAISE) if reach[k] > FAINT else 0.0
+        total += alpha[t, k]
+    if total > 0.0:
+        for k in range(count_of(width)):
+            evidence[row, k] = evidence[row, k] * RAISE if reach[k] > FAINT else 0.0
+    return total
 
 
 @kernel
