@@ -14,7 +14,7 @@ from scipy import stats
 import consilience as cs
 from consilience.cli import simulate as command
 from consilience.cli.main import program
-from consilience.errors import ConsilienceError, ParameterError
+from consilience.errors import ParameterError
 from consilience.formats.files import SUFFIXES
 from consilience.formats.reading import read_table
 from consilience.simulate import answers as drawing
@@ -485,15 +485,15 @@ def test_oracle_of_sequences_knows_how_labels_follow():
     assert best > cs.metrics.accuracy(crowd.truth, cs.MajorityVote().fit(crowd.responses).labels_) + 0.1
 
 
-def test_oracle_does_not_pretend():
-    with pytest.raises(ConsilienceError, match="no oracle for networks yet"):
-        cs.simulate.network().oracle()
+def test_oracle_of_a_network_is_a_ceiling():
+    crowd = cs.simulate.network(4000, degree=4, good="most", answers_per_item=4, seed=2)
+    best = cs.metrics.accuracy(crowd.truth, crowd.oracle().labels)
+    fused = cs.metrics.accuracy(crowd.truth, cs.MarkovField().fit(crowd.responses, graph=crowd.graph).labels_)
+    alone = cs.metrics.accuracy(crowd.truth, cs.DawidSkene().fit(crowd.responses).labels_)
+    assert alone < fused <= best + 0.005
+    assert best - fused < 0.02
 
 
-# The command
-
-
-@pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty working folder, so that messages hold short names."""
     monkeypatch.chdir(tmp_path)

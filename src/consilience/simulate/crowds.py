@@ -208,7 +208,11 @@ def network(
     confusion = crew.draw_confusion(streams.workers)
     responses = draw_answers(streams.answers, crew, confusion, truth, np.arange(n_items))
     graph = Graph.from_edges(source, target, items=responses.items)
-    parameters = TrueParameters(shares, confusion, crew.kinds(), crew.copies())
+    # By Bayes' rule an edge speaks for agreement by the odds that it lies within a class, over those of any pair.
+    alike = float(np.sum(shares**2))
+    odds = np.log(max(homophily, 1e-9) * (1 - alike) / (max(1 - homophily, 1e-9) * alike)) if alike < 1 else 0.0
+    coupling = max(float(odds), 0.0)
+    parameters = TrueParameters(shares, confusion, crew.kinds(), crew.copies(), coupling=coupling)
     return Simulation(responses, truth, parameters, graph)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ParameterError
 from ..graph import Graph
 from ..kernels.types import Floats
 from ..responses import Responses
@@ -34,6 +33,8 @@ class TrueParameters:
         Index of the worker whose answers each worker repeats; -1 for workers with answers of their own.
     transition, initial : ndarray or None
         ``transition[from, to]`` and the distribution of first labels, if the truth is a Markov chain.
+    coupling : float or None
+        In a network: by how many nats an edge speaks for its ends being of one class.
     """
 
     prior: Floats
@@ -42,6 +43,7 @@ class TrueParameters:
     copies: NDArray[np.int64]
     transition: Floats | None = None
     initial: Floats | None = None
+    coupling: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +127,14 @@ class Simulation:
     def _true_structure(self) -> StructureParameters:
         """Return what ties the labels together, with its true parameters."""
         from ..structures.chain import Chain
+        from ..structures.field import Field
         from ..structures.independent import Independent
         from ..tagging import free_transitions
 
         true, prior = self.parameters, self.parameters.prior
-        if self.graph is not None:
-            raise ParameterError("There is no oracle for networks yet: it would have to know how neighbours agree.")
+        if self.graph is not None and true.coupling is not None:
+            graph = self.graph.aligned_with(self.responses.items)
+            return Field(len(prior), prior, 0.0, "em", graph, true.coupling, "belief_propagation").given(prior)
         if true.transition is not None and true.initial is not None:
             chain = Chain(len(prior), prior, 0.0, "em", 1.0, free_transitions(len(prior)))
             return chain.given(prior, true.initial, true.transition)
