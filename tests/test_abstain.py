@@ -100,7 +100,7 @@ def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
     for r, smoothing in ((ours, (0.1, 1.1)), (theirs, smoothing_with_silence())):
         model = kind(smoothing=smoothing, **options)
         if kind is cs.HiddenMarkov:
-            model.coupling_ = model.coupling
+            model._strength = model.coupling
         problems.append(model._pose(r, gold, None))
     # Votes of the explicit form: silence votes for nothing, and an item without votes is background.
     problems[1] = type(problems[1])(**{**vars(problems[1]), "unvoted": problems[0].unvoted})

@@ -494,6 +494,10 @@ def test_oracle_of_a_network_is_a_ceiling():
     assert best - fused < 0.02
 
 
+# The command
+
+
+@pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty working folder, so that messages hold short names."""
     monkeypatch.chdir(tmp_path)

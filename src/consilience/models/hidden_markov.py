@@ -14,6 +14,7 @@ from ..fitting.em import (
     Parameters,
     Problem,
     Progress,
+    Statistics,
     StructureParameters,
     decode_labels,
     expect_from_votes,
@@ -109,6 +110,8 @@ class HiddenMarkov(LatentModel):
 
     coupling_: float
     coupling_scores_: list[StrengthScore]
+    _strength: float  # of the chain that is being fitted
+    _scores: list[StrengthScore]
 
     def __init__(
         self,
@@ -162,11 +165,10 @@ class HiddenMarkov(LatentModel):
         self._check_settings()
         self._refuse_graph(graph)
         r = self._prepare(as_responses(responses))
-        self.coupling_scores_ = []
         if self.coupling == "learn":
-            self.coupling_, self.coupling_scores_ = self._learn_coupling(r, gold, engine)
+            self._strength, self._scores = self._learn_coupling(r, gold, engine)
         else:
-            self.coupling_ = float(self.coupling)
+            self._strength, self._scores = float(self.coupling), []
         return self._fit(r, gold, engine)
 
     @property
@@ -213,6 +215,10 @@ class HiddenMarkov(LatentModel):
     def _chain(self) -> ChainParameters:
         return cast(ChainParameters, self._structure_parameters)
 
+    def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
+        super()._keep(r, problem, learned, statistics)
+        self.coupling_, self.coupling_scores_ = self._strength, self._scores
+
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         self.coupling_scores_ = [StrengthScore(*entry) for entry in self.coupling_scores_]
@@ -250,7 +256,7 @@ class HiddenMarkov(LatentModel):
         return given_transitions(self.transitions, r.classes)
 
     def _make_structure(self, r: Responses, fixed_prior: Floats | None, smoothing: float) -> Chain:
-        return Chain(r.n_classes, fixed_prior, smoothing, self.estimation, self.coupling_, self._allowed(r))
+        return Chain(r.n_classes, fixed_prior, smoothing, self.estimation, self._strength, self._allowed(r))
 
     def _structure_from_moments(self, r: Responses, structure: Any, found: MomentFit) -> StructureParameters:
         """Return the chain that lagged moments call for: Algorithm 2 of the paper."""
@@ -288,7 +294,7 @@ class HiddenMarkov(LatentModel):
     ) -> list[HeldOutScore]:
         """Return how well each strength predicts the hidden answers; each fit starts where the last one ended."""
         visible = r.keep(~hidden)
-        self.coupling_ = STRENGTHS[0]
+        self._strength = STRENGTHS[0]
         problem = self._pose(visible, gold, engine)
         parameters = maximise(problem, expect_from_votes(problem))
         scores = []

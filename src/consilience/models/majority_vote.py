@@ -49,6 +49,7 @@ class MajorityVote(PredictingModel):
     """
 
     _structure_type = IndependentParameters
+    _hears_silence = False
 
     def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
         self.ties = ties

@@ -32,6 +32,8 @@ class PredictingModel(Model):
     _pooled: Floats  # (1, L, K): how the crowd answers on the whole
     _structure_parameters: StructureParameters
 
+    #: Whether silence can be an answer to this model.
+    _hears_silence = True
     #: The NamedTuple that holds what the structure learned.
     _structure_type: type[Any]
 
@@ -65,7 +67,8 @@ class PredictingModel(Model):
                 f"The answers hold labels that did not occur at the fit: {listing(r.labels[label < 0].tolist())}. The "
                 f"model knows {listing(self.answer_labels_.tolist())}. Fit again with both."
             )
-        if r.silence_counts != (self.confusion_.shape[2] > len(self.answer_labels_)):
+        takes_silence = self.confusion_.shape[2] > len(self.answer_labels_)
+        if self._hears_silence and r.silence_counts != takes_silence:
             raise InputError("The answers must take silence as the fit did: read them with the same abstain= setting.")
         worker = lookup(self.workers_, to_column(r.workers))
         if (worker < 0).any():
