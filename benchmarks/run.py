@@ -14,6 +14,7 @@ import platform
 from pathlib import Path
 
 import independent
+import networks
 import sequences
 
 DOCS = Path(__file__).parent.parent / "docs" / "benchmark.md"
@@ -40,7 +41,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes; prints, writes nothing")
     quick = parser.parse_args().quick
-    text = HEADER.format(machine=machine()) + "\n" + "\n".join([independent.report(quick), sequences.report(quick)])
+    reports = [part.report(quick) for part in (independent, sequences, networks)]
+    text = HEADER.format(machine=machine()) + "\n" + "\n".join(reports)
     print(text)
     if not quick:
         DOCS.write_text(text)

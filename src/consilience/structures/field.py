@@ -98,6 +98,8 @@ class FieldParameters(NamedTuple):
         """Return coupling and pulls after one Newton step on their pseudo-likelihood."""
         from ..kernels.field import pseudo_likelihood_terms
 
+        if not self.graph.n_edges:
+            return 0.0, self.pull
         n_classes = posterior.shape[1]
         beta = max(self.coupling, 1e-3)
         gradient, curvature = pseudo_likelihood_terms(self.graph.offsets, sums, self.pull, beta, posterior)
