@@ -70,8 +70,8 @@ def time_end_to_end(n_items: int) -> str:
         [
             "| whole fit | time | iterations | accuracy | peak of the process |",
             "|---|---|---|---|---|",
-            f"| {n_items:,} nodes, {crowd.graph.n_edges:,} edges, {crowd.responses.n_responses:,} answers | {seconds:.0f} s "
-            f"| {model.n_iter_} | {cs.metrics.accuracy(crowd.truth, model.labels_):.3f} | {peak:.1f} GiB |",
+            f"| {n_items:,} nodes, {crowd.graph.n_edges:,} edges, {crowd.responses.n_responses:,} answers "
+            f"| {seconds:.0f} s | {model.n_iter_} | {cs.metrics.accuracy(crowd.truth, model.labels_):.3f} | {peak:.1f} GiB |",
         ]
     )
 

@@ -16,9 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ..errors import listing
 from ..kernels.types import Floats
@@ -266,6 +263,8 @@ def align_classes(
     The same permutation for all workers: the assignment of components to classes that maximises the sum of diagonal
     entries of all matrices, weighted by answers.
     """
+    from scipy.optimize import linear_sum_assignment  # here, for it takes long to import and few need it
+
     summed = np.einsum("m,mlk->lk", n_answers.astype(np.float64), confusion)
     named = label_of_class >= 0
     agreement = np.where(named[:, None], summed[label_of_class], 0.0)
@@ -279,6 +278,9 @@ def find_obstacles(responses: Responses, confusion: Floats) -> list[str]:
     Moments need three workers who share items, one connected crowd, and workers who between them tell all classes
     apart (three disjoint groups whose stacked matrices have full rank; Kruskal's condition).
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     found = []
     answers = np.diff(responses.offsets)
     item = responses.item_of_answer()
