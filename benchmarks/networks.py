@@ -65,13 +65,14 @@ def time_end_to_end(n_items: int) -> str:
     started = time.perf_counter()
     model.fit(crowd.responses, graph=crowd.graph)
     seconds = time.perf_counter() - started
+    accuracy = cs.metrics.accuracy(crowd.truth, model.labels_)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return "\n".join(
         [
             "| whole fit | time | iterations | accuracy | peak of the process |",
             "|---|---|---|---|---|",
             f"| {n_items:,} nodes, {crowd.graph.n_edges:,} edges, {crowd.responses.n_responses:,} answers "
-            f"| {seconds:.0f} s | {model.n_iter_} | {cs.metrics.accuracy(crowd.truth, model.labels_):.3f} | {peak:.1f} GiB |",
+            f"| {seconds:.0f} s | {model.n_iter_} | {accuracy:.3f} | {peak:.1f} GiB |",
         ]
     )
 
