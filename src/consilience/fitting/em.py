@@ -223,7 +223,10 @@ def gather_evidence(engine: Engine, placed: Sequence[Any], table: RowTable) -> t
 def expect_from_votes(problem: Problem) -> Statistics:
     """Return the statistics of vote shares instead of posteriors: where most fits begin."""
     votes, unvoted = problem.workers.votes(), problem.unvoted
-    return add_up(problem, problem.engine.map(vote_block, problem.placed, votes, unvoted, problem.structure))
+    structure: Any = problem.structure
+    if is_whole(structure):
+        structure = structure.stripped()  # the graph stays on the driver's machine
+    return add_up(problem, problem.engine.map(vote_block, problem.placed, votes, unvoted, structure))
 
 
 def maximise(problem: Problem, statistics: Statistics) -> Parameters:

@@ -20,7 +20,7 @@ from ..errors import ParameterError
 from ..kernels.types import Floats
 from ..responses import Responses
 from .em import Progress
-from .moments import MomentFit
+from .moments import MomentFit, repeat_sweeps
 
 MOST_CELLS = 20_000_000
 
@@ -112,20 +112,15 @@ def match_explicit_moments(
     moments = compute_moments(responses)
     confusion, prior = np.array(confusion, order="C"), np.array(prior)
     dual, prior_dual = np.zeros_like(confusion), np.zeros_like(prior)
-    trace, converged = [], False
-    for iteration in range(max_iter):
-        old, old_prior = confusion.copy(), prior.copy()
+
+    def sweep_and_measure() -> float:
+        held = prior.copy()
         sweep(moments, confusion, prior, dual, prior_dual)
         if not learn_prior:
-            prior[:] = old_prior
-        trace.append(objective_and_gradient(moments, confusion, prior)[0])
-        change = max(float(np.abs(confusion - old).max()), float(np.abs(prior - old_prior).max()))
-        if callback is not None:
-            callback(Progress(iteration + 1, max_iter, trace[-1], change))
-        if tol > 0 and change < tol:
-            converged = True
-            break
-    return MomentFit(confusion, prior, np.array(trace), len(trace), converged)
+            prior[:] = held
+        return objective_and_gradient(moments, confusion, prior)[0]
+
+    return repeat_sweeps(sweep_and_measure, confusion, prior, max_iter, tol, callback)
 
 
 def _khatri_rao(factors: list[Floats], n_classes: int) -> Floats:

@@ -91,18 +91,34 @@ def match_moments(
     dual, prior_dual = np.zeros_like(confusion), np.zeros_like(prior)
     products = Products(responses, layout, item_weights(responses, layout), confusion.shape[2])
     products.renew(confusion)
-    trace, converged = [], False
-    for sweep in range(max_iter):
-        old, old_prior = confusion.copy(), prior.copy()
+
+    def sweep() -> float:
         sweep_workers(*products.by_worker, confusion, products.gram, dual, prior, MAX_INNER, INNER_TOL)
         # Anew in each sweep: differences added up over many sweeps would drift.
         hessian, linear = products.renew(confusion)
         if learn_prior:
             solve_vector_on_simplex(hessian, linear, prior, prior_dual, 10 * MAX_INNER, INNER_TOL)
-        trace.append(float(0.5 * prior @ hessian @ prior - linear @ prior))
+        return float(0.5 * prior @ hessian @ prior - linear @ prior)
+
+    return repeat_sweeps(sweep, confusion, prior, max_iter, tol, callback)
+
+
+def repeat_sweeps(
+    sweep: Callable[[], float],
+    confusion: Floats,
+    prior: Floats,
+    max_iter: int,
+    tol: float,
+    callback: Callable[[Progress], object] | None,
+) -> MomentFit:
+    """Call `sweep`, which changes matrices and prior in place and returns the objective, until they settle."""
+    trace, converged = [], False
+    for iteration in range(max_iter):
+        old, old_prior = confusion.copy(), prior.copy()
+        trace.append(sweep())
         change = max(float(np.abs(confusion - old).max()), float(np.abs(prior - old_prior).max()))
         if callback is not None:
-            callback(Progress(sweep + 1, max_iter, trace[-1], change))
+            callback(Progress(iteration + 1, max_iter, trace[-1], change))
         if tol > 0 and change < tol:
             converged = True
             break

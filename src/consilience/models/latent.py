@@ -10,8 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import cut_blocks
-from ..engines.base import resolve_engine
 from ..errors import ConvergenceWarning, ParameterError
 from ..estimation import ESTIMATIONS, Estimate
 from ..fitting.em import (
@@ -25,7 +23,6 @@ from ..fitting.em import (
     run_em,
 )
 from ..fitting.moments import MomentFit
-from ..gold import match_gold
 from ..kernels.types import Floats
 from ..responses import Responses
 from ..vocabulary import Column
@@ -110,10 +107,7 @@ class LatentModel(PredictingModel):
         smoothing = checked_smoothing(self, r)
         workers = self._make_workers(r, r.class_of_label, r.n_classes, smoothing)
         structure = self._make_structure(r, fixed_prior(self, r), float(smoothing.min()))
-        known = match_gold(gold, r, r.classes)
-        chosen = resolve_engine(engine)
-        placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, known))
-        return Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
+        return self._place(r, workers, structure, gold, engine)
 
     def _make_workers(
         self, r: Responses, class_of_label: NDArray[np.int64], n_classes: int, smoothing: Floats

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..blocks import cut_blocks
-from ..engines.base import resolve_engine
 from ..fitting.em import Parameters, Problem, expect_from_votes, maximise
 from ..gold import match_gold
 from ..kernels.types import Floats
@@ -73,7 +72,6 @@ class MajorityVote(PredictingModel):
         check_number(self, "seed", 0, whole=True)
         self._refuse_graph(graph)
         r = as_responses(responses)
-        known = match_gold(gold, r, r.classes)
         workers = ConfusionWorkers(
             r.n_workers,
             r.class_of_label,
@@ -81,10 +79,8 @@ class MajorityVote(PredictingModel):
             smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers),
             "em",
         )
-        chosen = resolve_engine(engine)
-        placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, known))
         structure = Independent(r.n_classes, None, 0.0, "em")
-        problem = Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
+        problem = self._place(r, workers, structure, gold, engine)
         statistics = expect_from_votes(problem)
         parameters = maximise(problem, statistics)
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.

@@ -168,7 +168,10 @@ class MarkovField(LatentModel):
         self._check_settings()
         r = as_responses(responses)
         self._graph = self._graph_of(r, graph)
-        return self._fit(r, gold, engine)
+        try:
+            return self._fit(r, gold, engine)
+        finally:
+            del self._graph  # it belongs to the answers, not to what was learned
 
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None) -> Floats:
         """Return class probabilities of the nodes of a graph, answered by the same workers."""
@@ -256,7 +259,6 @@ class MarkovField(LatentModel):
         field = self._field()
         mean_weight = float(field.graph.weights.mean()) if len(field.graph.weights) else 1.0
         self.coupling_ = field.coupling * (mean_weight if self.coupling == "paper" else 1.0)
-        # Neither the graph nor where inference ended belongs to what was learned.
         self._structure_parameters = field.stripped()
 
     def _describe(self) -> str:

@@ -6,10 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
-from ..blocks import cut_blocks
-from ..engines.base import resolve_engine
 from ..errors import ConvergenceWarning, DataWarning, ParameterError
-from ..fitting.em import Parameters, Problem, Progress, expect, expect_from_votes, maximise
+from ..fitting.em import Parameters, Progress, expect, expect_from_votes, maximise
 from ..fitting.explicit_moments import match_explicit_moments
 from ..fitting.moments import (
     SHRINKAGE,
@@ -19,7 +17,6 @@ from ..fitting.moments import (
     match_moments,
     strongest_answers,
 )
-from ..gold import match_gold
 from ..kernels.types import Floats
 from ..responses import Responses
 from ..structures.independent import Independent, IndependentParameters
@@ -128,13 +125,10 @@ class MomentMatching(PredictingModel):
         r = as_responses(responses)
         if r.silence_counts:
             raise ParameterError("MomentMatching takes silence for no answer; use DawidSkene for abstain='answer'.")
-        known = match_gold(gold, r, r.classes)
         smoothing = smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers)
         workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes, smoothing, "em")
         structure = Independent(r.n_classes, None, 0.0, "em")
-        chosen = resolve_engine(engine)
-        placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, known))
-        problem = Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
+        problem = self._place(r, workers, structure, gold, engine)
         by_vote = maximise(problem, expect_from_votes(problem))
 
         found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)

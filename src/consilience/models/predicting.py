@@ -12,7 +12,7 @@ from ..blocks import Block, cut_blocks, freeze
 from ..engines.base import resolve_engine
 from ..errors import DataWarning, InputError, listing
 from ..estimation import Estimate
-from ..fitting.em import Parameters, Problem, Statistics, StructureParameters, Workers, infer_posterior
+from ..fitting.em import Parameters, Problem, Statistics, Structure, StructureParameters, Workers, infer_posterior
 from ..gold import match_gold
 from ..kernels.types import Floats
 from ..responses import Responses
@@ -94,6 +94,12 @@ class PredictingModel(Model):
     ) -> Workers:
         """Return the worker model, from the settings."""
         return ConfusionWorkers(r.n_workers, class_of_label, n_classes, smoothing, "em")
+
+    def _place(self, r: Responses, workers: Workers, structure: Structure, gold: Any, engine: Any) -> Problem:
+        """Return what is to be fitted, its blocks cut and put where they will be worked on."""
+        chosen = resolve_engine(engine)
+        placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(gold, r, r.classes)))
+        return Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
 
     def _learned(self) -> Estimate:
         """Return what the E-step uses."""

@@ -18,7 +18,7 @@ field's own normaliser, which nobody can compute, is left out. At fixed coupling
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +70,6 @@ class FieldParameters(NamedTuple):
     graph: Graph
     memory: Memory
 
-    #: Inference needs all items at once.
     @property
     def whole(self) -> bool:
         """Tell the E-step that items cannot be taken block by block."""
@@ -109,11 +108,11 @@ class FieldParameters(NamedTuple):
         gradient[n_classes] += 1 / beta - 1
         curvature[n_classes, n_classes] += 1 / beta**2
         if self.fixed:
-            step = gradient[n_classes] / curvature[n_classes, n_classes]
-            return float(np.clip(beta + step, 0.0, MOST_COUPLING)), self.pull
-        move = np.linalg.solve(curvature, gradient)
-        pull = self.pull + np.clip(move[:n_classes], -1.0, 1.0)
-        return float(np.clip(beta + np.clip(move[n_classes], -0.5, 0.5), 0.0, MOST_COUPLING)), pull
+            curvature[:n_classes, n_classes] = curvature[n_classes, :n_classes] = gradient[:n_classes] = 0.0
+        # Short steps: far from the optimum a quadratic is a poor guide.
+        step = np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
+        coupling = beta + np.clip(step[n_classes], -0.5, 0.5)
+        return float(np.clip(coupling, 0.0, MOST_COUPLING)), self.pull + step[:n_classes]
 
     @classmethod
     def restored(cls, **fields: Any) -> FieldParameters:
@@ -157,6 +156,15 @@ class Field:
     def given(self, prior: Floats) -> FieldParameters:
         """Return a known class prior as parameters; a coupling that is learned begins at 0."""
         return self._parameters(prior, prior, 0.0, self.coupling or 0.0, log_of(prior))
+
+    @property
+    def whole(self) -> bool:
+        """Tell the loop that items cannot be taken block by block."""
+        return True
+
+    def stripped(self) -> Field:
+        """Return the same without the graph: what blocks are told."""
+        return replace(self, graph=NO_GRAPH, memory=Memory())
 
     def forget(self) -> None:
         """Let the next inference start anew."""
