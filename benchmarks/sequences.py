@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +17,6 @@ from consilience.engines.local import Threads
 from consilience.structures.chain import Chain, ChainParameters, ChainSummary
 from consilience.tagging import free_transitions
 
-DATA = Path(os.environ.get("CONSILIENCE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 N_CLASSES, LENGTH = 9, 40
 TOKENS_PER_PIECE = 100_000
 N_TOKENS, QUICK_TOKENS = 1_000_000, 20_000
@@ -179,8 +176,8 @@ def find_crowd(quick: bool) -> tuple[str, cs.Responses] | None:
     """Return the crowd that tagged medical abstracts, or a small one made up in its place; None if it is not here."""
     if quick:
         return "made-up tags", make_tags()
-    path = DATA / "pico" / "responses.parquet"
-    return ("abstracts of PICO", cs.read_responses(path)) if path.exists() else None
+    r = cs.datasets.load("pico").responses if cs.datasets.is_present("pico") else None
+    return None if r is None else ("abstracts of PICO", r)
 
 
 def make_tags() -> cs.Responses:

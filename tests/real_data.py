@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-FOLDER = Path(os.environ.get("CONSILIENCE_DATA") or Path(__file__).parents[2] / "shared" / "data")
+from consilience.datasets import data_folder
+
+FOLDER = data_folder() or Path("nowhere")
 
 needs_data = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no real data: set $CONSILIENCE_DATA (looked in {FOLDER})")
 

@@ -29,11 +29,12 @@ _HOMES = {
     "evaluate": "models.evaluation",
     "load": "models.saved",
 }
-_MODULES = ("engines", "errors", "metrics", "simulate")
+_MODULES = ("datasets", "engines", "errors", "metrics", "simulate")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
+    from . import datasets as datasets
     from . import engines as engines
     from . import errors as errors
     from . import metrics as metrics

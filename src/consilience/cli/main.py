@@ -10,6 +10,7 @@ import sys
 import click
 
 from .. import __version__
+from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
 from .fuse import fuse
@@ -28,6 +29,7 @@ def program() -> None:
 program.add_command(fuse)
 program.add_command(evaluate)
 program.add_command(simulate)
+program.add_command(datasets)
 program.add_command(demo)
 
 

@@ -92,7 +92,7 @@ class Simulation:
 
         No method is right about more items on average than the most probable class of each, so that this is the
         ceiling for all of them. Answers of copycats say nothing that their originals have not said, and are left out.
-        There is no oracle for networks yet.
+        In networks it is found by belief propagation: exact on trees, an approximation elsewhere.
 
         Returns
         -------

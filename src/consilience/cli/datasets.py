@@ -1,0 +1,136 @@
+"""`consilience datasets`: which real crowds can be read, and which of them are here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .command import Command, debug_option, json_option, print_json
+
+if TYPE_CHECKING:
+    from ..datasets import Entry
+
+
+@click.command(cls=Command)
+@click.argument("name", required=False)
+@json_option
+@debug_option
+def datasets(name: str | None, as_json: bool, debug: bool) -> None:  # noqa: ARG001
+    """List the real datasets that can be read, or tell all about one.
+
+    They are not part of the package, and are looked for in the folder $CONSILIENCE_DATA.
+    """
+    from ..datasets import CATALOGUE, data_folder
+    from ..datasets.catalogue import find_entry
+
+    if name is not None:
+        entry = find_entry(name)
+        if as_json:
+            print_json(describe(entry))
+        else:
+            print_entry(entry)
+    elif as_json:
+        print_json({"folder": data_folder(), "datasets": [describe(entry) for entry in CATALOGUE]})
+    else:
+        print_catalogue()
+
+
+def describe(entry: Entry) -> dict[str, Any]:
+    """Return all that is known of a dataset, and which of its files are here."""
+    from ..datasets import data_folder, is_present
+
+    folder = data_folder()
+    files = {file: folder is not None and (folder / entry.name / file).is_file() for file in entry.files}
+    return {
+        "name": entry.name,
+        "description": entry.description,
+        "kind": entry.kind,
+        "items": entry.n_items,
+        "workers": entry.n_workers,
+        "classes": entry.n_classes,
+        "answers": entry.n_answers,
+        "licence": entry.licence,
+        "citation": entry.citation,
+        "source": entry.source,
+        "folder": None if folder is None else folder / entry.name,
+        "files": files,
+        "here": is_present(entry.name),
+    }
+
+
+def print_catalogue() -> None:
+    """Print one line for each dataset, and where it was looked for."""
+    from ..datasets import CATALOGUE, is_present
+    from .tables import Column, open_console, print_table, print_title
+
+    console = open_console()
+    here = [is_present(entry.name) for entry in CATALOGUE]
+    print_title(console, f"Real datasets: {sum(here)} of {len(CATALOGUE)} here")
+    columns = [Column("name", 17), Column("kind", 11)]
+    columns += [Column(name, number=True) for name in ("items", "workers", "classes", "answers")]
+    rows = [
+        (
+            entry.name,
+            entry.kind,
+            f"{entry.n_items:,}",
+            f"{entry.n_workers:,}" if entry.n_workers else "-",
+            entry.n_classes,
+            f"{entry.n_answers:,}" if entry.n_answers else "-",
+            "here" if found else "absent",
+        )
+        for entry, found in zip(CATALOGUE, here, strict=True)
+    ]
+    print_table(console, [*columns, Column("data")], rows)
+    console.print()
+    console.print(f"  {tell_folder()}")
+    if not all(here):
+        console.print("  The data are not distributed with consilience: set $CONSILIENCE_DATA to a")
+        console.print("  folder that holds them.")
+    console.print("  consilience datasets NAME tells licence, citation and source.")
+
+
+def print_entry(entry: Entry) -> None:
+    """Print all that is known of one dataset."""
+    from textwrap import wrap
+
+    from .tables import open_console, print_facts, print_title, spare_width
+
+    found = describe(entry)
+    size = f"{entry.n_items:,} items, {entry.n_classes} classes"
+    if entry.n_answers:
+        size = f"{entry.n_answers:,} answers by {entry.n_workers:,} workers about {size}"
+    facts = [
+        ("What", entry.description),
+        ("Kind", entry.kind),
+        ("Size", size),
+        ("Licence", entry.licence),
+        ("Citation", entry.citation),
+        ("Source", entry.source),
+    ]
+    console = open_console()
+    print_title(console, entry.name)
+    # Past the names of facts and the blanks around them.
+    room = 66 + spare_width(console)
+    for name, text in facts:
+        first, *more = wrap(text, room, break_on_hyphens=False, break_long_words=False)
+        print_facts(console, [(f"{name:8}", first), *(("", line) for line in more)])
+    console.print()
+    print_facts(console, [(file, "here" if there else "absent") for file, there in found["files"].items()])
+    console.print()
+    console.print(f"  {tell_folder(entry.name)}")
+    if not found["here"]:
+        console.print("  The data are not distributed with consilience. The page 'datasets' of the")
+        console.print("  documentation describes the files; set $CONSILIENCE_DATA to where they are.")
+
+
+def tell_folder(name: str = "") -> str:
+    """Return where datasets, or one of them, are looked for."""
+    from ..datasets import data_folder
+    from .text import make_inert
+
+    folder = data_folder()
+    if folder is None:
+        return "Looked nowhere: $CONSILIENCE_DATA is not set."
+    place = folder / name
+    return f"Looked in {make_inert(str(place))}" + ("" if place.is_dir() else ", which is not there")
