@@ -171,7 +171,7 @@ def run_em(
 ) -> Fit:
     """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
 
-    With `tol=0` exactly `max_iter` iterations are made.
+    With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result.
     """
     forget(problem.structure)
     parameters, trace = start, []
@@ -187,8 +187,8 @@ def run_em(
         parameters = maximise(problem, statistics)
     statistics = expect(problem, parameters)
     trace.append(parameters.objective(statistics.summary.log_normaliser))
-    gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1)
-    return Fit(parameters, statistics, np.array(trace), max_iter, tol > 0 and abs(gain) < tol)
+    gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if max_iter else np.inf
+    return Fit(parameters, statistics, np.array(trace), max_iter, bool(tol > 0 and abs(gain) < tol))
 
 
 def expect(problem: Problem, parameters: Parameters) -> Statistics:

@@ -89,7 +89,7 @@ class LatentModel(PredictingModel):
             for name, start in find_starts(self, problem, r)
         }
         best = max(fits.values(), key=lambda fit: fit.objective)
-        if self.tol > 0 and not best.converged:
+        if self.tol > 0 and self.max_iter > 0 and not best.converged:
             gain = (best.trace[-1] - best.trace[-2]) / max(r.n_responses, 1)
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.max_iter} iterations while its objective still gained "
@@ -160,9 +160,13 @@ class LatentModel(PredictingModel):
         check_choice(self, "workers", ("confusion", "sequential"))
         check_choice(self, "estimation", ESTIMATIONS)
         check_number(self, "n_init", 1, whole=True)
-        check_number(self, "max_iter", 1, whole=True)
+        check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)
         check_number(self, "seed", 0, whole=True)
+        if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted, and starts cannot be compared: choose one start, with n_init=1."
+            )
 
     def _structure_from_moments(
         self,

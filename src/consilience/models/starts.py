@@ -24,10 +24,13 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts)
 
     def settle(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
+        given = Parameters(problem.workers.given(confusion), structure)
+        if owner.max_iter == 0:
+            return given  # it is not a start then, but the result
         forget(problem.structure)
         # What is given has no place on the scale of the objective, for it has no bound; the posteriors it leads to do,
         # as vote shares do.
-        return maximise(problem, expect(problem, Parameters(problem.workers.given(confusion), structure)))
+        return maximise(problem, expect(problem, given))
 
     starts: list[tuple[str, Parameters]] = []
     if isinstance(owner.start, Model):
