@@ -1,0 +1,121 @@
+"""Results remembered by what they depend on.
+
+The key of a job is a hash of its function's name and settings, of the files of its datasets, of the versions of the
+numeric packages, and of the code of this package: all of it but the command line, without comments and docstrings, and
+without the functions that only draw or tell (``draw_...``, ``tell_...``).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from ..datasets import find_folder
+from .experiment import Job, Record
+
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "nltk")
+# What shows results and does not make them.
+SHOWS = ("cli", "report", "paper/drawing.py", "paper/output.py", "paper/markdown.py")
+
+
+def cache_folder() -> Path:
+    """Return where results are kept: `$XDG_CACHE_HOME`, or .cache at home."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "consilience" / "reproduce"
+
+
+class Cache:
+    """Records of jobs, one JSON file each. With no folder nothing is remembered."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def get(self, job: Job) -> list[Record] | None:
+        """Return what the job gave before, None if that is not known."""
+        if self._folder is None:
+            return None
+        try:
+            records: list[Record] = json.loads(self._path(job).read_text("utf-8"))["records"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # never run, or not fully written
+        return records
+
+    def put(self, job: Job, records: list[Record]) -> None:
+        """Remember what a job gave."""
+        if self._folder is None:
+            return
+        path = self._path(job)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps({"job": str(job), "records": records}), "utf-8")
+        part.replace(path)
+
+    def _path(self, job: Job) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{key_of(job)}.json"
+
+
+def key_of(job: Job) -> str:
+    """Return the hash of all that the records of a job depend on."""
+    inputs = [
+        f"{job.run.__module__}.{job.run.__qualname__}",
+        json.dumps(job.settings, sort_keys=True),
+        *(f"{name} {digest_of_data(name)}" for name in sorted(job.data)),
+        digest_of_versions(),
+        digest_of_code(Path(__file__).parents[1]),
+    ]
+    return hashlib.sha256("\n".join(inputs).encode()).hexdigest()[:32]
+
+
+@cache
+def digest_of_versions() -> str:
+    """Return the versions of what computes."""
+    return " ".join([sys.version.split()[0], *(f"{name} {version(name)}" for name in PACKAGES)])
+
+
+@cache
+def digest_of_data(name: str) -> str:
+    """Return a hash of all files of a dataset."""
+    digest = hashlib.sha256()
+    for path in sorted(find_folder(name).iterdir()):
+        digest.update(path.name.encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+@cache
+def digest_of_code(package: Path) -> str:
+    """Return a hash of the code of the package, as far as it makes results."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package).as_posix()
+        if not place.startswith(SHOWS):
+            digest.update(f"{place}\n{bare_code(path.read_text('utf-8'))}\n".encode())
+    return digest.hexdigest()
+
+
+def bare_code(source: str) -> str:
+    r"""Return code without comments, docstrings and functions that only show.
+
+    >>> bare_code('x = 1  # one\ndef draw_it():\n    pass\n') == bare_code('"Docs."\nx = 1')
+    True
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _only_shows(each)] or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _only_shows(node: ast.stmt) -> bool:
+    if isinstance(node, ast.FunctionDef):
+        return node.name.startswith(("draw_", "tell_"))
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -1,0 +1,51 @@
+"""Ten classifiers of scikit-learn, each trained on random items of its own, that label all nodes of a network.
+
+The paper trained ten of MATLAB's; it does not say which.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..responses import Responses
+
+
+def make_crew(seed: int) -> list[Any]:
+    """Return ten untrained classifiers of different kinds."""
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression, RidgeClassifier
+    from sklearn.naive_bayes import BernoulliNB, MultinomialNB
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.svm import SVC, LinearSVC
+    from sklearn.tree import DecisionTreeClassifier
+
+    return [
+        LogisticRegression(max_iter=500),
+        RidgeClassifier(),
+        LinearSVC(random_state=seed),
+        SVC(random_state=seed),
+        MultinomialNB(),
+        BernoulliNB(),
+        KNeighborsClassifier(5, metric="cosine"),
+        DecisionTreeClassifier(random_state=seed),
+        RandomForestClassifier(100, random_state=seed),
+        ExtraTreesClassifier(100, random_state=seed),
+    ]
+
+
+def ask_classifiers(features: Any, truth: Any, classes: list[str], n_train: int, seed: int) -> Responses:
+    """Return the answers of all classifiers about all items, each trained on `n_train` of them.
+
+    Items that a classifier was trained on are answered too, as in the paper.
+    """
+    rng, columns = np.random.default_rng(seed), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # with so few items some say that they need more
+        for classifier in make_crew(seed):
+            chosen = rng.choice(len(truth), n_train, replace=False)
+            columns.append(classifier.fit(features[chosen], truth[chosen]).predict(features))
+    codes = np.searchsorted(np.asarray(classes), np.array(columns).T)
+    return Responses.from_matrix(codes, labels=classes)

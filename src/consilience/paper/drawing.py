@@ -1,0 +1,159 @@
+"""Figures: curves over sizes, and scores of methods side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .experiment import Record, mean_of, spread_of, values_of
+from .methods import (
+    ALG_2,
+    ALG_2_1,
+    ALG_4,
+    DS,
+    MM,
+    MV,
+    MV_1,
+    MV_1_SHORT,
+    MV_3,
+    MV_3_SHORT,
+    ORACLE,
+    OURS,
+    OURS_ALONE,
+    OURS_SEQUENTIAL,
+    SINGLE_BEST,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, FAINT = "#22303c", "#c3ccd5"
+RC = {
+    "figure.dpi": 160,
+    "font.size": 9,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+class Look(NamedTuple):
+    """How a method is drawn."""
+
+    colour: str
+    marker: str
+    line: str = "-"
+
+
+LOOKS = {
+    SINGLE_BEST: Look("#8a97a5", "x", ":"),
+    MV: Look("#8a97a5", "s"),
+    MM: Look("#c05299", "v"),
+    DS: Look("#7e5bb5", "D"),
+    ALG_2: Look("#c98a1b", "^"),
+    ALG_2_1: Look("#dd5b1f", "o"),
+    MV_1: Look("#2f855a", "P"),
+    ALG_4: Look("#dd5b1f", "o"),
+    MV_3: Look("#2f855a", "P"),
+    MV_1_SHORT: Look("#8cc6a5", "", ":"),
+    MV_3_SHORT: Look("#8cc6a5", "", ":"),
+    OURS_SEQUENTIAL: Look("#0f2f5c", "p"),
+    OURS_ALONE: Look("#7aa7d9", "h"),
+    OURS: Look("#1f5fa8", "*"),
+    ORACLE: Look(INK, "", "--"),
+}
+
+
+class Panel(NamedTuple):
+    """One axes of a figure of curves: which score, over what title, on which scale."""
+
+    score: str
+    title: str
+    log: bool = False
+
+
+def draw_curves(
+    records: list[Record], over: str, label: str, panels: Sequence[Panel], methods: Sequence[str]
+) -> Figure:
+    """Draw mean scores over a column, one panel for each score, with standard deviations over runs."""
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(RC):
+        figure, axes = plt.subplots(1, len(panels), figsize=(3.4 * len(panels), 3.7), squeeze=False)
+        for axis, panel in zip(axes[0], panels, strict=True):
+            for shift, method in enumerate(methods):
+                _draw_curve(axis, records, over, panel, method, 1 + 0.012 * (shift - len(methods) / 2))
+            sizes = values_of(records, over)
+            if sizes[-1] >= 30 * sizes[0]:
+                axis.set_xscale("log")
+            if panel.log:
+                axis.set_yscale("log")
+            axis.set(xlabel=label, title=panel.title)
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncols=min(len(labels), 5))
+        figure.tight_layout(rect=(0, 0.05 + 0.055 * (1 + (len(labels) - 1) // 5), 1, 1), w_pad=2)
+    return figure
+
+
+def _draw_curve(axis: Axes, records: list[Record], over: str, panel: Panel, method: str, shift: float) -> None:
+    look, points = LOOKS[method], []
+    for size in values_of(records, over):
+        mean = mean_of(records, panel.score, method=method, **{over: size})
+        if mean is not None:
+            points.append((size * shift, mean, spread_of(records, panel.score, method=method, **{over: size}) or 0.0))
+    if not points:
+        return
+    x, y, error = zip(*points, strict=True)
+    low = [min(e, 0.9 * v) for v, e in zip(y, error, strict=True)] if panel.log else error
+    top = 7 if look.marker == "*" else 4
+    style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "ls": look.line, "ms": top}
+    axis.errorbar(x, y, yerr=[low, error], lw=1.3, elinewidth=0.7, capsize=1.5, label=method, **style)
+
+
+def draw_scores(
+    rows: Sequence[str], scores: Mapping[str, Mapping[str, tuple[float | None, float | None]]], label: str
+) -> Figure:
+    """Draw scores of methods on each row of data: ours filled, the printed ones hollow below.
+
+    Parameters
+    ----------
+    rows : sequence of str
+        What stands at the left.
+    scores : mapping of method to mapping of row to (measured, printed)
+        None where there is none.
+    label : str
+        What is measured.
+    """
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(RC):
+        figure, axis = plt.subplots(figsize=(8.4, 1.0 + 0.62 * len(rows)))
+        for place, row in enumerate(rows):
+            axis.axhline(place, color=FAINT, lw=0.6, zorder=0)
+            for method, by_row in scores.items():
+                measured, printed = by_row.get(row, (None, None))
+                look = LOOKS[method]
+                colour, size = look.colour, 90 if look.marker == "*" else 30
+                if measured is not None:
+                    axis.scatter(measured, place - 0.14, s=size, color=colour, marker=look.marker, linewidths=1)
+                if printed is not None:
+                    face = {"color": colour} if look.marker == "x" else {"facecolors": "none", "edgecolors": colour}
+                    axis.scatter(printed, place + 0.2, s=size, marker=look.marker, linewidths=1, **face)
+        axis.set(yticks=range(len(rows)), yticklabels=rows, xlabel=label, ylim=(len(rows) - 0.5, -0.5))
+        axis.spines["left"].set_visible(False)
+        axis.tick_params(axis="y", length=0)
+        for method in scores:
+            look = LOOKS[method]
+            axis.scatter([], [], s=90 if look.marker == "*" else 30, color=look.colour, marker=look.marker, label=method)
+        if any(printed is not None for by_row in scores.values() for _, printed in by_row.values()):
+            axis.scatter([], [], s=30, facecolors="none", edgecolors=INK, marker="o", label="hollow: as printed")
+        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        figure.tight_layout()
+    return figure

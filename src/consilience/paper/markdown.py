@@ -1,0 +1,51 @@
+"""Tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table whose first column is text and whose others are centred.
+
+    >>> print(make_table(["data", "F"], [["NER", ".72"]]))
+    | data | F |
+    |---|:-:|
+    | NER | .72 |
+    """
+    rule = ["---", *[":-:"] * (len(head) - 1)]
+    return "\n".join(
+        [f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in rows)]
+    )
+
+
+def number(value: float | None, digits: int = 3, none: str = "") -> str:
+    """Return a score as it is printed: without the zero before the point.
+
+    >>> number(0.7046), number(1.0), number(-0.02), number(None, none="n/a")
+    ('.705', '1.000', '-.020', 'n/a')
+    """
+    if value is None:
+        return none
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def signed(value: float | None, digits: int = 3) -> str:
+    """Return a difference with its sign.
+
+    >>> signed(0.02), signed(-0.013), signed(None)
+    ('+.020', '-.013', '')
+    """
+    if value is None:
+        return ""
+    return number(value, digits) if value < 0 else f"+{number(value, digits)}"
+
+
+def with_spread(mean: float | None, spread: float | None, digits: int = 3) -> str:
+    """Return a mean and its standard deviation.
+
+    >>> with_spread(0.7046, 0.0102), with_spread(0.7, None)
+    ('.705 ± .010', '.700')
+    """
+    return number(mean, digits) if spread is None or mean is None else f"{number(mean, digits)} ± {number(spread, digits)}"

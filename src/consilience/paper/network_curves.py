@@ -1,0 +1,100 @@
+"""Simulated networks: what the two figures of them share.
+
+A stochastic block model with K = 4 communities, which are the classes, nine of ten edges within one of them; all M = 10
+workers are better than random (section VI-B of the paper, which does not say how strong its communities are).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..metrics import confusion_error, macro_f1
+from ..models.markov_field import MarkovField
+from ..simulate import network
+from .drawing import Panel, draw_curves
+from .experiment import Experiment, Job, Record, mean_of, values_of
+from .markdown import make_table, number
+from .methods import ALG_4, DS, METHODS, MM, MV, MV_3, MV_3_SHORT, ORACLE, OURS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ITEMS = (200, 400, 1_000, 4_000, 10_000, 40_000, 100_000)
+WORKERS, CLASSES, RUNS, HOMOPHILY = 10, 4, 10, 0.9
+SHOWN = (MV, MM, DS, ALG_4, MV_3, MV_3_SHORT, OURS, ORACLE)
+PANELS = (Panel("f", "F-score"), Panel("confusion_error", "Error of confusion matrices", log=True))
+
+
+def run_methods(items: int, degree: float, run: int) -> list[Record]:
+    """Return the scores of all methods on one simulated network."""
+    crowd = network(items, WORKERS, CLASSES, degree=degree, homophily=HOMOPHILY, seed=run)
+    case = {"items": items, "degree": degree, "run": run}
+    records: list[Record] = [{**case, "method": ORACLE, "f": macro_f1(crowd.truth, crowd.oracle().labels)}]
+    for method in (MV, MM, DS, ALG_4, MV_3, MV_3_SHORT, OURS):
+        model = MarkovField() if method == OURS else METHODS[method]()
+        model.fit(crowd.responses, graph=crowd.graph if isinstance(model, MarkovField) else None)
+        record = {**case, "method": method, "f": macro_f1(crowd.truth, model.labels_)}
+        if method != MV:
+            record["confusion_error"] = confusion_error(crowd.parameters.confusion, model.confusion_)
+        if isinstance(model, MarkovField):
+            record["coupling"] = model.coupling_
+        records.append(record)
+    return records
+
+
+def make_experiment(name: str, degree: float, findings: str) -> Experiment:
+    """Return the experiment at one average degree; `findings` ends its page, with {numbers} filled in."""
+    return Experiment(
+        name=name,
+        title=f"Simulated networks of average degree {degree:g}: F-score and error of confusion matrices as items grow",
+        keys=("items", "degree", "run", "method"),
+        scores=("f", "confusion_error", "coupling"),
+        jobs=[
+            Job(run_methods, {"items": items, "degree": degree, "run": run}, quick=run < 2 and items <= 4_000)
+            for items in ITEMS
+            for run in range(RUNS)
+        ],
+        draw=draw_figure,
+        tell=lambda records: tell_findings(records, findings),
+        tolerance=0.005,
+    )
+
+
+def draw_figure(records: list[Record]) -> Figure:
+    """Draw the scores over the number of items."""
+    return draw_curves(records, "items", "items N", PANELS, SHOWN)
+
+
+def tell_findings(records: list[Record], findings: str) -> str:
+    """Tell what the curves show."""
+    sizes, degree = values_of(records, "items"), records[0]["degree"]
+    few, many = sizes[0], sizes[-1]
+    rows = [
+        [
+            f"{size:,}",
+            *(number(mean_of(records, "f", items=size, method=method)) for method in SHOWN),
+            *(number(mean_of(records, "confusion_error", items=size, method=method)) for method in (MM, ALG_4, OURS)),
+        ]
+        for size in sizes
+    ]
+    filled = findings.format(
+        few=f"{few:,}",
+        many=f"{many:,}",
+        **{
+            f"{name}_{where}": number(mean_of(records, "f", items=size, method=method))
+            for name, method in (("mv", MV), ("mm", MM), ("alg_4", ALG_4), ("mv_3", MV_3), ("ours", OURS), ("best", ORACLE))
+            for where, size in (("few", few), ("many", many))
+        },
+        error_few=number(mean_of(records, "confusion_error", items=few, method=ALG_4)),
+        error_many=number(mean_of(records, "confusion_error", items=many, method=ALG_4)),
+        short_many=number(mean_of(records, "confusion_error", items=many, method=MV_3_SHORT)),
+        coupling=number(mean_of(records, "coupling", items=many, method=OURS), 2),
+    )
+    return f"""
+K = {CLASSES} classes, M = {WORKERS} workers, all better than random, average degree {degree:g}, {HOMOPHILY:.0%} of the
+edges within a class, mean over {len(values_of(records, "run"))} runs.
+
+{make_table(["N", *SHOWN, f"Γ error: {MM}", ALG_4, OURS], rows)}
+
+{filled.strip()}
+"""

@@ -1,0 +1,83 @@
+"""What a run leaves: a table of records, a figure and a page of Markdown; and whether it is what was expected."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .experiment import Experiment, Record
+
+DIGITS = 5
+
+
+def write(experiment: Experiment, records: list[Record], folder: Path) -> list[Path]:
+    """Write NAME.csv, NAME.png and NAME.md, and return their paths."""
+    import matplotlib.pyplot as plt
+
+    table, picture, page = (folder / f"{experiment.name}.{suffix}" for suffix in ("csv", "png", "md"))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_table(experiment, records, table)
+    figure = experiment.draw(records)
+    figure.savefig(picture)
+    plt.close(figure)
+    page.write_text(f"![{experiment.title}]({picture.name})\n\n{experiment.tell(records).strip()}\n", "utf-8")
+    return [table, picture, page]
+
+
+def write_table(experiment: Experiment, records: list[Record], path: Path) -> None:
+    """Write records as CSV."""
+    part = path.with_suffix(f".{os.getpid()}.part")
+    with part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        columns = (*experiment.keys, *experiment.scores)
+        writer.writerow(columns)
+        writer.writerows([_to_text(record.get(name)) for name in columns] for record in records)
+    part.replace(path)
+
+
+def read_table(experiment: Experiment, path: Path) -> dict[tuple[str, ...], dict[str, float | None]]:
+    """Return the scores in a CSV file by their keys."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        return {
+            tuple(row[key] for key in experiment.keys): {
+                name: float(row[name]) if row[name] else None for name in experiment.scores
+            }
+            for row in rows
+        }
+    except OSError as error:
+        raise InputError(f"There are no expected results {str(path)!r}. Run `consilience reproduce` first.") from error
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{str(path)!r} is no table of {experiment.name}: {error}.") from error
+
+
+def find_differences(experiment: Experiment, records: list[Record], folder: Path) -> list[str]:
+    """Return what differs from the results in a folder by more than the tolerance, in words; one line each.
+
+    Every record must be among those expected. The other way round need not hold: a quick run has fewer.
+    """
+    expected = read_table(experiment, folder / f"{experiment.name}.csv")
+    lines = []
+    for record in records:
+        key = tuple(_to_text(record.get(name)) for name in experiment.keys)
+        name = f"{experiment.name}: {', '.join(key)}"
+        if key not in expected:
+            lines.append(f"{name}: not expected")
+            continue
+        for score, wanted in expected[key].items():
+            found = record.get(score)
+            if (found is None) != (wanted is None):
+                lines.append(f"{name}: {score} is {_to_text(found) or 'missing'}, expected {_to_text(wanted) or 'none'}")
+            elif found is not None and wanted is not None and abs(found - wanted) > experiment.tolerance:
+                lines.append(f"{name}: {score} is {found:.4f}, expected {wanted:.4f} +- {experiment.tolerance:g}")
+    return lines
+
+
+def _to_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.{DIGITS}f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,92 @@
+r"""Scores as the paper reports them, and as we do.
+
+The paper prints the mean over classes of precision, recall and F, taken in each sequence and averaged over sequences;
+classes that a sequence does not have count 0, so that the mean is bounded by the share of classes present:
+
+.. math:: F = \frac{1}{S} \sum_s \frac{1}{K} \sum_k \frac{2 P_{sk} R_{sk}}{P_{sk} + R_{sk}}
+
+For named entities and abstracts its numbers satisfy F = 2PR / (P + R), so that they come from counts over all sequences:
+of spans, and of words inside a span.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import metrics
+from ..responses import Responses
+
+Codes = NDArray[np.int64]
+
+
+class Score(NamedTuple):
+    """Precision, recall and F."""
+
+    precision: float
+    recall: float
+    f: float
+
+
+def score_per_sequence(truth: Codes, found: Codes, lengths: Codes, n_classes: int) -> Score:
+    """Return the paper's scores: per sequence and class, averaged over both; what is absent counts 0.
+
+    >>> score_per_sequence(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([2, 1]), 2)
+    Score(precision=0.5, recall=0.5, f=0.5...)
+    """
+    sequence = np.repeat(np.arange(len(lengths)), lengths)
+    cells = len(lengths) * n_classes
+    right, said, true = (
+        np.bincount((sequence * n_classes + code)[where], minlength=cells).astype(float)
+        for code, where in ((truth, truth == found), (found, slice(None)), (truth, slice(None)))
+    )
+    none = np.zeros(cells)
+    precision = np.divide(right, said, out=none.copy(), where=said > 0)
+    recall = np.divide(right, true, out=none.copy(), where=true > 0)
+    f = np.divide(2 * right, said + true, out=none.copy(), where=said + true > 0)
+    return Score(float(precision.mean()), float(recall.mean()), float(f.mean()))
+
+
+def score_classes(truth: Any, found: Any) -> Score:
+    """Return macro precision, recall and F over all items, of the classes found in gold or prediction."""
+    scores = metrics.class_f1(truth, found).values()
+    return Score(*(float(np.mean(part)) for part in zip(*((s.precision, s.recall, s.f1) for s in scores), strict=True)))
+
+
+def score_spans(truth: Any, found: Any, lengths: Codes) -> Score:
+    """Return strict span scores over all sequences."""
+    score = metrics.span_score(truth, found, lengths)
+    return Score(score.precision, score.recall, score.f1)
+
+
+def score_inside(truth: Any, found: Any, outside: str = "O") -> Score:
+    """Return scores of the words inside any span, over all sequences."""
+    inside = [np.asarray(labels) != outside for labels in (truth, found)]
+    score = metrics.class_f1(*(each.tolist() for each in inside)).get(True)
+    return Score(score.precision, score.recall, score.f1) if score else Score(0.0, 0.0, 0.0)
+
+
+def find_best_worker(r: Responses, truth: Codes, least: float = 0.0) -> tuple[int, NDArray[np.bool_]]:
+    """Return the worker with the highest macro-F on the items it answered, and which of all answers are its own.
+
+    Parameters
+    ----------
+    r : Responses
+        The answers.
+    truth : array
+        Class of each item, -1 where it is not known.
+    least : float
+        Only workers who answered this share of the items with known truth count.
+    """
+    items, class_of_label = r.item_of_answer(), r.class_of_label
+    known = truth[items] >= 0
+    best, score = -1, -1.0
+    for worker in range(r.n_workers):
+        own = known & (r.worker == worker)
+        if own.sum() > least * (truth >= 0).sum():
+            f = metrics.macro_f1(truth[items[own]], class_of_label[r.label[own]])
+            if f > score:
+                best, score = worker, f
+    return best, known & (r.worker == best)
