@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self, cast
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, parameter_error
 from ..fitting.em import (
+    Fit,
     Parameters,
     Problem,
     Progress,
@@ -63,7 +64,8 @@ class HiddenMarkov(LatentModel):
     coupling : "learn" or float
         The chain's strength in [0, 1]. "learn" hides all answers of some (worker, sequence) pairs, fits each of 0, 0.1,
         0.25, 0.5 and 1 to the rest, and takes the smallest whose prediction of what was hidden is within one (paired)
-        standard error of the best.
+        standard error of the best. The fit with it starts from the votes, and once more by climbing there from weaker
+        chains, as in that trial; the higher objective is kept.
     transitions : {"free", "bio", "iob1", "bilou"} or boolean array
         Which label may follow which: anything; what the tag scheme allows, read from the label names ("bio" is IOB2;
         "bioes" is "bilou" with other letters); or ``array[from, to]``. What is forbidden stays impossible through fit,
@@ -292,19 +294,34 @@ class HiddenMarkov(LatentModel):
     def _score_strengths(
         self, r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], gold: Any, engine: Any
     ) -> list[HeldOutScore]:
-        """Return how well each strength predicts the hidden answers; each fit starts where the last one ended."""
-        visible = r.keep(~hidden)
+        """Return how well each strength predicts the hidden answers."""
         self._strength = STRENGTHS[0]
-        problem = self._pose(visible, gold, engine)
-        parameters = maximise(problem, expect_from_votes(problem))
+        problem = self._pose(r.keep(~hidden), gold, engine)
         scores = []
-        for strength in STRENGTHS:
+        for climbed, fit in self._climb(problem, maximise(problem, expect_from_votes(problem)), STRENGTHS):
+            table = climbed.workers.table(fit.parameters.workers, climbed.weighted)
+            posterior, _ = infer_posterior(climbed.engine, climbed.placed, table, fit.parameters.structure)
+            counts = climbed.workers.plain_counts(fit.statistics.counts)
+            scores.append(score_hidden(r, hidden, unit, posterior, counts))
+        return scores
+
+    def _climb(
+        self, problem: Problem, parameters: Parameters, strengths: Sequence[float]
+    ) -> Iterator[tuple[Problem, Fit]]:
+        """Yield the fit at each strength, from weak to strong; each starts where the last one ended."""
+        for strength in strengths:
             chain: Any = problem.structure
             problem = replace(problem, structure=replace(chain, strength=strength))
+            # What was found with the last strength, read with this one.
+            if strength > strengths[0]:
+                parameters = maximise(problem, fit.statistics)
             fit = run_em(problem, parameters, self.max_iter, self.tol, self.callback)
-            table = problem.workers.table(fit.parameters.workers, problem.weighted)
-            posterior, _ = infer_posterior(problem.engine, problem.placed, table, fit.parameters.structure)
-            counts = problem.workers.plain_counts(fit.statistics.counts)
-            scores.append(score_hidden(r, hidden, unit, posterior, counts))
-            parameters = maximise(problem, fit.statistics)
-        return scores
+            yield problem, fit
+
+    def _more_starts(self, problem: Problem, by_vote: Parameters) -> list[tuple[str, Parameters]]:
+        """Return, for a learned strength, the start by which it was judged: climbing to it from weaker ones."""
+        below = [strength for strength in STRENGTHS if strength < self._strength]
+        if not self._scores or not below or self.max_iter == 0:
+            return []
+        *_, (_, fit) = self._climb(problem, by_vote, below)
+        return [("climbing", maximise(problem, fit.statistics))]

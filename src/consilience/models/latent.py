@@ -168,6 +168,14 @@ class LatentModel(PredictingModel):
                 "With max_iter=0 nothing is fitted, and starts cannot be compared: choose one start, with n_init=1."
             )
 
+    def _more_starts(
+        self,
+        problem: Problem,  # noqa: ARG002 (chains need it)
+        by_vote: Parameters,  # noqa: ARG002
+    ) -> list[tuple[str, Parameters]]:
+        """Return other starts that begin with the votes, named."""
+        return []
+
     def _structure_from_moments(
         self,
         r: Responses,  # noqa: ARG002 (chains look at neighbouring answers)

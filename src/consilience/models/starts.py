@@ -42,7 +42,7 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
         if owner.start == "dawid-skene":
             starts.append(("dawid-skene", owner._start_from_independent(problem, votes)))
         if owner.start in ("majority", "best"):
-            starts.append(("majority", by_vote))
+            starts += [("majority", by_vote), *owner._more_starts(problem, by_vote)]
         if owner.start in ("moments", "best"):
             if r.silence_counts:
                 raise ParameterError("Moments take silence for no answer: with abstain='answer' use start='majority'.")

@@ -49,3 +49,12 @@ def with_spread(mean: float | None, spread: float | None, digits: int = 3) -> st
     ('.705 ± .010', '.700')
     """
     return number(mean, digits) if spread is None or mean is None else f"{number(mean, digits)} ± {number(spread, digits)}"
+
+
+def with_printed(measured: str, printed: float | None) -> str:
+    """Return what was measured, and in parentheses what the paper printed.
+
+    >>> with_printed(".735", 0.77), with_printed(".735", None), with_printed("", 0.77)
+    ('.735 (.770)', '.735', '(.770)')
+    """
+    return " ".join(part for part in (measured, "" if printed is None else f"({number(printed)})") if part)

@@ -16,6 +16,8 @@ from ..models.markov_field import MarkovField
 from ..models.moment_matching import MomentMatching
 
 SINGLE_BEST, MV, MM, DS, ORACLE = "single best", "MV", "MM", "DS", "oracle"
+# What else the words could mean: ties of the vote, and where Dawid and Skene's EM starts.
+MV_FIRST, MV_OUTSIDE, MV_DS = "MV, ties to the first", "MV, ties to O", "MV + DS"
 ALG_2, ALG_2_1, MV_1 = "Alg. 2", "Alg. 2 + Alg. 1", "MV + Alg. 1"
 ALG_4, MV_3 = "Alg. 4", "MV + Alg. 3"
 # Ours: what `fuse` chooses; the same without the structure; and with workers who look at their own previous answer.
@@ -31,7 +33,9 @@ _FIELD: dict[str, Any] = {"coupling": "paper", "inference": "icm", "prior": "uni
 METHODS: dict[str, Any] = {
     MV: lambda: MajorityVote(),
     MM: lambda: MomentMatching(),
+    MV_FIRST: lambda: MajorityVote(ties="first"),
     DS: lambda: DawidSkene(start="moments", **_EM),
+    MV_DS: lambda: DawidSkene(**_EM),
     ALG_2: lambda: HiddenMarkov(start="moments", **{**_CHAIN, "max_iter": 0}),
     ALG_2_1: lambda: HiddenMarkov(start="moments", **_CHAIN),
     MV_1: lambda: HiddenMarkov(**_CHAIN),
