@@ -2,7 +2,7 @@
 # into .venv the first time, and again when pyproject.toml changes. pip takes its settings from the environment (PIP_*).
 #
 #   make PYTHON=/path/to/python3.12 test      to choose the interpreter
-#   make test ARGS="-k chain -x"              to pass arguments on (demo, test, bench)
+#   make test ARGS="-k chain -x"              to pass arguments on (demo, test, bench, paper)
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check lint format types contracts docs bench clean distclean
+.PHONY: help install demo test check lint format types contracts docs bench paper clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ docs: $(STAMPS)/docs  ## build docs/_build/html; a warning is an error
 
 bench: $(STAMPS)/dev  ## measure speed and quality against other packages
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+paper: $(STAMPS)/dev  ## run the paper's experiments and renew docs/reproduction (half an hour, without what is remembered)
+	@$(BIN)/consilience reproduce --output docs/reproduction $(ARGS)
 
 clean:  ## remove caches and build products; keep .venv
 	@rm -rf build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -14,6 +14,7 @@ from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
 from .fuse import fuse
+from .reproduce import reproduce
 from .simulate import simulate
 
 
@@ -31,6 +32,7 @@ program.add_command(evaluate)
 program.add_command(simulate)
 program.add_command(datasets)
 program.add_command(demo)
+program.add_command(reproduce)
 
 
 def main() -> None:

@@ -309,11 +309,11 @@ class HiddenMarkov(LatentModel):
         self, problem: Problem, parameters: Parameters, strengths: Sequence[float]
     ) -> Iterator[tuple[Problem, Fit]]:
         """Yield the fit at each strength, from weak to strong; each starts where the last one ended."""
+        fit: Fit | None = None
         for strength in strengths:
             chain: Any = problem.structure
             problem = replace(problem, structure=replace(chain, strength=strength))
-            # What was found with the last strength, read with this one.
-            if strength > strengths[0]:
+            if fit is not None:
                 parameters = maximise(problem, fit.statistics)
             fit = run_em(problem, parameters, self.max_iter, self.tol, self.callback)
             yield problem, fit

@@ -3,8 +3,8 @@
 P. A. Traganitis and G. B. Giannakis, "Unsupervised Ensemble Classification with Sequential and Networked Data".
 
 Each module named here is one experiment: what is run, how it is drawn, what is told. An `Experiment` is a list of jobs,
-each a function of plain settings that returns records; its results are a table of records (CSV), a figure and a page of
-Markdown. `consilience reproduce` runs them, and remembers what a job gave as long as nothing that it depends on changes.
+each a function of plain settings that returns records; its results are a table of records (CSV), a figure and a page
+of Markdown. `consilience reproduce` runs them, and remembers what a job gave as long as all it depends on is the same.
 
 It needs the extra ``paper``, and the tables need the data (see `consilience.datasets`).
 """

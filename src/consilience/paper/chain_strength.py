@@ -81,7 +81,7 @@ def draw_figure(records: list[Record]) -> Figure:
             alone = mean_of(here, "f", model=ALONE) or 0.0
             gains = [100 * ((mean_of(here, "f", model=f"{strength:g}") or 0.0) - alone) for strength in STRENGTHS]
             axis.plot(STRENGTHS, gains, color=colour, marker="o", ms=3.5, lw=1.4, label=SETS[data][0])
-            learned = mean_of(here, "strength", model=LEARNED)
+            learned = mean_of(here, "strength", model=LEARNED) or 0.0
             gain = 100 * ((mean_of(here, "f", model=LEARNED) or 0.0) - alone)
             axis.scatter([learned], [gain], s=110, facecolors="none", edgecolors=colour, linewidths=1.5, zorder=3)
         axis.scatter([], [], s=110, facecolors="none", edgecolors=INK, linewidths=1.5, label="learned")
@@ -127,10 +127,10 @@ def tell_findings(records: list[Record]) -> str:
     return f"""
 {make_table(head, rows)}
 
-**The hidden Markov model of the paper, at full strength, is below independent Dawid-Skene on {len(below)} of {len(sets)}
-real sets** ({"; ".join(below)}): a worker's mistakes along a sequence are one decision, and the model takes them for
-many. A chain whose strength is learned from hidden answers, without gold, is never more than {number(max(-worst, 0), 4)}
-below no chain.
+**The hidden Markov model of the paper, at full strength, is below independent Dawid-Skene on {len(below)} of
+{len(sets)} real sets** ({"; ".join(below)}): a worker's mistakes along a sequence are one decision, and the model takes
+them for many. A chain whose strength is learned from hidden answers, without gold, is never more than
+{number(max(-worst, 0), 4)} below no chain.
 
 Log loss against gold (low is good), and mean log probability of hidden answers, from which the strength is chosen:
 

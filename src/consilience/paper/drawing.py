@@ -19,6 +19,7 @@ from .methods import (
     MV_3_SHORT,
     MV_DS,
     MV_FIRST,
+    MV_INSIDE,
     MV_OUTSIDE,
     ORACLE,
     OURS,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, FAINT = "#22303c", "#c3ccd5"
-RC = {
+RC: dict[Any, Any] = {
     "figure.dpi": 160,
     "font.size": 9,
     "axes.edgecolor": FAINT,
@@ -60,6 +61,7 @@ LOOKS = {
     MV: Look("#8a97a5", "s"),
     MV_FIRST: Look("#8a97a5", "<"),
     MV_OUTSIDE: Look("#8a97a5", ">"),
+    MV_INSIDE: Look("#8a97a5", "<"),
     MM: Look("#c05299", "v"),
     MV_DS: Look("#b39ddb", "d"),
     DS: Look("#7e5bb5", "D"),
@@ -150,14 +152,17 @@ def draw_scores(
                 if measured is not None:
                     axis.scatter(measured, place - 0.14, s=size, color=colour, marker=look.marker, linewidths=1)
                 if printed is not None:
-                    face = {"color": colour} if look.marker == "x" else {"facecolors": "none", "edgecolors": colour}
+                    face: dict[str, Any] = (
+                        {"color": colour} if look.marker == "x" else {"facecolors": "none", "edgecolors": colour}
+                    )
                     axis.scatter(printed, place + 0.2, s=size, marker=look.marker, linewidths=1, **face)
         axis.set(yticks=range(len(rows)), yticklabels=rows, xlabel=label, ylim=(len(rows) - 0.5, -0.5))
         axis.spines["left"].set_visible(False)
         axis.tick_params(axis="y", length=0)
         for method in scores:
             look = LOOKS[method]
-            axis.scatter([], [], s=90 if look.marker == "*" else 30, color=look.colour, marker=look.marker, label=method)
+            style: dict[str, Any] = {"s": 90 if look.marker == "*" else 30, "color": look.colour, "marker": look.marker}
+            axis.scatter([], [], label=method, **style)
         if any(printed is not None for by_row in scores.values() for _, printed in by_row.values()):
             axis.scatter([], [], s=30, facecolors="none", edgecolors=INK, marker="o", label="hollow: as printed")
         axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -14,9 +14,7 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     | NER | .72 |
     """
     rule = ["---", *[":-:"] * (len(head) - 1)]
-    return "\n".join(
-        [f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in rows)]
-    )
+    return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def number(value: float | None, digits: int = 3, none: str = "") -> str:
@@ -48,7 +46,7 @@ def with_spread(mean: float | None, spread: float | None, digits: int = 3) -> st
     >>> with_spread(0.7046, 0.0102), with_spread(0.7, None)
     ('.705 ± .010', '.700')
     """
-    return number(mean, digits) if spread is None or mean is None else f"{number(mean, digits)} ± {number(spread, digits)}"
+    return " ± ".join(number(value, digits) for value in (mean, spread) if value is not None)
 
 
 def with_printed(measured: str, printed: float | None) -> str:

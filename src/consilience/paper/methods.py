@@ -17,7 +17,8 @@ from ..models.moment_matching import MomentMatching
 
 SINGLE_BEST, MV, MM, DS, ORACLE = "single best", "MV", "MM", "DS", "oracle"
 # What else the words could mean: ties of the vote, and where Dawid and Skene's EM starts.
-MV_FIRST, MV_OUTSIDE, MV_DS = "MV, ties to the first", "MV, ties to O", "MV + DS"
+MV_FIRST, MV_OUTSIDE, MV_INSIDE = "MV, ties to the first", "MV, ties to O", "MV, ties not to O"
+MV_DS = "MV + DS"
 ALG_2, ALG_2_1, MV_1 = "Alg. 2", "Alg. 2 + Alg. 1", "MV + Alg. 1"
 ALG_4, MV_3 = "Alg. 4", "MV + Alg. 3"
 # Ours: what `fuse` chooses; the same without the structure; and with workers who look at their own previous answer.

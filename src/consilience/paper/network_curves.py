@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ITEMS = (200, 400, 1_000, 4_000, 10_000, 40_000, 100_000)
 WORKERS, CLASSES, RUNS, HOMOPHILY = 10, 4, 10, 0.9
 SHOWN = (MV, MM, DS, ALG_4, MV_3, MV_3_SHORT, OURS, ORACLE)
+# What findings call the methods.
+NAMES = {"mv": MV, "mm": MM, "alg_4": ALG_4, "mv_3": MV_3, "ours": OURS, "best": ORACLE}
 PANELS = (Panel("f", "F-score"), Panel("confusion_error", "Error of confusion matrices", log=True))
 
 
@@ -82,7 +84,7 @@ def tell_findings(records: list[Record], findings: str) -> str:
         many=f"{many:,}",
         **{
             f"{name}_{where}": number(mean_of(records, "f", items=size, method=method))
-            for name, method in (("mv", MV), ("mm", MM), ("alg_4", ALG_4), ("mv_3", MV_3), ("ours", OURS), ("best", ORACLE))
+            for name, method in NAMES.items()
             for where, size in (("few", few), ("many", many))
         },
         error_few=number(mean_of(records, "confusion_error", items=few, method=ALG_4)),

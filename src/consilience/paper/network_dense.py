@@ -8,8 +8,8 @@ EXPERIMENT = make_experiment(
     "network-dense",
     5.0,
     """
-- **Holds:** with more neighbours the graph is worth more. Alg. 4 leaves {alg_4_many} where moments alone have {mm_many};
-  at degree 0.5 the gap is a fraction of that.
+- **Holds:** with more neighbours the graph is worth more: Alg. 4 has {alg_4_many} where moments alone have {mm_many}, a
+  gap several times that at degree 0.5.
 - **Holds:** errors of the confusion matrices fall with N ({error_few} to {error_many}), and MV + Alg. 3 is close behind
   ({mv_3_many}).
 - The learned coupling ({coupling} nats per neighbour) does still better: {ours_many}, of the oracle's {best_many}.

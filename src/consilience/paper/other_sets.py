@@ -41,7 +41,8 @@ PUBLISHED = {
     "product": _EBCC.format(".935"),
     "llm_judges": "none found",
     "ner_aligned": (
-        "MV .654, DS .744, IBCC .744, BSC-seq .774, without words .763 (Simpson and Gurevych, 2019; priors tuned on gold)"
+        "MV .654, DS .744, IBCC .744, BSC-seq .774, without words .763 (Simpson and Gurevych, 2019; priors tuned on "
+        "gold)"
     ),
     "sleep": "none of this ensemble",
     "bc5cdr": "none that could be checked",
@@ -57,7 +58,7 @@ def run_set(data: str) -> list[Record]:
     if r.sequences is None:
         models[OURS] = DawidSkene()
     else:
-        tags = {"transitions": "bio"} if kind == "span F" else {}
+        tags: dict[str, Any] = {"transitions": "bio"} if kind == "span F" else {}
         models |= {OURS_ALONE: DawidSkene(), OURS: HiddenMarkov(**tags)}
         if kind == "span F" and not r.silence_counts:
             models[OURS_SEQUENTIAL] = HiddenMarkov(workers="sequential", coupling=1.0, **tags)

@@ -71,7 +71,7 @@ def find_differences(experiment: Experiment, records: list[Record], folder: Path
         for score, wanted in expected[key].items():
             found = record.get(score)
             if (found is None) != (wanted is None):
-                lines.append(f"{name}: {score} is {_to_text(found) or 'missing'}, expected {_to_text(wanted) or 'none'}")
+                lines.append(f"{name}: {score} is {_to_text(found) or 'none'}, expected {_to_text(wanted) or 'none'}")
             elif found is not None and wanted is not None and abs(found - wanted) > experiment.tolerance:
                 lines.append(f"{name}: {score} is {found:.4f}, expected {wanted:.4f} +- {experiment.tolerance:g}")
     return lines

@@ -5,10 +5,10 @@ classes that a sequence does not have count 0, so that the mean is bounded by th
 
 .. math:: F = \frac{1}{S} \sum_s \frac{1}{K} \sum_k \frac{2 P_{sk} R_{sk}}{P_{sk} + R_{sk}}
 
-For named entities and abstracts its numbers satisfy F = 2PR / (P + R), so that they come from all sequences together. For
-named entities they are strict span scores. For abstracts they fit, of all that was tried, the relaxed span scores of the
-work that the data come from: precision is the mean share of a predicted span that is right, recall the mean share of a
-true span that is found.
+For named entities and abstracts its numbers satisfy F = 2PR / (P + R), so that they come from all sequences together.
+For named entities they are strict span scores. For abstracts they fit, of all that was tried, the relaxed span scores
+of the work that the data come from: precision is the mean share of a predicted span that is right, recall the mean
+share of a true span that is found.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def score_spans(truth: Any, found: Any, lengths: Codes) -> Score:
 
 def score_parts_of_spans(truth: Any, found: Any, lengths: Codes, outside: str = "O") -> Score:
     """Return relaxed scores of spans, a span being a run of words that are not outside."""
-    inside = [np.where(np.asarray(labels) == outside, "O", "I") for labels in (truth, found)]
-    score = metrics.relaxed_span_score(*inside, lengths)
+    true, said = (np.where(np.asarray(labels) == outside, "O", "I") for labels in (truth, found))
+    score = metrics.relaxed_span_score(true, said, lengths)
     return Score(score.precision, score.recall, score.f1)
 
 

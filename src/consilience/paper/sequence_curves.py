@@ -31,6 +31,8 @@ PANELS = (
 def run_methods(items: int, workers: int, run: int) -> list[Record]:
     """Return the scores of all methods on one simulated crowd."""
     crowd = sequences(items // LENGTH, length=LENGTH, n_workers=workers, n_classes=CLASSES, seed=run)
+    transition = crowd.parameters.transition
+    assert transition is not None
     case = {"items": items, "workers": workers, "run": run}
     _, own = find_best_worker(crowd.responses, crowd.truth)
     found = {SINGLE_BEST: crowd.responses.label[own], ORACLE: crowd.oracle().labels}
@@ -42,7 +44,7 @@ def run_methods(items: int, workers: int, run: int) -> list[Record]:
         if method != MV:
             scores["confusion_error"] = confusion_error(crowd.parameters.confusion, model.confusion_)
         if method not in (MV, MM):
-            scores["transition_error"] = transition_error(crowd.parameters.transition, model.transition_)
+            scores["transition_error"] = transition_error(transition, model.transition_)
             scores["coupling"] = model.coupling_
         records.append({**case, "method": method, **scores})
     return records

@@ -1,4 +1,4 @@
-"""Simulated sequences: F-score and errors of the parameters as the number of items grows (the paper's first figures)."""
+"""Simulated sequences: F-score and errors of the parameters as the number of items grows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def tell_findings(records: list[Record]) -> str:
     ]
     gap = max(abs(at(many, ALG_2_1) - at(many, method)) for method in (MV_1, OURS))
     return f"""
-K = 4 classes, M = {WORKERS} workers of whom six are better than random, mean over {len(values_of(records, "run"))} runs.
+K = 4 classes, M = {WORKERS} workers of whom six are better than random, mean over {len(values_of(records, "run"))}
+runs.
 
 {make_table(["N", MV, MM, ALG_2, ALG_2_1, MV_1, OURS, ORACLE], rows)}
 
@@ -61,14 +62,14 @@ K = 4 classes, M = {WORKERS} workers of whom six are better than random, mean ov
   oracle's {number(at(many, ORACLE), 4)}.
 - **Holds:** with few items, EM from majority vote does better than moments alone ({number(at(few, MV_1))} against
   {number(at(few, ALG_2))} at N = {few:,}).
-- **Does not hold here:** the paper sees MV + Alg. 1 level off as N grows. In our runs both starts end in the same optimum:
-  at N = {many:,} they differ by {gap:.4f}, although the vote itself stays at {number(at(many, MV))}. What levels off
-  is EM that is stopped too early: after two iterations from the vote (the dotted line) the error of the confusion
-  matrices stays at {number(at(many, MV_1_SHORT, "confusion_error"))}, whatever N is. The paper does not say when it
-  stopped.
-- Ours is the default `HiddenMarkov()`: variational, its chain strength learned from hidden answers. With {few:,} items it
-  is behind ({number(at(few, OURS))} against {number(at(few, MV_1))}): so few hidden answers do not tell strengths apart, and
-  the smallest that is as good as any is taken (on average {at(few, OURS, "coupling"):.2f}; at N = {many:,}
+- **Does not hold here:** the paper sees MV + Alg. 1 level off as N grows. In our runs both starts end in the same
+  optimum: at N = {many:,} they differ by {gap:.4f}, although the vote itself stays at {number(at(many, MV))}. What
+  levels off is EM that is stopped too early: after two iterations from the vote (the dotted line) the error of the
+  confusion matrices stays at {number(at(many, MV_1_SHORT, "confusion_error"))}, whatever N is. The paper does not say
+  when it stopped.
+- Ours is the default `HiddenMarkov()`: variational, its chain strength learned from hidden answers. With {few:,} items
+  it is behind ({number(at(few, OURS))} against {number(at(few, MV_1))}): so few hidden answers do not tell strengths
+  apart, and the smallest that is as good as any is taken (on average {at(few, OURS, "coupling"):.2f}; at N = {many:,}
   {at(many, OURS, "coupling"):.2f}).
 """
 

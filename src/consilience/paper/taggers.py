@@ -1,7 +1,7 @@
 """Ten part-of-speech taggers of NLTK, each trained on its own tenth of the Brown corpus, with the universal tags.
 
-They answer about the sentences of the Penn Treebank sample. The paper does not say which taggers of NLTK it trained, nor
-on which parts of Brown; this is a plausible crew, from good to poor.
+They answer about the sentences of the Penn Treebank sample. The paper does not say which taggers of NLTK it trained,
+nor on which parts of Brown; this is a plausible crew, from good to poor.
 """
 
 from __future__ import annotations
