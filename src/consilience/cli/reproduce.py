@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Compare with the tables in this folder; exit with 1 if a score is off.",
 )
-@click.option("--no-cache", is_flag=True, help="Run everything, and remember nothing.")
+@click.option("--no-cache", is_flag=True, help="Run everything anew, and remember nothing.")
 @json_option
 @quiet_option
 @debug_option

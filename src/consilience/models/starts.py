@@ -47,6 +47,9 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
             if r.silence_counts:
                 raise ParameterError("Moments take silence for no answer: with abstain='answer' use start='majority'.")
             found = moments_of(owner, r, plain, by_vote.structure.mean, warn=owner.start == "moments")
+            if owner.max_iter > 0:
+                # Moments may put a rare class at zero, from where EM never returns: the votes have their say.
+                found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
             structure = owner._structure_from_moments(r, problem.structure, found)
             starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
     rng = np.random.default_rng(owner.seed)

@@ -31,34 +31,38 @@ def cache_folder() -> Path:
 
 
 class Cache:
-    """Records of jobs, one JSON file each. With no folder nothing is remembered."""
+    """Records of jobs, one JSON file each. With no folder they are remembered for the life of the object."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
+        self._here: dict[str, list[Record]] = {}
 
     def get(self, job: Job) -> list[Record] | None:
         """Return what the job gave before, None if that is not known."""
-        if self._folder is None:
-            return None
+        key = key_of(job)
+        if self._folder is None or key in self._here:
+            return self._here.get(key)
         try:
-            records: list[Record] = json.loads(self._path(job).read_text("utf-8"))["records"]
+            records: list[Record] = json.loads(self._path(key).read_text("utf-8"))["records"]
         except (OSError, ValueError, KeyError, TypeError):
             return None  # never run, or not fully written
         return records
 
     def put(self, job: Job, records: list[Record]) -> None:
         """Remember what a job gave."""
+        key = key_of(job)
+        self._here[key] = records
         if self._folder is None:
             return
-        path = self._path(job)
+        path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps({"job": str(job), "records": records}), "utf-8")
         part.replace(path)
 
-    def _path(self, job: Job) -> Path:
+    def _path(self, key: str) -> Path:
         assert self._folder is not None
-        return self._folder / f"{key_of(job)}.json"
+        return self._folder / f"{key}.json"
 
 
 def key_of(job: Job) -> str:

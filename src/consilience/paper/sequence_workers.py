@@ -53,8 +53,8 @@ of the paper say K = 2 and "priors"; its text says K = 4, and the second error i
 - **Holds:** with few workers the chain matters most: at M = {few} the gap between MM and Alg. 2 + Alg. 1 is
   {number(at(few, ALG_2_1) - at(few, MM))}, at M = {many} it is {number(at(many, ALG_2_1) - at(many, MM))}.
 - With M = {few}, of whom two are better than random, the vote is a poor start: EM from it has
-  {number(at(few, MV_1))}, ours {number(at(few, OURS))}, EM from moments {number(at(few, ALG_2_1))}. This is the case for
-  `start="moments"`.
+  {number(at(few, MV_1))}, ours {number(at(few, OURS))}, EM from moments {number(at(few, ALG_2_1))}. This is the case
+  for `start="moments"`.
 - Alg. 2 without EM can fall behind MM where labels are nearly known ({number(at(many, ALG_2))} against
   {number(at(many, MM))} at M = {many}): its T, matched to so few items, all but forbids steps that occur.
 """
