@@ -304,7 +304,7 @@ def test_clone_and_repr():
         ({"transitions": np.ones((3, 3), int)}, "boolean matrix"),
         ({"estimation": "mcmc"}, "estimation"),
         ({"start": "viterbi"}, "start"),
-        ({"max_iter": 0}, "max_iter"),
+        ({"max_iter": -1}, "max_iter"),
     ],
 )
 def test_settings_that_make_no_sense(options, words):

@@ -443,7 +443,7 @@ def test_predicting_other_networks():
         ({"start": "anywhere"}, "'start' parameter of MarkovField must be .*'dawid-skene'.*Got 'anywhere'"),
         ({"estimation": "gibbs"}, "'estimation' parameter"),
         ({"workers": "lazy"}, "'workers' parameter"),
-        ({"max_iter": 0}, "'max_iter' parameter"),
+        ({"max_iter": -1}, "'max_iter' parameter"),
         ({"tol": -1}, "'tol' parameter"),
     ],
 )

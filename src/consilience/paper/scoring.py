@@ -36,7 +36,7 @@ def score_per_sequence(truth: Codes, found: Codes, lengths: Codes, n_classes: in
     """Return the paper's scores: per sequence and class, averaged over both; what is absent counts 0.
 
     >>> score_per_sequence(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([2, 1]), 2)
-    Score(precision=0.5, recall=0.5, f=0.5...)
+    Score(precision=0.5, recall=0.375, f=0.4166...)
     """
     sequence = np.repeat(np.arange(len(lengths)), lengths)
     cells = len(lengths) * n_classes
