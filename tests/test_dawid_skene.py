@@ -17,7 +17,7 @@ from scipy import special
 import consilience as cs
 import oracles
 from consilience import blocks
-from consilience.errors import ConvergenceWarning, DataWarning, InputError
+from consilience.errors import ConvergenceWarning, DataWarning, InputError, ParameterError
 
 GOLDEN = Path(__file__).parent / "golden" / "dawid_skene.csv"
 ESTIMATIONS = ["em", "variational"]
@@ -866,3 +866,19 @@ def test_digamma_weights_of_an_empty_class_are_not_lost():
     model = cs.DawidSkene(smoothing=0.001, tol=0, max_iter=3).fit(r)
     assert special.digamma(0.001) < -1000
     assert_like_twin(model, twin_of(model, r, 3))
+
+
+def test_no_iterations_leave_the_start_as_it_is():
+    crowd = cs.simulate.independent(300, n_workers=5, n_classes=3, seed=4)
+    r, confusion = crowd.responses, crowd.parameters.confusion
+    model = cs.DawidSkene(start=confusion, max_iter=0, estimation="em").fit(r)
+    np.testing.assert_allclose(model.confusion_, confusion, atol=1e-12)
+    evidence = np.ones((300, 3))
+    for n, m, f in zip(r.item_of_answer(), r.worker, r.label, strict=True):
+        evidence[n] *= confusion[m, :, f]
+    posterior = evidence * model.prior_
+    np.testing.assert_allclose(model.posterior_, posterior / posterior.sum(axis=1, keepdims=True), atol=1e-9)
+    assert (model.n_iter_, model.converged_) == (0, False)
+    for options in ({"start": "best"}, {"n_init": 2}):
+        with pytest.raises(ParameterError, match="starts cannot be compared"):
+            cs.DawidSkene(max_iter=0, **options).fit(r)

@@ -426,6 +426,39 @@ def test_starts(estimation):
     assert several.trace_[-1] >= vote.trace_[-1]
 
 
+def test_moments_alone():
+    """Algorithm 2 of the paper: matched moments, then Viterbi; no EM."""
+    crowd = cs.simulate.sequences(100, length=20, n_workers=8, n_classes=3, seed=2)
+    r = crowd.responses
+    alone = cs.HiddenMarkov(coupling=1.0, start="moments", max_iter=0).fit(r)
+    matched = cs.MomentMatching().fit(r)
+    # The votes that both begin with are smoothed differently.
+    np.testing.assert_allclose(alone.confusion_, matched.confusion_, atol=1e-3)
+    np.testing.assert_allclose(alone.prior_, matched.prior_, atol=1e-3)
+    assert cs.metrics.transition_error(crowd.parameters.transition, alone.transition_) < 0.3
+    assert (alone.n_iter_, alone.converged_, len(alone.trace_)) == (0, False, 1)
+    evidence = np.ones((r.n_items, 3))
+    for n, m, f in zip(r.item_of_answer(), r.worker, r.label, strict=True):
+        evidence[n] *= alone.confusion_[m, :, f]
+    first = evidence[:5].copy()  # by brute force, the first five positions on their own
+    start = cs.Responses.from_matrix(r.label.reshape(-1, 8)[:5], lengths=[5], labels=[0, 1, 2], classes=[0, 1, 2])
+    paths = np.array(list(np.ndindex(3, 3, 3, 3, 3)))
+    score = alone.initial_[paths[:, 0]] * first[0, paths[:, 0]]
+    for n in range(1, 5):
+        score = score * alone.transition_[paths[:, n - 1], paths[:, n]] * first[n, paths[:, n]]
+    assert alone.predict(start).tolist() == paths[score.argmax()].tolist()
+
+
+def test_a_learned_strength_is_reached_from_the_votes_and_by_climbing():
+    r = cs.simulate.sequences(60, length=20, n_workers=6, n_classes=3, seed=3).responses
+    model = cs.HiddenMarkov().fit(r)
+    assert model.coupling_ > 0
+    assert list(model.starts_) == ["majority", "climbing"]
+    assert model.trace_[-1] == max(trace[-1] for trace in model.starts_.values())
+    assert list(cs.HiddenMarkov(coupling=model.coupling_).fit(r).starts_) == ["majority"]
+    np.testing.assert_array_equal(cs.HiddenMarkov(coupling=model.coupling_).fit(r).trace_, model.starts_["majority"])
+
+
 def test_moments_with_forbidden_steps_and_no_neighbours():
     r = cs.simulate.sequences(50, length=20, n_classes=3, accuracy=0.7, seed=1).responses
     allowed = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]], bool)

@@ -746,6 +746,20 @@ def test_start_from_moments(crowd):
     assert np.mean(model.labels_ == cs.DawidSkene().fit(crowd.responses).labels_) > 0.99
 
 
+@pytest.mark.parametrize("estimation", ["em", "variational"])
+def test_a_class_that_moments_lose_comes_back(crowd, estimation, monkeypatch):
+    """Moments can put a rare class at exactly zero; EM multiplies by the prior, and would never find it again."""
+
+    def lose_the_last(*arguments, **options):
+        found = moments.learn_moments(*arguments, **options)
+        return found._replace(prior=np.append(found.prior[:-1], 0.0) / found.prior[:-1].sum())
+
+    monkeypatch.setattr("consilience.models.starts.learn_moments", lose_the_last)
+    options = {"estimation": estimation, "smoothing": 0.1}
+    model = cs.DawidSkene(start="moments", **options).fit(crowd.responses)
+    np.testing.assert_allclose(model.prior_, cs.DawidSkene(**options).fit(crowd.responses).prior_, atol=0.01)
+
+
 @pytest.mark.parametrize(("seed", "estimation"), [(0, "em"), *((seed, "variational") for seed in range(3))])
 def test_best_never_ends_below_majority(seed, estimation):
     r = cs.simulate.independent(5000, n_workers=60, n_classes=4, answers_per_item=5, seed=seed).responses

@@ -48,7 +48,7 @@ def reproduce(
     quiet: bool,
     debug: bool,  # noqa: ARG001 (the command's class reads it)
 ) -> None:
-    r"""Run the experiments of the paper: all, or those named.
+    """Run the experiments of the paper: all, or those named.
 
     \b
     sequence-items    simulated sequences, by the number of items
@@ -63,7 +63,7 @@ def reproduce(
 
     All take about half an hour on two cores. Results are remembered as long as code and data stay the same. What needs
     data that are not there is left out, unless it is named.
-    """
+    """  # noqa: D301 (click reads \b as a sign: keep these lines apart)
     from pathlib import Path
 
     from ..paper import find

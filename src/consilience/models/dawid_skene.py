@@ -42,7 +42,7 @@ class DawidSkene(LatentModel):
     n_init : int
         Number of starts; those after the first are random. The one with the highest objective is kept.
     max_iter : int
-        Most iterations.
+        Most iterations. With 0 nothing is fitted: the start itself gives the labels.
     tol : float
         Stop when the objective gains less than this per answer. 0 runs exactly `max_iter` iterations.
     seed : int

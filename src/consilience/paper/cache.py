@@ -1,14 +1,15 @@
 """Results remembered by what they depend on.
 
 The key of a job is a hash of its function's name and settings, of the files of its datasets, of the versions of the
-numeric packages, and of the code of this package: all of it but the command line, without comments and docstrings, and
-without the functions that only draw or tell (``draw_...``, ``tell_...``).
+numeric packages, and of the code: the library, what experiments share, and the module of the job; without comments and
+docstrings, and without functions that only draw or tell (``draw_...``, ``tell_...``).
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import inspect
 import json
 import os
 import sys
@@ -20,8 +21,9 @@ from ..datasets import find_folder
 from .experiment import Job, Record
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "nltk")
-# What shows results and does not make them.
-SHOWS = ("cli", "report", "paper/drawing.py", "paper/output.py", "paper/markdown.py")
+# What does not make results, and what all experiments share.
+SHOWS = ("cli", "report", "paper")
+SHARED = ("classifiers", "methods", "scoring", "taggers")
 
 
 def cache_folder() -> Path:
@@ -72,7 +74,9 @@ def key_of(job: Job) -> str:
         json.dumps(job.settings, sort_keys=True),
         *(f"{name} {digest_of_data(name)}" for name in sorted(job.data)),
         digest_of_versions(),
-        digest_of_code(Path(__file__).parents[1]),
+        digest_of_library(Path(__file__).parents[1]),
+        *(digest_of_module(Path(__file__).with_name(f"{name}.py")) for name in SHARED),
+        digest_of_module(Path(inspect.getfile(job.run))),
     ]
     return hashlib.sha256("\n".join(inputs).encode()).hexdigest()[:32]
 
@@ -95,14 +99,16 @@ def digest_of_data(name: str) -> str:
 
 
 @cache
-def digest_of_code(package: Path) -> str:
+def digest_of_library(package: Path) -> str:
     """Return a hash of the code of the package, as far as it makes results."""
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        place = path.relative_to(package).as_posix()
-        if not place.startswith(SHOWS):
-            digest.update(f"{place}\n{bare_code(path.read_text('utf-8'))}\n".encode())
-    return digest.hexdigest()
+    places = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in SHOWS)
+    return hashlib.sha256("\n".join(map(digest_of_module, places)).encode()).hexdigest()
+
+
+@cache
+def digest_of_module(path: Path) -> str:
+    """Return a hash of the code of one file."""
+    return hashlib.sha256(f"{path.name}\n{bare_code(path.read_text('utf-8'))}".encode()).hexdigest()
 
 
 def bare_code(source: str) -> str:
@@ -121,5 +127,5 @@ def bare_code(source: str) -> str:
 
 def _only_shows(node: ast.stmt) -> bool:
     if isinstance(node, ast.FunctionDef):
-        return node.name.startswith(("draw_", "tell_"))
+        return node.name.lstrip("_").startswith(("draw_", "tell_"))
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

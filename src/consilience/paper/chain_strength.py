@@ -70,10 +70,12 @@ def _score(kind: str, truth: Any, found: Any, lengths: Any) -> float:
 
 def draw_figure(records: list[Record]) -> Figure:
     """Draw F over the strength, relative to no chain; the learned strength is marked."""
-    import matplotlib.pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
-    with plt.rc_context(RC):
-        figure, axis = plt.subplots(figsize=(7.2, 3.6))
+    with rc_context(RC):
+        figure = Figure(figsize=(7.2, 3.6))
+        axis = figure.subplots()
         axis.axhline(0, color=FAINT, lw=1)
         colours = ("#c98a1b", "#dd5b1f", "#c05299", "#2f855a", "#1f5fa8")
         for data, colour in zip(values_of(records, "data"), colours, strict=False):

@@ -68,7 +68,7 @@ LOOKS = {
     ALG_2: Look("#c98a1b", "^"),
     ALG_2_1: Look("#dd5b1f", "o"),
     MV_1: Look("#2f855a", "P"),
-    ALG_4: Look("#dd5b1f", "o"),
+    ALG_4: Look("#dd5b1f", "p"),
     MV_3: Look("#2f855a", "P"),
     MV_1_SHORT: Look("#8cc6a5", "", ":"),
     MV_3_SHORT: Look("#8cc6a5", "", ":"),
@@ -80,7 +80,7 @@ LOOKS = {
 
 
 class Panel(NamedTuple):
-    """One axes of a figure of curves: which score, over what title, on which scale."""
+    """One axes of a figure of curves: which score, under what title, and whether it is an error, on a log scale."""
 
     score: str
     title: str
@@ -91,23 +91,49 @@ def draw_curves(
     records: list[Record], over: str, label: str, panels: Sequence[Panel], methods: Sequence[str]
 ) -> Figure:
     """Draw mean scores over a column, one panel for each score, with standard deviations over runs."""
-    import matplotlib.pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
-    with plt.rc_context(RC):
-        figure, axes = plt.subplots(1, len(panels), figsize=(3.4 * len(panels), 3.7), squeeze=False)
+    with rc_context(RC):
+        figure = Figure(figsize=(3.4 * len(panels), 3.7))
+        axes = figure.subplots(1, len(panels), squeeze=False)
         for axis, panel in zip(axes[0], panels, strict=True):
             for shift, method in enumerate(methods):
                 _draw_curve(axis, records, over, panel, method, 1 + 0.012 * (shift - len(methods) / 2))
             sizes = values_of(records, over)
             if sizes[-1] >= 30 * sizes[0]:
                 axis.set_xscale("log")
-            if panel.log:
-                axis.set_yscale("log")
+            (_use_log if panel.log else _stretch)(axis)
             axis.set(xlabel=label, title=panel.title)
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=min(len(labels), 5))
         figure.tight_layout(rect=(0, 0.05 + 0.055 * (1 + (len(labels) - 1) // 5), 1, 1), w_pad=2)
     return figure
+
+
+def _stretch(axis: Axes) -> None:
+    """Give shares near 1 more room: what tells methods apart lies there."""
+    import numpy as np
+
+    end = 1.004  # so that 1 has a place
+    drawn = np.concatenate([np.asarray(line.get_ydata()) for line in axis.lines])
+    low, high = max(drawn.min() - 0.03, 0.0), min(1 - 0.5 * (1 - drawn.max()), 1.0)
+    axis.set_yscale("function", functions=(lambda f: -np.log(np.maximum(end - f, 1e-9)), lambda y: end - np.exp(-y)))
+    axis.set_ylim(low, high)
+    _set_ticks(axis, (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0))
+
+
+def _use_log(axis: Axes) -> None:
+    axis.set_yscale("log")
+    _set_ticks(axis, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0))
+
+
+def _set_ticks(axis: Axes, ticks: Sequence[float]) -> None:
+    """Label those that are in sight, in plain numbers."""
+    low, high = axis.get_ylim()
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axis.set_yticks(shown, [f"{tick:g}" for tick in shown])
+    axis.set_yticks([], minor=True)
 
 
 def _draw_curve(axis: Axes, records: list[Record], over: str, panel: Panel, method: str, shift: float) -> None:
@@ -139,10 +165,12 @@ def draw_scores(
     label : str
         What is measured.
     """
-    import matplotlib.pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
-    with plt.rc_context(RC):
-        figure, axis = plt.subplots(figsize=(8.4, 1.0 + 0.62 * len(rows)))
+    with rc_context(RC):
+        figure = Figure(figsize=(8.4, 1.0 + 0.62 * len(rows)))
+        axis = figure.subplots()
         for place, row in enumerate(rows):
             axis.axhline(place, color=FAINT, lw=0.6, zorder=0)
             for method, by_row in scores.items():

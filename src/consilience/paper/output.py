@@ -15,14 +15,10 @@ DIGITS = 5
 
 def write(experiment: Experiment, records: list[Record], folder: Path) -> list[Path]:
     """Write NAME.csv, NAME.png and NAME.md, and return their paths."""
-    import matplotlib.pyplot as plt
-
     table, picture, page = (folder / f"{experiment.name}.{suffix}" for suffix in ("csv", "png", "md"))
     folder.mkdir(parents=True, exist_ok=True)
     write_table(experiment, records, table)
-    figure = experiment.draw(records)
-    figure.savefig(picture)
-    plt.close(figure)
+    experiment.draw(records).savefig(picture)
     page.write_text(f"![{experiment.title}]({picture.name})\n\n{experiment.tell(records).strip()}\n", "utf-8")
     return [table, picture, page]
 

@@ -145,10 +145,10 @@ def sum_up(records: list[Record]) -> list[Line]:
 def draw_figure(records: list[Record]) -> Figure:
     """Draw, for each row, the best printed F, the same method measured, and ours."""
     lines = sum_up(records)
-    scores: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+    scores: dict[str, dict[str, tuple[float | None, float | None]]] = {line.best: {} for line in lines}
     for line in lines:
-        scores.setdefault(line.best, {})[line.row.data] = (line.measured, line.printed)
-        scores.setdefault(OURS, {})[line.row.data] = (line.ours, None)
+        scores[line.best][line.row.data] = (line.measured, line.printed)
+    scores[OURS] = {line.row.data: (line.ours, None) for line in lines}
     return draw_scores([line.row.data for line in lines], scores, "F-score")
 
 
