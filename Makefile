@@ -55,7 +55,7 @@ docs: $(STAMPS)/docs  ## build docs/_build/html; a warning is an error
 bench: $(STAMPS)/dev  ## measure speed and quality against other packages
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-paper: $(STAMPS)/dev  ## run the paper's experiments and renew docs/reproduction (half an hour, without what is remembered)
+paper: $(STAMPS)/dev  ## run the paper's experiments and renew docs/reproduction (half an hour, less what is remembered)
 	@$(BIN)/consilience reproduce --output docs/reproduction $(ARGS)
 
 clean:  ## remove caches and build products; keep .venv

@@ -449,6 +449,12 @@ def test_moments_alone():
     assert alone.predict(start).tolist() == paths[score.argmax()].tolist()
 
 
+def test_no_strength_is_learned_without_iterations():
+    r = cs.simulate.sequences(5, length=4, n_workers=3, n_classes=2, seed=1).responses
+    with pytest.raises(ParameterError, match="no strength can be learned: give coupling"):
+        cs.HiddenMarkov(max_iter=0).fit(r)
+
+
 def test_a_learned_strength_is_reached_from_the_votes_and_by_climbing():
     r = cs.simulate.sequences(60, length=20, n_workers=6, n_classes=3, seed=3).responses
     model = cs.HiddenMarkov().fit(r)

@@ -444,6 +444,8 @@ def test_predicting_other_networks():
         ({"estimation": "gibbs"}, "'estimation' parameter"),
         ({"workers": "lazy"}, "'workers' parameter"),
         ({"max_iter": -1}, "'max_iter' parameter"),
+        ({"max_iter": 0}, "With max_iter=0 nothing is fitted: give coupling"),
+        ({"max_iter": 0, "coupling": 1.0, "start": "dawid-skene"}, "a start that needs no fit"),
         ({"tol": -1}, "'tol' parameter"),
     ],
 )

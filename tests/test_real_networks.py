@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scipy import sparse
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
-from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 
 import consilience as cs
+from consilience.paper.classifiers import ask_classifiers
 from real_data import FOLDER, gold_of, needs_data
 
 pytestmark = needs_data
@@ -69,46 +61,16 @@ def test_sentence_polarity():
     assert np.mean(list(scores.values())) >= 0.914
 
 
-def classifiers(seed):
-    return [
-        LogisticRegression(max_iter=500),
-        RidgeClassifier(),
-        LinearSVC(),
-        MultinomialNB(),
-        BernoulliNB(),
-        ComplementNB(),
-        KNeighborsClassifier(5, metric="cosine"),
-        NearestCentroid(),
-        DecisionTreeClassifier(random_state=seed),
-        RandomForestClassifier(100, random_state=seed),
-    ]
-
-
-def answers_of_classifiers(features, truth, n_train, seed):
-    """Train each classifier on random items of its own, and let it answer about all."""
-    rng, columns = np.random.default_rng(seed), []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # so few items to learn from: some say so
-        for classifier in classifiers(seed):
-            chosen = rng.choice(len(truth), n_train, replace=False)
-            columns.append(classifier.fit(features[chosen], truth[chosen]).predict(features))
-    labels, codes = np.unique(np.array(columns).T, return_inverse=True)
-    return cs.Responses.from_matrix(codes.reshape(len(truth), -1), labels=labels.tolist())
-
-
 PAPER = cs.MarkovField(coupling="paper", inference="icm", prior="uniform", estimation="em", start="dawid-skene")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_train", "least_gain"), [("cora", 150, 0.03), ("citeseer", 100, 0.02)])
 def test_classifiers_of_papers(name, n_train, least_gain, capsys):
-    features = sparse.csr_array(sparse.load_npz(FOLDER / name / "features.npz"), dtype=np.float64)
-    edges, gold = pq.read_table(FOLDER / name / "edges.parquet"), gold_of(name)
-    truth = np.array([gold[item] for item in range(features.shape[0])])
-    rows = []
+    stored, rows = cs.datasets.load(name), []
+    truth, graph = np.array([stored.gold[item] for item in stored.items.tolist()]), stored.graph
     for seed in range(5):
-        r = answers_of_classifiers(features, truth, n_train, seed)
-        graph = cs.Graph.from_frame(edges, items=r.items)
+        r = ask_classifiers(stored.features, truth, stored.items, n_train, seed)
         alone = cs.metrics.macro_f1(truth, cs.DawidSkene().fit(r).labels_)
         model = cs.MarkovField().fit(r, graph=graph)
         noise = cs.MarkovField().fit(r, graph=graph.shuffled(seed))

@@ -102,36 +102,36 @@ def _run(
     """Return what came of one experiment."""
     from pathlib import Path
 
-    from ..datasets import is_present
+    from ..datasets import find_folder, is_present
     from ..paper.output import find_differences, write
     from ..paper.running import Step, run
 
-    absent = [name for name in experiment.data(quick) if not is_present(name)]
-    if absent and not named:
-        return {"name": experiment.name, "missing": absent, "differences": []}
+    jobs = experiment.choose(quick)
+    absent = sorted({name for job in jobs for name in job.data if not is_present(name)})
+    if absent and named:
+        find_folder(absent[0])  # says what to do
+    jobs = [job for job in jobs if not set(job.data) & set(absent)]
+    result: dict[str, Any] = {"name": experiment.name, "title": experiment.title, "missing": absent, "differences": []}
+    if not jobs:
+        return result
 
     def tell(step: Step) -> None:
-        display.say(f"{step.experiment}: {step.done} of {step.total}" + (f", {step.job}" if step.job else ""))
+        display.say(f"{experiment.name}: {step.done} of {step.total}" + (f", {step.job}" if step.job else ""))
 
-    found = run(experiment, quick=quick, cache=cache, callback=tell)
-    files = write(experiment, found.records, folder)
-    return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "jobs": found.n_jobs,
-        "remembered": found.n_known,
-        "seconds": found.seconds,
-        "files": [str(path) for path in files],
-        "missing": [],
-        "differences": find_differences(experiment, found.records, Path(expect)) if expect else [],
-    }
+    whole = not quick and not absent
+    found = run(jobs, cache, tell)
+    if expect:  # before anything is written, maybe there
+        result["differences"] = find_differences(experiment, found.records, Path(expect), whole)
+    files = [str(path) for path in write(experiment, found.records, folder, whole)]
+    return {**result, "jobs": found.n_jobs, "remembered": found.n_known, "seconds": found.seconds, "files": files}
 
 
 def _print_result(result: dict[str, Any]) -> None:
-    if result["missing"]:
-        text = f"left out, no data: {', '.join(result['missing'])} (see `consilience datasets`)"
+    absent = f"no data: {', '.join(result['missing'])} (see `consilience datasets`)" if result["missing"] else ""
+    if "files" not in result:
+        text = f"left out, {absent}"
     else:
         known = f", {result['remembered']} remembered" if result["remembered"] else ""
         files = f"{result['files'][0].removesuffix('csv')}{{csv,png,md}}"
-        text = f"{result['seconds']:6.1f} s, {result['jobs']} jobs{known}: {files}"
+        text = f"{result['seconds']:6.1f} s, {result['jobs']} jobs{known}: {files}" + (f"; {absent}" if absent else "")
     click.echo(f"{result['name']:16}  {text}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, parameter_error
+from ..errors import InputError, ParameterError, parameter_error
 from ..fitting.em import (
     Fit,
     Parameters,
@@ -65,7 +65,7 @@ class HiddenMarkov(LatentModel):
         The chain's strength in [0, 1]. "learn" hides all answers of some (worker, sequence) pairs, fits each of 0, 0.1,
         0.25, 0.5 and 1 to the rest, and takes the smallest whose prediction of what was hidden is within one (paired)
         standard error of the best. The fit with it starts from the votes, and once more by climbing there from weaker
-        chains, as in that trial; the higher objective is kept.
+        chains, as in that trial; the higher objective is kept (below strength 1 it is a guide, not a likelihood).
     transitions : {"free", "bio", "iob1", "bilou"} or boolean array
         Which label may follow which: anything; what the tag scheme allows, read from the label names ("bio" is IOB2;
         "bioes" is "bilou" with other letters); or ``array[from, to]``. What is forbidden stays impossible through fit,
@@ -234,6 +234,8 @@ class HiddenMarkov(LatentModel):
         number = isinstance(self.coupling, (int, float)) and not isinstance(self.coupling, bool)
         if self.coupling != "learn" and not (number and 0 <= float(self.coupling) <= 1):
             raise parameter_error("coupling", "HiddenMarkov", "'learn' or a number between 0 and 1", self.coupling)
+        if self.coupling == "learn" and self.max_iter == 0:
+            raise ParameterError("With max_iter=0 nothing is fitted, and no strength can be learned: give coupling.")
 
     def _sequences(self, r: Responses) -> Responses:
         if r.sequences is None:
@@ -298,7 +300,7 @@ class HiddenMarkov(LatentModel):
         self._strength = STRENGTHS[0]
         problem = self._pose(r.keep(~hidden), gold, engine)
         scores = []
-        for climbed, fit in self._climb(problem, maximise(problem, expect_from_votes(problem)), STRENGTHS):
+        for climbed, fit in self._climb(problem, expect_from_votes(problem), STRENGTHS):
             table = climbed.workers.table(fit.parameters.workers, climbed.weighted)
             posterior, _ = infer_posterior(climbed.engine, climbed.placed, table, fit.parameters.structure)
             counts = climbed.workers.plain_counts(fit.statistics.counts)
@@ -306,22 +308,20 @@ class HiddenMarkov(LatentModel):
         return scores
 
     def _climb(
-        self, problem: Problem, parameters: Parameters, strengths: Sequence[float]
+        self, problem: Problem, statistics: Statistics, strengths: Sequence[float]
     ) -> Iterator[tuple[Problem, Fit]]:
-        """Yield the fit at each strength, from weak to strong; each starts where the last one ended."""
-        fit: Fit | None = None
+        """Yield the fit at each strength, from weak to strong; the first starts from `statistics`, the others go on."""
         for strength in strengths:
             chain: Any = problem.structure
             problem = replace(problem, structure=replace(chain, strength=strength))
-            if fit is not None:
-                parameters = maximise(problem, fit.statistics)
-            fit = run_em(problem, parameters, self.max_iter, self.tol, self.callback)
+            fit = run_em(problem, maximise(problem, statistics), self.max_iter, self.tol, self.callback)
             yield problem, fit
+            statistics = fit.statistics
 
-    def _more_starts(self, problem: Problem, by_vote: Parameters) -> list[tuple[str, Parameters]]:
+    def _more_starts(self, problem: Problem, votes: Statistics) -> list[tuple[str, Parameters]]:
         """Return, for a learned strength, the start by which it was judged: climbing to it from weaker ones."""
         below = [strength for strength in STRENGTHS if strength < self._strength]
-        if not self._scores or not below or self.max_iter == 0:
+        if not self._scores or not below:
             return []
-        *_, (_, fit) = self._climb(problem, by_vote, below)
+        *_, (_, fit) = self._climb(problem, votes, below)
         return [("climbing", maximise(problem, fit.statistics))]

@@ -171,7 +171,7 @@ class LatentModel(PredictingModel):
     def _more_starts(
         self,
         problem: Problem,  # noqa: ARG002 (chains need it)
-        by_vote: Parameters,  # noqa: ARG002
+        votes: Statistics,  # noqa: ARG002
     ) -> list[tuple[str, Parameters]]:
         """Return other starts that begin with the votes, named."""
         return []

@@ -218,6 +218,11 @@ class MarkovField(LatentModel):
         )
         if not named and not (number and 0 <= float(self.coupling) < np.inf):
             raise parameter_error("coupling", "MarkovField", "'learn', 'paper' or a number >= 0", self.coupling)
+        started = isinstance(self.start, str) and self.start == "dawid-skene"
+        if self.max_iter == 0 and (started or (named and self.coupling == "learn")):
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted: give coupling, and a start that needs no fit (not 'dawid-skene')."
+            )
 
     def _graph_of(self, r: Responses, graph: Any) -> Graph:
         """Return the graph over these items, with the weights that the settings call for."""

@@ -42,13 +42,13 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
         if owner.start == "dawid-skene":
             starts.append(("dawid-skene", owner._start_from_independent(problem, votes)))
         if owner.start in ("majority", "best"):
-            starts += [("majority", by_vote), *owner._more_starts(problem, by_vote)]
+            starts += [("majority", by_vote), *owner._more_starts(problem, votes)]
         if owner.start in ("moments", "best"):
             if r.silence_counts:
                 raise ParameterError("Moments take silence for no answer: with abstain='answer' use start='majority'.")
             found = moments_of(owner, r, plain, by_vote.structure.mean, warn=owner.start == "moments")
             if owner.max_iter > 0:
-                # Moments may put a rare class at zero, from where EM never returns: the votes have their say.
+                # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their say.
                 found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
             structure = owner._structure_from_moments(r, problem.structure, found)
             starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))

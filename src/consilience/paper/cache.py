@@ -2,7 +2,7 @@
 
 The key of a job is a hash of its function's name and settings, of the files of its datasets, of the versions of the
 numeric packages, and of the code: the library, what experiments share, and the module of the job; without comments and
-docstrings, and without functions that only draw or tell (``draw_...``, ``tell_...``).
+docstrings, and of the experiments without the functions that only draw or tell (``draw_...``, ``tell_...``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .experiment import Job, Record
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "nltk")
 # What does not make results, and what all experiments share.
 SHOWS = ("cli", "report", "paper")
-SHARED = ("classifiers", "methods", "scoring", "taggers")
+SHARED = ("classifiers", "experiment", "methods", "scoring", "taggers")
 
 
 def cache_folder() -> Path:
@@ -75,8 +75,8 @@ def key_of(job: Job) -> str:
         *(f"{name} {digest_of_data(name)}" for name in sorted(job.data)),
         digest_of_versions(),
         digest_of_library(Path(__file__).parents[1]),
-        *(digest_of_module(Path(__file__).with_name(f"{name}.py")) for name in SHARED),
-        digest_of_module(Path(inspect.getfile(job.run))),
+        *(digest_of_module(Path(__file__).with_name(f"{name}.py"), without_shows=True) for name in SHARED),
+        digest_of_module(Path(inspect.getfile(job.run)), without_shows=True),
     ]
     return hashlib.sha256("\n".join(inputs).encode()).hexdigest()[:32]
 
@@ -91,7 +91,7 @@ def digest_of_versions() -> str:
 def digest_of_data(name: str) -> str:
     """Return a hash of all files of a dataset."""
     digest = hashlib.sha256()
-    for path in sorted(find_folder(name).iterdir()):
+    for path in sorted(path for path in find_folder(name).iterdir() if path.is_file()):
         digest.update(path.name.encode())
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
@@ -106,26 +106,30 @@ def digest_of_library(package: Path) -> str:
 
 
 @cache
-def digest_of_module(path: Path) -> str:
+def digest_of_module(path: Path, without_shows: bool = False) -> str:
     """Return a hash of the code of one file."""
-    return hashlib.sha256(f"{path.name}\n{bare_code(path.read_text('utf-8'))}".encode()).hexdigest()
+    code = bare_code(path.read_text("utf-8"), without_shows)
+    return hashlib.sha256(f"{path.name}\n{code}".encode()).hexdigest()
 
 
-def bare_code(source: str) -> str:
-    r"""Return code without comments, docstrings and functions that only show.
+def bare_code(source: str, without_shows: bool = False) -> str:
+    r"""Return code without comments and docstrings, and if asked for without functions that only show.
 
-    >>> bare_code('x = 1  # one\ndef draw_it():\n    pass\n') == bare_code('"Docs."\nx = 1')
+    >>> bare_code('"Docs."\nx = 1  # one') == bare_code("x = 1")
+    True
+    >>> bare_code("x = 1\ndef tell_it():\n    pass", without_shows=True) == bare_code("x = 1")
     True
     """
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [each for each in body if not _only_shows(each)] or [ast.Pass()]  # type: ignore[attr-defined]
+            node.body = [each for each in body if not _is_bare(each, without_shows)] or [ast.Pass()]  # type: ignore[attr-defined]
     return ast.dump(tree)
 
 
-def _only_shows(node: ast.stmt) -> bool:
+def _is_bare(node: ast.stmt, without_shows: bool) -> bool:
+    """Tell whether a statement is a docstring, or a function that only shows."""
     if isinstance(node, ast.FunctionDef):
-        return node.name.lstrip("_").startswith(("draw_", "tell_"))
+        return without_shows and node.name.lstrip("_").startswith(("draw_", "tell_"))
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -36,16 +36,16 @@ def make_crew(seed: int) -> list[Any]:
     ]
 
 
-def ask_classifiers(features: Any, truth: Any, classes: list[str], n_train: int, seed: int) -> Responses:
+def ask_classifiers(features: Any, truth: Any, items: Any, n_train: int, seed: int) -> Responses:
     """Return the answers of all classifiers about all items, each trained on `n_train` of them.
 
     Items that a classifier was trained on are answered too, as in the paper.
     """
+    classes, code = np.unique(truth, return_inverse=True)
     rng, columns = np.random.default_rng(seed), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # with so few items some say that they need more
         for classifier in make_crew(seed):
             chosen = rng.choice(len(truth), n_train, replace=False)
-            columns.append(classifier.fit(features[chosen], truth[chosen]).predict(features))
-    codes = np.searchsorted(np.asarray(classes), np.array(columns).T)
-    return Responses.from_matrix(codes, labels=classes)
+            columns.append(classifier.fit(features[chosen], code[chosen]).predict(features))
+    return Responses.from_matrix(np.array(columns).T, labels=classes.tolist(), items=items)

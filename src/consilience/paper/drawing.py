@@ -196,3 +196,34 @@ def draw_scores(
         axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         figure.tight_layout()
     return figure
+
+
+class Curve(NamedTuple):
+    """One line of a figure of gains, and a point on it that is marked."""
+
+    x: Sequence[float]
+    gains: Sequence[float]
+    mark: tuple[float, float]
+
+
+def draw_gains(curves: Mapping[str, Curve], x_label: str, y_label: str, marked: str) -> Figure:
+    """Draw gains and losses in percentage points, one line for each set of data."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(RC):
+        figure = Figure(figsize=(7.2, 3.6))
+        axis = figure.subplots()
+        axis.axhline(0, color=FAINT, lw=1)
+        colours = ("#c98a1b", "#dd5b1f", "#c05299", "#2f855a", "#1f5fa8")
+        for (name, curve), colour in zip(curves.items(), colours, strict=False):
+            axis.plot(
+                curve.x, [100 * gain for gain in curve.gains], color=colour, marker="o", ms=3.5, lw=1.4, label=name
+            )
+            x, gain = curve.mark
+            axis.scatter(x, 100 * gain, s=110, facecolors="none", edgecolors=colour, linewidths=1.5, zorder=3)
+        axis.scatter([], [], s=110, facecolors="none", edgecolors=INK, linewidths=1.5, label=marked)
+        axis.set(xlabel=x_label, ylabel=y_label)
+        axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figure.tight_layout()
+    return figure

@@ -73,10 +73,6 @@ class Experiment:
         """Return the jobs of a full or a quick run."""
         return [job for job in self.jobs if job.quick or not quick]
 
-    def data(self, quick: bool) -> list[str]:
-        """Return the datasets that a run needs."""
-        return sorted({name for job in self.choose(quick) for name in job.data})
-
 
 def pick(records: Iterable[Record], **wanted: Any) -> list[Record]:
     """Return the records that have these values.

@@ -17,14 +17,14 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def number(value: float | None, digits: int = 3, none: str = "") -> str:
-    """Return a score as it is printed: without the zero before the point.
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a score as it is printed: without the zero before the point; nothing for None.
 
-    >>> number(0.7046), number(1.0), number(-0.02), number(None, none="n/a")
-    ('.705', '1.000', '-.020', 'n/a')
+    >>> number(0.7046), number(1.0), number(-0.02), number(None)
+    ('.705', '1.000', '-.020', '')
     """
     if value is None:
-        return none
+        return ""
     text = f"{value:.{digits}f}"
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 

@@ -1,8 +1,8 @@
 """The methods that the paper compares, as settings of our models, and our own defaults.
 
 What the paper leaves open is settled alike everywhere: EM adds a tenth of an answer to each count, so that no
-probability is exactly zero, and learns the class prior (with equal priors, as printed, the F of named entities falls
-from .71 to .2); sweeps of ICM are made in place.
+probability is exactly zero; for independent items it learns the class prior, which the paper takes to be equal; fields
+have none, as in the paper, and sweeps of ICM are made in place.
 """
 
 from __future__ import annotations
@@ -44,5 +44,4 @@ METHODS: dict[str, Any] = {
     ALG_4: lambda: MarkovField(start="moments", **_FIELD),
     MV_3: lambda: MarkovField(**_FIELD),
     MV_3_SHORT: lambda: MarkovField(**{**_FIELD, "max_iter": 2, "tol": 0}),
-    OURS_ALONE: lambda: DawidSkene(),
 }

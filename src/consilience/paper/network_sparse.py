@@ -14,8 +14,8 @@ EXPERIMENT = make_experiment(
   {alg_4_many}). Where all workers are better than random the vote is a fair start ({mv_many}), and EM forgets it.
   Stopped after two iterations (the dotted line) its matrices stay {short_many} off, against {error_many}.
 - The paper's coupling (delta = M, an edge outweighs a likelihood ratio of 148) is too strong for edges of which one in
-  ten is wrong. The learned one is {coupling} nats per neighbour, and reaches the oracle: {ours_many} of {best_many}.
-- The oracle knows the matrices and the coupling and infers by belief propagation. At N = {few} it can be beaten by
-  chance: it does not know which {few} labels were drawn.
+  ten is wrong. The learned one ends at {coupling} nats per neighbour, the most that it may be, and reaches the oracle:
+  {ours_many} of {best_many}.
+- The oracle knows the matrices and the coupling and infers by belief propagation, which is exact on trees.
 """,
 )

@@ -13,10 +13,26 @@ from .experiment import Experiment, Record
 DIGITS = 5
 
 
-def write(experiment: Experiment, records: list[Record], folder: Path) -> list[Path]:
-    """Write NAME.csv, NAME.png and NAME.md, and return their paths."""
+def write(experiment: Experiment, records: list[Record], folder: Path, whole: bool = True) -> list[Path]:
+    """Write NAME.csv, NAME.png and NAME.md, and return their paths; but nothing over a table with more records.
+
+    Parameters
+    ----------
+    experiment, records
+        What was run, and what it gave.
+    folder : Path
+        Where to write.
+    whole : bool
+        Whether these are all records of the experiment.
+    """
     table, picture, page = (folder / f"{experiment.name}.{suffix}" for suffix in ("csv", "png", "md"))
     folder.mkdir(parents=True, exist_ok=True)
+    if not whole and table.exists():
+        lost = len(read_table(experiment, table).keys() - {_key_of(experiment, record) for record in records})
+        if lost:
+            raise InputError(
+                f"{str(table)!r} has {lost:,} records that this part of the experiment has not. Choose another folder."
+            )
     write_table(experiment, records, table)
     experiment.draw(records).savefig(picture)
     page.write_text(f"![{experiment.title}]({picture.name})\n\n{experiment.tell(records).strip()}\n", "utf-8")
@@ -47,19 +63,22 @@ def read_table(experiment: Experiment, path: Path) -> dict[tuple[str, ...], dict
         }
     except OSError as error:
         raise InputError(f"There are no expected results {str(path)!r}. Run `consilience reproduce` first.") from error
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, csv.Error) as error:
         raise InputError(f"{str(path)!r} is no table of {experiment.name}: {error}.") from error
 
 
-def find_differences(experiment: Experiment, records: list[Record], folder: Path) -> list[str]:
+def find_differences(experiment: Experiment, records: list[Record], folder: Path, whole: bool) -> list[str]:
     """Return what differs from the results in a folder by more than the tolerance, in words; one line each.
 
-    Every record must be among those expected. The other way round need not hold: a quick run has fewer.
+    Every record must be among those expected; of a `whole` run, every one expected must be there.
     """
     expected = read_table(experiment, folder / f"{experiment.name}.csv")
     lines = []
+    if whole:
+        keys = {_key_of(experiment, record) for record in records}
+        lines = [f"{experiment.name}: {', '.join(key)}: missing" for key in expected if key not in keys]
     for record in records:
-        key = tuple(_to_text(record.get(name)) for name in experiment.keys)
+        key = _key_of(experiment, record)
         name = f"{experiment.name}: {', '.join(key)}"
         if key not in expected:
             lines.append(f"{name}: not expected")
@@ -71,6 +90,10 @@ def find_differences(experiment: Experiment, records: list[Record], folder: Path
             elif found is not None and wanted is not None and abs(found - wanted) > experiment.tolerance:
                 lines.append(f"{name}: {score} is {found:.4f}, expected {wanted:.4f} +- {experiment.tolerance:g}")
     return lines
+
+
+def _key_of(experiment: Experiment, record: Record) -> tuple[str, ...]:
+    return tuple(_to_text(record.get(name)) for name in experiment.keys)
 
 
 def _to_text(value: Any) -> str:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..errors import ConsilienceWarning
 from .cache import Cache
-from .experiment import Experiment, Job, Record
+from .experiment import Job, Record
 
 
 class Step(NamedTuple):
     """What a callback is told before each job, and after the last."""
 
-    experiment: str
     done: int
     total: int
     job: Job | None
@@ -30,26 +29,23 @@ class Run(NamedTuple):
     n_known: int
 
 
-def run(
-    experiment: Experiment, *, quick: bool = False, cache: Cache, callback: Callable[[Step], object] | None = None
-) -> Run:
-    """Run the jobs of an experiment.
+def run(jobs: Sequence[Job], cache: Cache, callback: Callable[[Step], object] | None = None) -> Run:
+    """Run jobs in their order.
 
     Parameters
     ----------
-    experiment : Experiment
-        What to run.
-    quick : bool
-        Only its quick jobs. Their records are the same as in a full run.
+    jobs : sequence of Job
+        All jobs of an experiment, or some.
     cache : Cache
         Where results are remembered.
     callback : callable, optional
         Told each `Step`.
     """
-    jobs, records, n_known, begin = experiment.choose(quick), [], 0, time.perf_counter()
+    records: list[Record] = []
+    n_known, begin = 0, time.perf_counter()
     for done, job in enumerate(jobs):
         if callback is not None:
-            callback(Step(experiment.name, done, len(jobs), job))
+            callback(Step(done, len(jobs), job))
         found = cache.get(job)
         if found is None:
             with warnings.catch_warnings():
@@ -61,5 +57,5 @@ def run(
             n_known += 1
         records += found
     if callback is not None:
-        callback(Step(experiment.name, len(jobs), len(jobs), None))
+        callback(Step(len(jobs), len(jobs), None))
     return Run(records, time.perf_counter() - begin, len(jobs), n_known)

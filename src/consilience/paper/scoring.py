@@ -22,6 +22,10 @@ from .. import metrics
 from ..responses import Responses
 
 Codes = NDArray[np.int64]
+OUTSIDE = "O"
+# Who answered less than this share of the items with known truth is not called the best worker: the paper's best for
+# songs answered ten.
+LEAST_SHARE = 0.05
 
 
 class Score(NamedTuple):
@@ -63,21 +67,21 @@ def score_spans(truth: Any, found: Any, lengths: Codes) -> Score:
     return Score(score.precision, score.recall, score.f1)
 
 
-def score_parts_of_spans(truth: Any, found: Any, lengths: Codes, outside: str = "O") -> Score:
+def score_parts_of_spans(truth: Any, found: Any, lengths: Codes) -> Score:
     """Return relaxed scores of spans, a span being a run of words that are not outside."""
-    true, said = (np.where(np.asarray(labels) == outside, "O", "I") for labels in (truth, found))
+    true, said = (np.where(np.asarray(labels) == OUTSIDE, OUTSIDE, "I") for labels in (truth, found))
     score = metrics.relaxed_span_score(true, said, lengths)
     return Score(score.precision, score.recall, score.f1)
 
 
-def score_inside(truth: Any, found: Any, outside: str = "O") -> Score:
+def score_inside(truth: Any, found: Any) -> Score:
     """Return scores of the words inside any span, over all sequences."""
-    inside = [np.asarray(labels) != outside for labels in (truth, found)]
+    inside = [np.asarray(labels) != OUTSIDE for labels in (truth, found)]
     score = metrics.class_f1(*(each.tolist() for each in inside)).get(True)
     return Score(score.precision, score.recall, score.f1) if score else Score(0.0, 0.0, 0.0)
 
 
-def find_best_worker(r: Responses, truth: Codes, least: float = 0.0) -> tuple[int, NDArray[np.bool_]]:
+def find_best_worker(r: Responses, truth: Codes) -> tuple[int, NDArray[np.bool_]]:
     """Return the worker with the highest macro-F on the items it answered, and which of all answers are its own.
 
     Parameters
@@ -86,15 +90,13 @@ def find_best_worker(r: Responses, truth: Codes, least: float = 0.0) -> tuple[in
         The answers.
     truth : array
         Class of each item, -1 where it is not known.
-    least : float
-        Only workers who answered this share of the items with known truth count.
     """
     items, class_of_label = r.item_of_answer(), r.class_of_label
     known = truth[items] >= 0
     best, score = -1, -1.0
     for worker in range(r.n_workers):
         own = known & (r.worker == worker)
-        if own.sum() > least * (truth >= 0).sum():
+        if own.any() and own.sum() >= LEAST_SHARE * (truth >= 0).sum():
             f = metrics.macro_f1(truth[items[own]], class_of_label[r.label[own]])
             if f > score:
                 best, score = worker, f

@@ -6,17 +6,21 @@ of the M workers are better than random, the others have random confusion matric
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..metrics import confusion_error, macro_f1, transition_error
 from ..models.hidden_markov import HiddenMarkov
 from ..simulate import Simulation, sequences
-from .drawing import Panel
-from .experiment import Record
+from .drawing import Panel, draw_curves
+from .experiment import Experiment, Job, Record, mean_of
 from .methods import ALG_2, ALG_2_1, METHODS, MM, MV, MV_1, MV_1_SHORT, ORACLE, OURS, SINGLE_BEST
 from .scoring import find_best_worker, score_per_sequence
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LENGTH, CLASSES, RUNS = 40, 4, 10
 SHOWN = (SINGLE_BEST, MV, MM, ALG_2, ALG_2_1, MV_1, MV_1_SHORT, OURS, ORACLE)
@@ -55,3 +59,39 @@ def score_labels(crowd: Simulation, labels: Any) -> Record:
     lengths = np.full(len(crowd.truth) // LENGTH, LENGTH)
     per_sequence = score_per_sequence(crowd.truth, np.asarray(labels), lengths, CLASSES)
     return {"f": macro_f1(crowd.truth, labels), "f_per_sequence": per_sequence.f}
+
+
+def make_experiment(
+    name: str, over: str, cases: Sequence[dict[str, int]], most_quick: int, tell: Callable[[list[Record]], str]
+) -> Experiment:
+    """Return the experiment over the number of items or of workers; two runs up to `most_quick` are quick."""
+
+    def draw_figure(records: list[Record]) -> Figure:
+        label = {"items": f"items N (sequences of {LENGTH})", "workers": "workers M"}[over]
+        return draw_curves(records, over, label, PANELS, SHOWN)
+
+    return Experiment(
+        name=name,
+        title=f"Simulated sequences: F-score and errors of confusion and transition matrices as {over} grow",
+        keys=("items", "workers", "run", "method"),
+        scores=SCORES,
+        jobs=[
+            Job(run_methods, {**case, "run": run}, quick=run < 2 and case[over] <= most_quick)
+            for case in cases
+            for run in range(RUNS)
+        ],
+        draw=draw_figure,
+        tell=tell,
+        tolerance=0.005,
+    )
+
+
+def read_means(records: list[Record], over: str) -> Callable[..., float]:
+    """Return a function that looks up the mean of a score at a size."""
+
+    def mean_at(size: int, method: str, score: str = "f") -> float:
+        found = mean_of(records, score, method=method, **{over: size})
+        assert found is not None
+        return found
+
+    return mean_at

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .drawing import draw_curves
-from .experiment import Experiment, Job, Record, mean_of, values_of
+from .experiment import Record, values_of
 from .markdown import make_table, number
 from .methods import ALG_2, ALG_2_1, MM, MV, MV_1, MV_1_SHORT, ORACLE, OURS
-from .sequence_curves import PANELS, RUNS, SCORES, SHOWN, run_methods
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .sequence_curves import make_experiment, read_means
 
 ITEMS = (200, 400, 1_000, 4_000, 10_000, 40_000, 100_000)
 WORKERS = 10
 
 
-def draw_figure(records: list[Record]) -> Figure:
-    """Draw the scores over the number of items."""
-    return draw_curves(records, "items", "items N (sequences of 40)", PANELS, SHOWN)
-
-
 def tell_findings(records: list[Record]) -> str:
     """Tell what the curves show."""
-    sizes = values_of(records, "items")
+    sizes, at = values_of(records, "items"), read_means(records, "items")
     few, many = sizes[0], sizes[-1]
-
-    def at(size: int, method: str, score: str = "f") -> float:
-        found = mean_of(records, score, items=size, method=method)
-        assert found is not None
-        return found
-
     rows = [
         [f"{size:,}", *(number(at(size, method)) for method in (MV, MM, ALG_2, ALG_2_1, MV_1, OURS, ORACLE))]
         for size in sizes
@@ -65,8 +48,7 @@ runs.
 - **Does not hold here:** the paper sees MV + Alg. 1 level off as N grows. In our runs both starts end in the same
   optimum: at N = {many:,} they differ by {gap:.4f}, although the vote itself stays at {number(at(many, MV))}. What
   levels off is EM that is stopped too early: after two iterations from the vote (the dotted line) the error of the
-  confusion matrices stays at {number(at(many, MV_1_SHORT, "confusion_error"))}, whatever N is. The paper does not say
-  when it stopped.
+  confusion matrices ends at {number(at(many, MV_1_SHORT, "confusion_error"))}. The paper does not say when it stopped.
 - Ours is the default `HiddenMarkov()`: variational, its chain strength learned from hidden answers. With {few:,} items
   it is behind ({number(at(few, OURS))} against {number(at(few, MV_1))}): so few hidden answers do not tell strengths
   apart, and the smallest that is as good as any is taken (on average {at(few, OURS, "coupling"):.2f}; at N = {many:,}
@@ -74,17 +56,6 @@ runs.
 """
 
 
-EXPERIMENT = Experiment(
-    name="sequence-items",
-    title="Simulated sequences: F-score and errors of confusion and transition matrices as items grow",
-    keys=("items", "workers", "run", "method"),
-    scores=SCORES,
-    jobs=[
-        Job(run_methods, {"items": items, "workers": WORKERS, "run": run}, quick=run < 2 and items <= 4_000)
-        for items in ITEMS
-        for run in range(RUNS)
-    ],
-    draw=draw_figure,
-    tell=tell_findings,
-    tolerance=0.005,
+EXPERIMENT = make_experiment(
+    "sequence-items", "items", [{"items": items, "workers": WORKERS} for items in ITEMS], 4_000, tell_findings
 )

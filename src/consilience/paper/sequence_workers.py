@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .drawing import draw_curves
-from .experiment import Experiment, Job, Record, mean_of, values_of
+from .experiment import Record, values_of
 from .markdown import make_table, number
 from .methods import ALG_2, ALG_2_1, MM, MV, MV_1, ORACLE, OURS
-from .sequence_curves import PANELS, RUNS, SCORES, SHOWN, run_methods
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .sequence_curves import make_experiment, read_means
 
 ITEMS = 1_000
 WORKERS = (3, 5, 10, 15, 20, 30)
 
 
-def draw_figure(records: list[Record]) -> Figure:
-    """Draw the scores over the number of workers."""
-    return draw_curves(records, "workers", "workers M", PANELS, SHOWN)
-
-
 def tell_findings(records: list[Record]) -> str:
     """Tell what the curves show."""
-    sizes = values_of(records, "workers")
+    sizes, at = values_of(records, "workers"), read_means(records, "workers")
     few, many = sizes[0], sizes[-1]
-
-    def at(size: int, method: str, score: str = "f") -> float:
-        found = mean_of(records, score, workers=size, method=method)
-        assert found is not None
-        return found
-
     rows = [
         [
             str(size),
@@ -50,8 +33,6 @@ of the paper say K = 2 and "priors"; its text says K = 4, and the second error i
 - **Holds:** more workers help everyone, and the errors of both matrices fall. The error of T falls from
   {number(at(few, ALG_2_1, "transition_error"))} to {number(at(many, ALG_2_1, "transition_error"))}: with many workers
   the labels are nearly known, and what is left is the noise of {ITEMS:,} steps.
-- **Holds:** with few workers the chain matters most: at M = {few} the gap between MM and Alg. 2 + Alg. 1 is
-  {number(at(few, ALG_2_1) - at(few, MM))}, at M = {many} it is {number(at(many, ALG_2_1) - at(many, MM))}.
 - With M = {few}, of whom two are better than random, the vote is a poor start: EM from it has
   {number(at(few, MV_1))}, ours {number(at(few, OURS))}, EM from moments {number(at(few, ALG_2_1))}. This is the case
   for `start="moments"`.
@@ -60,17 +41,6 @@ of the paper say K = 2 and "priors"; its text says K = 4, and the second error i
 """
 
 
-EXPERIMENT = Experiment(
-    name="sequence-workers",
-    title="Simulated sequences: F-score and errors of confusion and transition matrices as workers grow",
-    keys=("items", "workers", "run", "method"),
-    scores=SCORES,
-    jobs=[
-        Job(run_methods, {"items": ITEMS, "workers": workers, "run": run}, quick=run < 2)
-        for workers in WORKERS
-        for run in range(RUNS)
-    ],
-    draw=draw_figure,
-    tell=tell_findings,
-    tolerance=0.005,
+EXPERIMENT = make_experiment(
+    "sequence-workers", "workers", [{"items": ITEMS, "workers": workers} for workers in WORKERS], 30, tell_findings
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import datasets
+from ..errors import InputError
 from ..models.dawid_skene import DawidSkene
 from ..models.hidden_markov import HiddenMarkov
 from ..responses import Responses
@@ -33,6 +34,7 @@ from .methods import (
 )
 from .printed import TABLE_1
 from .scoring import (
+    OUTSIDE,
     Score,
     find_best_worker,
     score_classes,
@@ -49,11 +51,8 @@ if TYPE_CHECKING:
 POS, NER, IE = "POS", "NER", "Biomedical IE"
 PER_SENTENCE, CLASSES, SPANS, PARTS, WORDS = "per sentence", "classes", "spans", "parts of spans", "words"
 # How each is scored; the first is how the printed numbers came about.
-PROTOCOLS = {POS: (PER_SENTENCE, CLASSES), NER: (SPANS, CLASSES), IE: (PARTS, WORDS)}
+PROTOCOLS = {POS: (PER_SENTENCE, CLASSES), NER: (SPANS, CLASSES), IE: (PARTS, WORDS, CLASSES)}
 PAPER = (MV, MV_OUTSIDE, MV_INSIDE, DS, MV_DS, ALG_2, ALG_2_1, MV_1)
-# A worker must have answered this share of what has gold to be called the single best.
-LEAST_SHARE = 0.05
-OUTSIDE = "O"
 IE_WORKERS = (120, 312)
 
 
@@ -70,7 +69,8 @@ def run_pos(answers: str) -> list[Record]:
 def _train_taggers(stored: Any, truth: Any, seed: int) -> Responses:
     """Return the answers of taggers trained anew, about the same words."""
     answers, sentences = tag_treebank(stored.folder, seed)
-    assert [tag for sentence in sentences for tag in sentence] == truth.tolist()
+    if [tag for sentence in sentences for tag in sentence] != truth.tolist():
+        raise InputError(f"treebank.zip in {str(stored.folder)!r} does not hold the sentences of gold.parquet there.")
     classes = stored.responses.classes.tolist()
     code = {tag: k for k, tag in enumerate(classes)}
     matrix = np.array([[code[tag] for tag in tags] for tags in answers]).T
@@ -149,7 +149,7 @@ class Bench:
         """Yield the scores of the best worker, chosen with gold, on what it answered."""
         code = {label: k for k, label in enumerate(self._r.classes.tolist())}
         codes = np.array([code.get(label, -1) for label in self._truth.tolist()])
-        _, own = find_best_worker(self._r, codes, LEAST_SHARE)
+        _, own = find_best_worker(self._r, codes)
         found = np.full(len(self._truth), "", dtype=object)
         found[self._r.item_of_answer()[own]] = self._r.labels[self._r.label[own]]
         answered = found != ""
@@ -170,9 +170,11 @@ class Bench:
         if protocol == WORDS:
             return score_inside(truth, found)
         if protocol == PER_SENTENCE:
-            classes = np.asarray(self._r.classes.tolist())
-            true, said = (np.searchsorted(classes, labels) for labels in (truth, found))
-            return score_per_sequence(true, said, lengths, len(classes))
+            code = {label: k for k, label in enumerate(self._r.classes.tolist())}
+            true, said = (np.array([code[label] for label in labels.tolist()]) for labels in (truth, found))
+            return score_per_sequence(true, said, lengths, len(code))
+        if self._case["data"] == IE:
+            return score_classes(truth != OUTSIDE, found != OUTSIDE)
         return score_classes(truth, found)
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..errors import InputError
+
 Sentence = list[tuple[str, str]]
 NOUN = "NOUN"
 
@@ -39,8 +41,10 @@ def _train_unigrams_with_affixes(nltk: Any, sentences: list[Sentence]) -> Any:
 
 def _train_perceptron(nltk: Any, sentences: list[Sentence]) -> Any:
     tagger = nltk.tag.PerceptronTagger(load=False)
+    state = random.getstate()
     random.seed(0)  # it shuffles its sentences with the random numbers that all share
     tagger.train(sentences, nr_iter=5)
+    random.setstate(state)
     return tagger
 
 
@@ -135,6 +139,8 @@ def read_treebank(folder: Path) -> list[Sentence]:
 
 def _read_texts(path: Path, pattern: str) -> list[str]:
     """Return the files of an archive whose names match, in the order of their names."""
+    if not path.is_file():
+        raise InputError(f"To train taggers the archive {str(path)!r} is needed: {path.stem} of nltk_data.")
     with zipfile.ZipFile(path) as archive:
         names = sorted(name for name in archive.namelist() if re.fullmatch(pattern, name))
         return [archive.read(name).decode("utf-8") for name in names]
