@@ -12,26 +12,10 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
 import consilience as cs
+from consilience.paper.drawing import FAINT, INK, RC
 
 HERE = Path(__file__).parent / "_static"
-INK, FAINT, BLUE, ORANGE = "#22303c", "#b8c2cc", "#2b6cb0", "#dd7b1f"
-
-
-def style() -> None:
-    plt.rcParams.update(
-        {
-            "figure.dpi": 160,
-            "font.size": 9,
-            "axes.edgecolor": FAINT,
-            "axes.labelcolor": INK,
-            "text.color": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "legend.frameon": False,
-        }
-    )
+BLUE, ORANGE = "#2b6cb0", "#dd7b1f"
 
 
 def draw_fusion() -> None:
@@ -280,7 +264,7 @@ def draw_pixels() -> None:
 
 
 if __name__ == "__main__":
-    style()
+    plt.rcParams.update(RC)
     draw_fusion()
     draw_moments()
     draw_transitions()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, FAINT = "#22303c", "#c3ccd5"
+INK, FAINT = "#22303c", "#b8c2cc"
 RC: dict[Any, Any] = {
     "figure.dpi": 160,
     "font.size": 9,

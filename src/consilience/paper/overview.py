@@ -207,8 +207,8 @@ def tell_findings(records: list[Record]) -> str:
 
 With workers who look at their own previous answer, NER comes to {sequential}: that is
 `HiddenMarkov(transitions="bio", workers="sequential", coupling=1.0)`, with a full chain, which such workers need. The
-number of neighbours of songs and sentences is the one with which hidden answers are foreseen best; gold has no say in
-it.
+number of neighbours of songs and sentences is the one with which hidden answers are foreseen best, of those tried (see
+Table 2); gold has no say in it.
 
 Where the data are the same:
 
