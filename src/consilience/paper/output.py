@@ -44,9 +44,10 @@ def write_table(experiment: Experiment, records: list[Record], path: Path) -> No
     part = path.with_suffix(f".{os.getpid()}.part")
     with part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        columns = (*experiment.keys, *experiment.scores)
-        writer.writerow(columns)
-        writer.writerows([_to_text(record.get(name)) for name in columns] for record in records)
+        writer.writerow((*experiment.keys, *experiment.scores))
+        for record in records:
+            scores = (_to_text(record.get(name)) for name in experiment.scores)
+            writer.writerow((*_key_of(experiment, record), *scores))
     part.replace(path)
 
 
@@ -93,7 +94,8 @@ def find_differences(experiment: Experiment, records: list[Record], folder: Path
 
 
 def _key_of(experiment: Experiment, record: Record) -> tuple[str, ...]:
-    return tuple(_to_text(record.get(name)) for name in experiment.keys)
+    values = (record.get(name) for name in experiment.keys)
+    return tuple("" if value is None else str(value) for value in values)
 
 
 def _to_text(value: Any) -> str:
