@@ -181,7 +181,7 @@ def tell_findings(records: list[Record]) -> str:
         }
         rows.append(
             [
-                f"**{line.row.data}**",
+                f"**{line.row.data}**" + (", simulated answers" if line.row.data == PUBMED else ""),
                 f"{line.best}: {number(line.printed)}",
                 number(line.measured),
                 signed(line.measured - line.printed),
@@ -206,8 +206,8 @@ def tell_findings(records: list[Record]) -> str:
     return f"""
 {make_table(head, rows)}
 
-*Best printed* is the paper's best method and its F, *measured* the same method here; *ours* is what `cs.fuse` takes. What
-F is taken of, and why the numbers differ:
+*Best printed* is the paper's best method and its F, *measured* the same method here; *ours* is what `cs.fuse` takes.
+What F is taken of, and why the numbers differ:
 
 {told}
 
