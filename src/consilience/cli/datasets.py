@@ -9,6 +9,8 @@ import click
 from .command import Command, debug_option, json_option, print_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..datasets import Entry
 
 
@@ -83,18 +85,19 @@ def print_catalogue() -> None:
     ]
     print_table(console, [*columns, Column("data")], rows)
     console.print()
+    print_title(console, "Licence, as stated by the source. Whose work it is")
+    print_wrapped(console, [(entry.name, f"{entry.licence}. {entry.citation}") for entry in CATALOGUE])
+    console.print()
     console.print(f"  {tell_folder()}")
     if not all(here):
         console.print("  The data are not distributed with consilience: set $CONSILIENCE_DATA to a")
         console.print("  folder that holds them.")
-    console.print("  consilience datasets NAME tells licence, citation and source.")
+    console.print("  consilience datasets NAME tells more about one, and where it comes from.")
 
 
 def print_entry(entry: Entry) -> None:
     """Print all that is known of one dataset."""
-    from textwrap import wrap
-
-    from .tables import open_console, print_facts, print_title, spare_width
+    from .tables import open_console, print_facts, print_title
 
     found = describe(entry)
     size = f"{entry.n_items:,} items, {entry.n_classes} classes"
@@ -110,11 +113,7 @@ def print_entry(entry: Entry) -> None:
     ]
     console = open_console()
     print_title(console, entry.name)
-    # Past the names of facts and the blanks around them.
-    room = 66 + spare_width(console)
-    for name, text in facts:
-        first, *more = wrap(text, room, break_on_hyphens=False, break_long_words=False)
-        print_facts(console, [(f"{name:8}", first), *(("", line) for line in more)])
+    print_wrapped(console, facts)
     console.print()
     print_facts(console, [(file, "here" if there else "absent") for file, there in found["files"].items()])
     console.print()
@@ -122,6 +121,19 @@ def print_entry(entry: Entry) -> None:
     if not found["here"]:
         console.print("  The data are not distributed with consilience. The page 'datasets' of the")
         console.print("  documentation describes the files; set $CONSILIENCE_DATA to where they are.")
+
+
+def print_wrapped(console: Console, facts: list[tuple[str, str]]) -> None:
+    """Print names and what is to be said of them, long texts on several lines."""
+    from textwrap import wrap
+
+    from .tables import print_facts, spare_width
+
+    width = max(len(name) for name, _ in facts)
+    room = 76 - width + spare_width(console)  # past the names and the blanks around them
+    for name, text in facts:
+        first, *more = wrap(text, room, break_on_hyphens=False, break_long_words=False)
+        print_facts(console, [(f"{name:{width}}", first), *(("", line) for line in more)])
 
 
 def tell_folder(name: str = "") -> str:
