@@ -333,11 +333,35 @@ def test_some_data_missing(tmp_path, monkeypatch):
     monkeypatch.setattr("consilience.cli.reproduce.EXPERIMENTS", {"other-sets": "other_sets"})
     result = call("--quick", "--no-cache", "-o", tmp_path / "out", "--expect", EXPECTED)
     assert result.exit_code == 0, result.output
-    assert "1 jobs: " in result.output
+    assert "1 job: " in result.output
+    assert "; as expected; no data: " in result.output
     assert "no data: bluebird, dog" in result.output
     assert len((tmp_path / "out" / "other-sets.csv").read_text().splitlines()) == 4
-    assert call("other-sets", "--quick", "--no-cache", "-o", tmp_path / "new").exit_code == 2
+    assert "*A part of the experiment" in (tmp_path / "out" / "other-sets.md").read_text()
+    result = call("other-sets", "--quick", "--no-cache", "-o", tmp_path / "new")
+    assert result.exit_code == 2
+    assert "not there: 'bluebird', 'dog'" in result.output
     assert not (tmp_path / "new").exists()
+
+
+def test_folders_are_checked_first(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = call("network-sparse", "-o", tmp_path / "file")
+    assert result.exit_code == 2
+    assert "is a file, and a folder is needed" in result.output
+    result = call("network-sparse", "-o", tmp_path, "--expect", tmp_path / "nowhere")
+    assert result.exit_code == 2
+    assert "There is no folder" in result.output
+
+
+def test_findings_are_told_of_whole_runs_only(tmp_path):
+    experiment = tiny(tell=lambda records: "A table.\n\n<!-- findings -->\n\nIt holds.")
+    write(experiment, work(3), tmp_path)
+    assert (tmp_path / "tiny.md").read_text() == "![Tiny](tiny.png)\n\nA table.\n\nIt holds.\n"
+    write(experiment, work(3), tmp_path, whole=False)
+    page = (tmp_path / "tiny.md").read_text()
+    assert "It holds" not in page
+    assert "A part of the experiment" in page
 
 
 # The results that the docs show, against what the paper found

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Where to write a table (CSV), a figure (PNG) and a page (Markdown) of each.",
 )
-@click.option("--quick", is_flag=True, help="A part of each, in about two minutes, with the same numbers.")
+@click.option("--quick", is_flag=True, help="A part of each, in about two minutes: fewer runs, sizes and sets.")
 @click.option(
     "--expect",
     metavar="FOLDER",
@@ -62,15 +62,20 @@ def reproduce(
     other-sets        the other sets of `consilience datasets`
 
     All take about half an hour on two cores. Results are remembered as long as code and data stay the same. What needs
-    data that are not there is left out, unless it is named.
+    data that are not there is left out; of an experiment that is named, missing data are an error.
     """  # noqa: D301 (click reads \b as a sign: keep these lines apart)
     from pathlib import Path
 
+    from ..errors import InputError
     from ..paper import find
     from ..paper.cache import Cache, cache_folder
     from .progress import Display
 
     experiments = [find(name) for name in names or EXPERIMENTS]
+    if Path(output).exists() and not Path(output).is_dir():
+        raise InputError(f"--output {output!r} is a file, and a folder is needed.")
+    if expect is not None and not Path(expect).is_dir():
+        raise InputError(f"There is no folder {expect!r} to compare with (--expect).")
     quiet, cache = quiet or as_json, Cache(None if no_cache else cache_folder())
     begin, results = time.perf_counter(), []
     with Display(quiet) as display:
@@ -84,9 +89,10 @@ def reproduce(
         print_json({"experiments": results, "seconds": seconds})
     elif not quiet:
         click.echo(f"{seconds:.0f} s in all.")
-    if any(result["differences"] for result in results):
-        for line in (line for result in results for line in result["differences"]):
-            click.echo(f"Not as expected: {line}", err=True)
+    off = [line for result in results for line in result["differences"] or []]
+    for line in off:
+        click.echo(f"Not as expected: {line}", err=True)
+    if off:
         click.get_current_context().exit(FAILURE)
 
 
@@ -102,16 +108,25 @@ def _run(
     """Return what came of one experiment."""
     from pathlib import Path
 
-    from ..datasets import find_folder, is_present
+    from ..datasets import is_present
+    from ..errors import InputError, listing
     from ..paper.output import find_differences, write
     from ..paper.running import Step, run
 
     jobs = experiment.choose(quick)
     absent = sorted({name for job in jobs for name in job.data if not is_present(name)})
     if absent and named:
-        find_folder(absent[0])  # says what to do
+        raise InputError(
+            f"{experiment.name} needs data that are not there: {listing(absent)}. Set $CONSILIENCE_DATA to the folder "
+            "that holds them; `consilience datasets` tells more."
+        )
     jobs = [job for job in jobs if not set(job.data) & set(absent)]
-    result: dict[str, Any] = {"name": experiment.name, "title": experiment.title, "missing": absent, "differences": []}
+    result: dict[str, Any] = {
+        "name": experiment.name,
+        "title": experiment.title,
+        "missing": absent,
+        "differences": None,
+    }
     if not jobs:
         return result
 
@@ -131,7 +146,13 @@ def _print_result(result: dict[str, Any]) -> None:
     if "files" not in result:
         text = f"left out, {absent}"
     else:
+        from ..errors import count
+
         known = f", {result['remembered']} remembered" if result["remembered"] else ""
         files = f"{result['files'][0].removesuffix('csv')}{{csv,png,md}}"
-        text = f"{result['seconds']:6.1f} s, {result['jobs']} jobs{known}: {files}" + (f"; {absent}" if absent else "")
+        compared = {None: "", True: "as expected", False: "NOT as expected"}[
+            None if result["differences"] is None else not result["differences"]
+        ]
+        notes = "".join(f"; {note}" for note in (compared, absent) if note)
+        text = f"{result['seconds']:6.1f} s, {count(result['jobs'], 'job')}{known}: {files}{notes}"
     click.echo(f"{result['name']:16}  {text}")

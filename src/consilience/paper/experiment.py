@@ -55,7 +55,8 @@ class Experiment:
     draw : function
         From records to a figure.
     tell : function
-        From records to Markdown. The figure is shown by whoever writes the page.
+        From records to Markdown. What follows the line ``<!-- findings -->`` is about all records: it is left out of
+        the page of a part. The figure is shown by whoever writes the page.
     tolerance : float
         How far a score may be from the expected one on another machine.
     """

@@ -99,5 +99,7 @@ edges within a class, mean over {len(values_of(records, "run"))} runs.
 
 {make_table(["N", *told, f"Γ error: {MM}", ALG_4, OURS], rows)}
 
+<!-- findings -->
+
 {filled.strip()}
 """

@@ -11,6 +11,8 @@ from ..errors import InputError
 from .experiment import Experiment, Record
 
 DIGITS = 5
+FINDINGS = "<!-- findings -->"
+PART = "*A part of the experiment: fewer runs and sizes, or not all of the data. Its means are not those of the whole.*"
 
 
 def write(experiment: Experiment, records: list[Record], folder: Path, whole: bool = True) -> list[Path]:
@@ -35,7 +37,9 @@ def write(experiment: Experiment, records: list[Record], folder: Path, whole: bo
             )
     write_table(experiment, records, table)
     experiment.draw(records).savefig(picture)
-    page.write_text(f"![{experiment.title}]({picture.name})\n\n{experiment.tell(records).strip()}\n", "utf-8")
+    told, _, findings = experiment.tell(records).partition(FINDINGS)
+    parts = [f"![{experiment.title}]({picture.name})", PART if not whole else "", told, findings if whole else ""]
+    page.write_text("\n\n".join(part.strip() for part in parts if part.strip()) + "\n", "utf-8")
     return [table, picture, page]
 
 

@@ -38,6 +38,8 @@ runs.
 
 {make_table(["N", f"Γ: {MM}", ALG_2_1, MV_1, OURS, f"T: {ALG_2}", ALG_2_1, MV_1, OURS], errors)}
 
+<!-- findings -->
+
 - **Holds:** all errors fall with N, as the square root: the error of Alg. 2 + Alg. 1's confusion matrices is
   {number(at(few, ALG_2_1, "confusion_error"))} at N = {few:,} and {number(at(many, ALG_2_1, "confusion_error"))} at
   N = {many:,}.

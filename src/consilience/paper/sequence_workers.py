@@ -30,6 +30,8 @@ of the paper say K = 2 and "priors"; its text says K = 4, and the second error i
 
 {make_table(head, rows)}
 
+<!-- findings -->
+
 - **Holds:** more workers help everyone, and the errors of both matrices fall. The error of T falls from
   {number(at(few, ALG_2_1, "transition_error"))} to {number(at(many, ALG_2_1, "transition_error"))}: with many workers
   the labels are nearly known, and what is left is the noise of {ITEMS:,} steps.

@@ -203,12 +203,13 @@ def tell_findings(records: list[Record]) -> str:
   {number(f[CITESEER, OURS])} on CiteSeer). Ten classifiers of the same features err together, so that their evidence is
   sharper than it should be; a coupling of five nats happens to make up for that, one learned from the data as they are
   does not. `MarkovField(coupling="paper")` is there for such ensembles.
-- **For us:** the fixed coupling depends violently on the number of neighbours (below), the learned one hardly does.
+- **For us:** the fixed coupling depends violently on the number of neighbours, the learned one hardly does.
 - On BU-BIL nothing beats majority vote ({number(f[BUBIL, MV])}, ours {number(f[BUBIL, OURS])}): the seven have the same
   idea of the border, which is not gold's.
 """
-    parts = [f"Macro-F, in parentheses as printed:\n\n{make_table(head, rows)}", notes.strip(), _tell_ties(records)]
-    parts += [_tell_neighbours(records, data) for data in METRIC]
+    parts = [f"Macro-F, in parentheses as printed:\n\n{make_table(head, rows)}", _tell_ties(records)]
+    parts += [_tell_neighbours(records, data) for data in METRIC if pick(records, data=data)]
+    parts += ["<!-- findings -->", notes.strip()]
     return "\n\n".join(part for part in parts if part)
 
 
