@@ -171,6 +171,7 @@ def draw_scores(
     with rc_context(RC):
         figure = Figure(figsize=(8.4, 1.0 + 0.62 * len(rows)))
         axis = figure.subplots()
+        style: dict[str, Any]
         for place, row in enumerate(rows):
             axis.axhline(place, color=FAINT, lw=0.6, zorder=0)
             for method, by_row in scores.items():
@@ -178,7 +179,9 @@ def draw_scores(
                 look = LOOKS[method]
                 colour, size = look.colour, 90 if look.marker == "*" else 30
                 if measured is not None:
-                    axis.scatter(measured, place - 0.14, s=size, color=colour, marker=look.marker, linewidths=1)
+                    # The large star below the others, which it would hide.
+                    style = {"s": size, "color": colour, "marker": look.marker, "zorder": 2 if size > 30 else 3}
+                    axis.scatter(measured, place - 0.14, linewidths=1, **style)
                 if printed is not None:
                     face: dict[str, Any] = (
                         {"color": colour} if look.marker == "x" else {"facecolors": "none", "edgecolors": colour}
@@ -189,7 +192,7 @@ def draw_scores(
         axis.tick_params(axis="y", length=0)
         for method in scores:
             look = LOOKS[method]
-            style: dict[str, Any] = {"s": 90 if look.marker == "*" else 30, "color": look.colour, "marker": look.marker}
+            style = {"s": 90 if look.marker == "*" else 30, "color": look.colour, "marker": look.marker}
             axis.scatter([], [], label=method, **style)
         if any(printed is not None for by_row in scores.values() for _, printed in by_row.values()):
             axis.scatter([], [], s=30, facecolors="none", edgecolors=INK, marker="o", label="hollow: as printed")
