@@ -11,6 +11,7 @@ It needs the extra ``paper``, and the tables need the data (see `consilience.dat
 
 from __future__ import annotations
 
+import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -40,10 +41,12 @@ def find(name: str) -> Experiment:
 
     >>> find("table-3")
     Traceback (most recent call last):
-    consilience.errors.ParameterError: There is no experiment 'table-3'. Choose from sequence-items, ...
+    consilience.errors.ParameterError: There is no experiment 'table-3'. Did you mean table-2? Choose from ...
     """
     if name not in EXPERIMENTS:
-        raise ParameterError(f"There is no experiment {name!r}. Choose from {', '.join(EXPERIMENTS)}.")
+        near = difflib.get_close_matches(name, EXPERIMENTS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise ParameterError(f"There is no experiment {name!r}.{hint} Choose from {', '.join(EXPERIMENTS)}.")
     for package in NEEDED:
         try:
             import_module(package)
