@@ -19,7 +19,7 @@ from consilience.errors import MissingDependencyError, ParameterError
 from consilience.paper import EXPERIMENTS, find
 from consilience.paper import cache as caching
 from consilience.paper.cache import Cache, bare_code, key_of
-from consilience.paper.experiment import Experiment, Job
+from consilience.paper.experiment import FINDINGS, Experiment, Job
 from consilience.paper.output import find_differences, read_table, write, write_table
 from consilience.paper.running import run
 from consilience.paper.scoring import find_best_worker, score_inside, score_parts_of_spans, score_per_sequence
@@ -68,8 +68,8 @@ def test_scores_of_words_and_parts_of_spans():
 def test_best_worker():
     r = cs.Responses.from_matrix([[0, 0, 1], [1, 0, 1], [1, -1, 0], [0, -1, 0]])
     truth = np.array([0, 1, 1, -1])
-    worker, own = find_best_worker(r, truth)
-    assert worker == 0
+    own = find_best_worker(r, truth)
+    assert set(r.worker[own].tolist()) == {0}
     assert r.item_of_answer()[own].tolist() == [0, 1, 2]  # the last has no truth
 
 
@@ -78,9 +78,9 @@ def test_best_worker_has_answered_enough():
     answers[:, 0] = np.arange(100) % 2
     answers[:4, 1] = [1, 0, 1, 0]
     truth = 1 - np.arange(100) % 2
-    assert find_best_worker(cs.Responses.from_matrix(answers), truth)[0] == 0  # wrong, but the other answered four
+    assert find_best_worker(cs.Responses.from_matrix(answers), truth).sum() == 100  # wrong, but the other answered four
     answers[4, 1] = 1
-    assert find_best_worker(cs.Responses.from_matrix(answers), truth)[0] == 1
+    assert find_best_worker(cs.Responses.from_matrix(answers), truth).sum() == 5
 
 
 def test_pixels_join_the_eight_around_them():
@@ -187,6 +187,9 @@ def test_results_are_remembered(tmp_path):
     for path in tmp_path.iterdir():
         path.write_text(path.read_text()[:-9])
     assert run(tiny().jobs, Cache(tmp_path)).n_known == 0
+    # Where nothing can be written it is run all the same.
+    (tmp_path / "file").write_text("")
+    assert run(tiny().jobs, Cache(tmp_path / "file" / "below")).records == first.records
     # Without a folder, only for a while.
     memory = Cache(None)
     assert [run(tiny().jobs, memory).n_known for _ in range(2)] == [0, 3]
@@ -355,7 +358,7 @@ def test_folders_are_checked_first(tmp_path):
 
 
 def test_findings_are_told_of_whole_runs_only(tmp_path):
-    experiment = tiny(tell=lambda records: "A table.\n\n<!-- findings -->\n\nIt holds.")
+    experiment = tiny(tell=lambda records: f"A table.\n\n{FINDINGS}\n\nIt holds.")
     write(experiment, work(3), tmp_path)
     assert (tmp_path / "tiny.md").read_text() == "![Tiny](tiny.png)\n\nA table.\n\nIt holds.\n"
     write(experiment, work(3), tmp_path, whole=False)

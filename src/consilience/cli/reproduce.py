@@ -150,9 +150,9 @@ def _print_result(result: dict[str, Any]) -> None:
 
         known = f", {result['remembered']} remembered" if result["remembered"] else ""
         files = f"{result['files'][0].removesuffix('csv')}{{csv,png,md}}"
-        compared = {None: "", True: "as expected", False: "NOT as expected"}[
-            None if result["differences"] is None else not result["differences"]
-        ]
+        compared = "NOT as expected" if result["differences"] else "as expected"
+        if result["differences"] is None:
+            compared = ""
         notes = "".join(f"; {note}" for note in (compared, absent) if note)
         text = f"{result['seconds']:6.1f} s, {count(result['jobs'], 'job')}{known}: {files}{notes}"
     click.echo(f"{result['name']:16}  {text}")

@@ -13,6 +13,7 @@ import inspect
 import json
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +24,7 @@ from .experiment import Job, Record
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "nltk")
 # What does not make results, and what all experiments share.
 SHOWS = ("cli", "report", "paper")
-SHARED = ("classifiers", "experiment", "methods", "scoring", "taggers")
+SHARED = ("classifiers", "crowds", "experiment", "methods", "scoring", "taggers")
 
 
 def cache_folder() -> Path:
@@ -57,10 +58,11 @@ class Cache:
         if self._folder is None:
             return
         path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps({"job": str(job), "records": records}), "utf-8")
-        part.replace(path)
+        with suppress(OSError):  # a full disk or a folder of others': the results are there all the same
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(f".{os.getpid()}.part")
+            part.write_text(json.dumps({"job": str(job), "records": records}), "utf-8")
+            part.replace(path)
 
     def _path(self, key: str) -> Path:
         assert self._folder is not None

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import datasets
 from ..metrics import log_loss, macro_f1, span_f1
 from ..models.dawid_skene import DawidSkene
 from ..models.hidden_markov import STRENGTHS, HiddenMarkov
 from ..models.majority_vote import MajorityVote
+from .crowds import load_crowd
 from .drawing import Curve, draw_gains
-from .experiment import Experiment, Job, Record, mean_of, pick, values_of
+from .experiment import FINDINGS, Experiment, Job, Record, mean_of, pick, values_of
 from .markdown import make_table, number
 from .scoring import score_inside
 
@@ -32,10 +32,7 @@ SETS = {
 
 def run_strengths(data: str) -> list[Record]:
     """Score majority vote, no chain, each strength and the learned one."""
-    stored = datasets.load(data)
-    assert stored.responses is not None
-    r = stored.responses
-    truth = np.array([stored.gold.get(key, "") for key in r.items.tolist()])
+    _, r, truth = load_crowd(data)
     known = truth != ""
     assert r.sequences is not None
     lengths = np.bincount(r.sequences.of_items()[known])
@@ -116,7 +113,7 @@ Mean log probability of hidden answers, from which the strength is chosen; high 
 
 {make_table(short, scores)}
 
-<!-- findings -->
+{FINDINGS}
 
 - **The hidden Markov model of the paper, at full strength, is below independent Dawid-Skene on {len(below["1"])} of
   {len(sets)} real sets** when EM starts from the vote, and on {len(below[FULL_AFTER])} when it starts from what

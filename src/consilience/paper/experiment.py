@@ -11,6 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# In a page: what follows is about all records, and left out of the page of a part.
+FINDINGS = "<!-- findings -->"
+
 # One row of results: names of columns and their values. None is an empty field.
 Record = dict[str, Any]
 
@@ -55,8 +58,8 @@ class Experiment:
     draw : function
         From records to a figure.
     tell : function
-        From records to Markdown. What follows the line ``<!-- findings -->`` is about all records: it is left out of
-        the page of a part. The figure is shown by whoever writes the page.
+        From records to Markdown; what follows `FINDINGS` is about all records. The figure is shown by whoever writes
+        the page.
     tolerance : float
         How far a score may be from the expected one on another machine.
     """

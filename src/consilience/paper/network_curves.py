@@ -12,7 +12,7 @@ from ..metrics import confusion_error, macro_f1
 from ..models.markov_field import MarkovField
 from ..simulate import network
 from .drawing import Panel, draw_curves
-from .experiment import Experiment, Job, Record, mean_of, values_of
+from .experiment import FINDINGS, Experiment, Job, Record, mean_of, values_of
 from .markdown import make_table, number
 from .methods import ALG_4, DS, METHODS, MM, MV, MV_3, MV_3_SHORT, ORACLE, OURS
 
@@ -99,7 +99,7 @@ edges within a class, mean over {len(values_of(records, "run"))} runs.
 
 {make_table(["N", *told, f"Γ error: {MM}", ALG_4, OURS], rows)}
 
-<!-- findings -->
+{FINDINGS}
 
 {filled.strip()}
 """

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import datasets
 from ..metrics import accuracy, macro_f1, span_f1
 from ..models.dawid_skene import DawidSkene
 from ..models.hidden_markov import HiddenMarkov
+from .crowds import load_crowd
 from .drawing import draw_scores
 from .experiment import Experiment, Job, Record, mean_of
 from .markdown import make_table, number
@@ -51,9 +51,7 @@ PUBLISHED = {
 
 def run_set(data: str) -> list[Record]:
     """Score majority vote, Dawid-Skene and our models on one set."""
-    stored = datasets.load(data)
-    assert stored.responses is not None
-    r, (kind, split) = stored.responses, SETS[data]
+    (stored, r, truth), (kind, split) = load_crowd(data), SETS[data]
     models: dict[str, Any] = {MV: METHODS[MV](), MV_DS: METHODS[MV_DS]()}
     if r.sequences is None:
         models[OURS] = DawidSkene()
@@ -62,20 +60,20 @@ def run_set(data: str) -> list[Record]:
         models |= {OURS_ALONE: DawidSkene(), OURS: HiddenMarkov(**tags)}
         if kind == "span F" and not r.silence_counts:
             models[OURS_SEQUENTIAL] = HiddenMarkov(workers="sequential", coupling=1.0, **tags)
-    wanted = {key for key in stored.gold if split is None or (stored.splits or {})[key] == split}
-    chosen = [n for n, key in enumerate(r.items.tolist()) if key in wanted]
-    truth = [stored.gold[key] for key in r.items[chosen].tolist()]
+    chosen = truth != ""
+    if split is not None and stored.splits is not None:
+        chosen &= np.array([stored.splits.get(key) == split for key in r.items.tolist()])
     records = []
     for method, model in models.items():
         found = np.asarray(model.fit(r).labels_)[chosen]
-        record: Record = {"data": data, "method": method, "score": _score(kind, r, chosen, truth, found)}
+        record: Record = {"data": data, "method": method, "score": _score(kind, r, chosen, truth[chosen], found)}
         if isinstance(model, HiddenMarkov):
             record["strength"] = model.coupling_
         records.append(record)
     return records
 
 
-def _score(kind: str, r: Any, chosen: list[int], truth: Any, found: Any) -> float:
+def _score(kind: str, r: Any, chosen: Any, truth: Any, found: Any) -> float:
     if kind == "span F":
         lengths = np.bincount(r.sequences.of_items()[chosen])
         return span_f1(truth, found, lengths[lengths > 0])

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .experiment import Experiment, Record
+from .experiment import FINDINGS, Experiment, Record
 
 DIGITS = 5
-FINDINGS = "<!-- findings -->"
 PART = "*A part of the experiment: fewer runs and sizes, or not all of the data. Its means are not those of the whole.*"
 
 

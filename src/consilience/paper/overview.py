@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from . import table_1, table_2
 from .drawing import draw_scores
-from .experiment import Experiment, Record, mean_of
+from .experiment import FINDINGS, Experiment, Record, mean_of
 from .markdown import make_table, number, signed
 from .methods import (
     ALG_2,
@@ -221,7 +221,7 @@ def tell_findings(records: list[Record]) -> str:
 
 {make_table(head, rows)}
 
-<!-- findings -->
+{FINDINGS}
 
 What F is taken of, and why the numbers differ:
 

@@ -81,8 +81,8 @@ def score_inside(truth: Any, found: Any) -> Score:
     return Score(score.precision, score.recall, score.f1) if score else Score(0.0, 0.0, 0.0)
 
 
-def find_best_worker(r: Responses, truth: Codes) -> tuple[int, NDArray[np.bool_]]:
-    """Return the worker with the highest macro-F on the items it answered, and which of all answers are its own.
+def find_best_worker(r: Responses, truth: Codes) -> NDArray[np.bool_]:
+    """Return which answers, about items with known truth, are those of the worker with the highest macro-F on them.
 
     Parameters
     ----------
@@ -93,11 +93,11 @@ def find_best_worker(r: Responses, truth: Codes) -> tuple[int, NDArray[np.bool_]
     """
     items, class_of_label = r.item_of_answer(), r.class_of_label
     known = truth[items] >= 0
-    best, score = -1, -1.0
+    best, score = np.zeros(len(known), dtype=bool), -1.0
     for worker in range(r.n_workers):
         own = known & (r.worker == worker)
         if own.any() and own.sum() >= LEAST_SHARE * (truth >= 0).sum():
             f = metrics.macro_f1(truth[items[own]], class_of_label[r.label[own]])
             if f > score:
-                best, score = worker, f
-    return best, known & (r.worker == best)
+                best, score = own, f
+    return best

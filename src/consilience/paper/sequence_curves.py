@@ -38,7 +38,7 @@ def run_methods(items: int, workers: int, run: int) -> list[Record]:
     transition = crowd.parameters.transition
     assert transition is not None
     case = {"items": items, "workers": workers, "run": run}
-    _, own = find_best_worker(crowd.responses, crowd.truth)
+    own = find_best_worker(crowd.responses, crowd.truth)
     found = {SINGLE_BEST: crowd.responses.label[own], ORACLE: crowd.oracle().labels}
     records = [{**case, "method": method, **score_labels(crowd, labels)} for method, labels in found.items()]
     for method in (MV, MM, ALG_2, ALG_2_1, MV_1, MV_1_SHORT, OURS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .experiment import Record, values_of
+from .experiment import FINDINGS, Record, values_of
 from .markdown import make_table, number
 from .methods import ALG_2, ALG_2_1, MM, MV, MV_1, MV_1_SHORT, ORACLE, OURS
 from .sequence_curves import make_experiment, read_means
@@ -38,7 +38,7 @@ runs.
 
 {make_table(["N", f"Γ: {MM}", ALG_2_1, MV_1, OURS, f"T: {ALG_2}", ALG_2_1, MV_1, OURS], errors)}
 
-<!-- findings -->
+{FINDINGS}
 
 - **Holds:** all errors fall with N, as the square root: the error of Alg. 2 + Alg. 1's confusion matrices is
   {number(at(few, ALG_2_1, "confusion_error"))} at N = {few:,} and {number(at(many, ALG_2_1, "confusion_error"))} at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .experiment import Record, values_of
+from .experiment import FINDINGS, Record, values_of
 from .markdown import make_table, number
 from .methods import ALG_2, ALG_2_1, MM, MV, MV_1, ORACLE, OURS
 from .sequence_curves import make_experiment, read_means
@@ -30,7 +30,7 @@ of the paper say K = 2 and "priors"; its text says K = 4, and the second error i
 
 {make_table(head, rows)}
 
-<!-- findings -->
+{FINDINGS}
 
 - **Holds:** more workers help everyone, and the errors of both matrices fall. The error of T falls from
   {number(at(few, ALG_2_1, "transition_error"))} to {number(at(many, ALG_2_1, "transition_error"))}: with many workers

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import datasets
 from ..errors import InputError
 from ..models.dawid_skene import DawidSkene
 from ..models.hidden_markov import HiddenMarkov
 from ..responses import Responses
+from .crowds import Crowd, load_crowd
 from .drawing import draw_scores
 from .experiment import Experiment, Job, Record, mean_of, pick
 from .markdown import make_table, number, with_printed
@@ -58,20 +58,19 @@ IE_WORKERS = (120, 312)
 
 def run_pos(answers: str) -> list[Record]:
     """Score all methods on parts of speech: the stored answers, or those of taggers trained anew with a seed."""
-    stored = datasets.load("pos")
-    assert stored.responses is not None
-    truth = np.array([stored.gold[key] for key in stored.responses.items.tolist()])
-    r = stored.responses if answers == "stored" else _train_taggers(stored, truth, int(answers.removeprefix("seed ")))
-    bench = Bench(POS, answers, r, truth)
+    crowd = load_crowd("pos")
+    r = crowd.responses if answers == "stored" else _train_taggers(crowd, int(answers.removeprefix("seed ")))
+    bench = Bench(POS, answers, r, crowd.truth)
     return [*bench.score_paper(), *bench.score_ours({OURS_ALONE: DawidSkene(), OURS: HiddenMarkov()})]
 
 
-def _train_taggers(stored: Any, truth: Any, seed: int) -> Responses:
+def _train_taggers(crowd: Crowd, seed: int) -> Responses:
     """Return the answers of taggers trained anew, about the same words."""
-    answers, sentences = tag_treebank(stored.folder, seed)
-    if [tag for sentence in sentences for tag in sentence] != truth.tolist():
-        raise InputError(f"treebank.zip in {str(stored.folder)!r} does not hold the sentences of gold.parquet there.")
-    classes = stored.responses.classes.tolist()
+    folder = crowd.stored.folder
+    answers, sentences = tag_treebank(folder, seed)
+    if [tag for sentence in sentences for tag in sentence] != crowd.truth.tolist():
+        raise InputError(f"treebank.zip in {str(folder)!r} does not hold the sentences of gold.parquet there.")
+    classes = crowd.responses.classes.tolist()
     code = {tag: k for k, tag in enumerate(classes)}
     matrix = np.array([[code[tag] for tag in tags] for tags in answers]).T
     return Responses.from_matrix(matrix, lengths=[len(each) for each in sentences], labels=classes, workers=list(CREW))
@@ -79,10 +78,8 @@ def _train_taggers(stored: Any, truth: Any, seed: int) -> Responses:
 
 def run_ner() -> list[Record]:
     """Score all methods on named entities."""
-    stored = datasets.load("ner")
-    assert stored.responses is not None
-    truth = np.array([stored.gold[key] for key in stored.responses.items.tolist()])
-    bench = Bench(NER, "stored", stored.responses, truth)
+    crowd = load_crowd("ner")
+    bench = Bench(NER, "stored", crowd.responses, crowd.truth)
     ours = {
         OURS_ALONE: DawidSkene(),
         OURS: HiddenMarkov(transitions="bio"),
@@ -96,12 +93,9 @@ def run_ie(workers: int) -> list[Record]:
 
     The paper's methods see two classes, inside a span and outside; ours see the tags B, I and O.
     """
-    stored = datasets.load("pico")
-    assert stored.responses is not None
-    r = stored.responses
+    _, r, truth = load_crowd("pico")
     most = np.argsort(-np.bincount(r.worker, minlength=r.n_workers), kind="stable")[:workers]
     r = r.keep(np.isin(r.worker, most))
-    truth = np.array([stored.gold.get(key, "") for key in r.items.tolist()])
     answers = f"{workers} workers"
     inside = Bench(IE, answers, _merge(r), np.where(truth == "B", "I", truth))
     ours = {OURS_ALONE: DawidSkene(), OURS: HiddenMarkov(transitions="bio")}
@@ -149,7 +143,7 @@ class Bench:
         """Yield the scores of the best worker, chosen with gold, on what it answered."""
         code = {label: k for k, label in enumerate(self._r.classes.tolist())}
         codes = np.array([code.get(label, -1) for label in self._truth.tolist()])
-        _, own = find_best_worker(self._r, codes)
+        own = find_best_worker(self._r, codes)
         found = np.full(len(self._truth), "", dtype=object)
         found[self._r.item_of_answer()[own]] = self._r.labels[self._r.label[own]]
         answered = found != ""

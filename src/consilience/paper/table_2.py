@@ -19,8 +19,9 @@ from ..models.markov_field import MarkovField
 from ..responses import Responses
 from ..simulate import independent
 from .classifiers import ask_classifiers
+from .crowds import load_crowd
 from .drawing import draw_scores
-from .experiment import Experiment, Job, Record, mean_of, pick, spread_of, values_of
+from .experiment import FINDINGS, Experiment, Job, Record, mean_of, pick, spread_of, values_of
 from .markdown import make_table, number, with_printed, with_spread
 from .methods import ALG_4, DS, METHODS, MV, MV_3, MV_DS, MV_FIRST, OURS, OURS_ALONE, SINGLE_BEST
 from .printed import TABLE_2
@@ -44,16 +45,14 @@ PUBMED_ACCURACY = (1 / 3, 0.717)
 
 def run_citations(data: str, run: int) -> list[Record]:
     """Score all methods on citations labelled by classifiers, each trained on random items of its own."""
-    stored = datasets.load(data.lower())
-    truth = _truth_of(stored, stored.items)
+    stored, truth = _load_network(data)
     r = ask_classifiers(stored.features, truth, stored.items, N_TRAIN[data], run)
     return list(_score_methods({"data": data, "graph": "citations", "run": run}, r, stored.graph, truth))
 
 
 def run_pubmed(run: int) -> list[Record]:
     """Score all methods on the citations of Pubmed labelled by simulated workers."""
-    stored = datasets.load("pubmed")
-    truth = _truth_of(stored, stored.items)
+    stored, truth = _load_network(PUBMED)
     classes, code = np.unique(truth, return_inverse=True)
     workers = independent(1, 10, len(classes), accuracy=PUBMED_ACCURACY, seed=run).parameters.confusion
     rng = np.random.default_rng([run, len(code)])
@@ -65,13 +64,13 @@ def run_pubmed(run: int) -> list[Record]:
 
 def run_crowd(data: str, neighbours: int) -> list[Record]:
     """Score all methods on items labelled by a crowd, joined to their nearest neighbours."""
-    stored, r = _load_crowd(data)
+    stored, r, truth = load_crowd(CROWDS[data])
     features = stored.features
     if METRIC[data] == "euclidean":
         features = (features - features.mean(axis=0)) / features.std(axis=0)
     graph = Graph.knn(features, neighbours, metric=METRIC[data], items=stored.items)
     case = {"data": data, "graph": f"{neighbours} nearest", "run": 0}
-    records = list(_score_methods(case, r, graph, _truth_of(stored, r.items)))
+    records = list(_score_methods(case, r, graph, truth))
     hidden = [held_out_score(MarkovField(), r, graph=graph, seed=seed).score for seed in range(RUNS)]
     pick(records, method=OURS)[0]["held_out"] = float(np.mean(hidden))
     return records
@@ -79,8 +78,7 @@ def run_crowd(data: str, neighbours: int) -> list[Record]:
 
 def run_ties(data: str) -> list[Record]:
     """Score majority vote with ties broken at random, for many seeds."""
-    stored, r = _load_crowd(data)
-    truth = _truth_of(stored, r.items)
+    _, r, truth = load_crowd(CROWDS[data])
     return [
         {"data": data, "graph": "none", "run": seed, "method": MV, "f": macro_f1(truth, vote.labels_)}
         for seed in range(TIE_SEEDS)
@@ -90,7 +88,7 @@ def run_ties(data: str) -> list[Record]:
 
 def run_pixels() -> list[Record]:
     """Score all methods on images labelled by a crowd, each pixel joined to its eight neighbours."""
-    stored, r = _load_crowd(BUBIL)
+    stored, r, truth = load_crowd(CROWDS[BUBIL])
     table = read_table(stored.folder / "items.parquet").table
     absent = [name for name in ("image", "row", "col") if name not in table.column_names]
     if absent:
@@ -98,7 +96,7 @@ def run_pixels() -> list[Record]:
     image, row, column = (table[name].to_numpy() for name in ("image", "row", "col"))
     graph = join_pixels(stored.items, image, row, column)
     case = {"data": BUBIL, "graph": "8 pixels", "run": 0}
-    return list(_score_methods(case, r, graph, _truth_of(stored, r.items)))
+    return list(_score_methods(case, r, graph, truth))
 
 
 def join_pixels(items: Any, image: Any, row: Any, column: Any) -> Graph:
@@ -122,14 +120,11 @@ def join_pixels(items: Any, image: Any, row: Any, column: Any) -> Graph:
     return Graph.from_edges(items[np.concatenate(sources)], items[np.concatenate(targets)], items=items)
 
 
-def _load_crowd(data: str) -> tuple[datasets.Dataset, Responses]:
-    stored = datasets.load(CROWDS[data])
-    assert stored.responses is not None
-    return stored, stored.responses
-
-
-def _truth_of(stored: Any, items: Any) -> Any:
-    return np.array([stored.gold[item] for item in items.tolist()])
+def _load_network(data: str) -> tuple[datasets.Dataset, Any]:
+    """Return a network that nobody labelled, and the truth of its nodes."""
+    stored = datasets.load(data.lower())
+    assert stored.items is not None
+    return stored, np.array([stored.gold[item] for item in stored.items.tolist()])
 
 
 def _score_methods(case: Record, r: Responses, graph: Graph | None, truth: Any) -> Iterator[Record]:
@@ -137,7 +132,7 @@ def _score_methods(case: Record, r: Responses, graph: Graph | None, truth: Any) 
     case = {**case, "degree": 2 * graph.n_edges / r.n_items}
     code = {label: k for k, label in enumerate(r.classes.tolist())}
     codes = np.array([code[label] for label in truth.tolist()])
-    _, own = find_best_worker(r, codes)
+    own = find_best_worker(r, codes)
     answered = codes[r.item_of_answer()[own]]
     f = macro_f1(answered, r.class_of_label[r.label[own]])
     yield {**case, "method": SINGLE_BEST, "f": f, "coverage": len(answered) / len(codes)}
@@ -209,7 +204,7 @@ def tell_findings(records: list[Record]) -> str:
 """
     parts = [f"Macro-F, in parentheses as printed:\n\n{make_table(head, rows)}", _tell_ties(records)]
     parts += [_tell_neighbours(records, data) for data in METRIC if pick(records, data=data)]
-    parts += ["<!-- findings -->", notes.strip()]
+    parts += [FINDINGS, notes.strip()]
     return "\n\n".join(part for part in parts if part)
 
 
