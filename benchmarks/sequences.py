@@ -13,9 +13,9 @@ from hmmlearn.base import BaseHMM
 from numpy.typing import NDArray
 
 import consilience as cs
+from consilience.data.tagging import free_transitions
 from consilience.engines.local import Threads
 from consilience.structures.chain import Chain, ChainParameters, ChainSummary
-from consilience.tagging import free_transitions
 
 N_CLASSES, LENGTH = 9, 40
 TOKENS_PER_PIECE = 100_000

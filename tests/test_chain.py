@@ -13,14 +13,14 @@ from scipy import special
 
 import consilience as cs
 import oracles
-from consilience import blocks
+from consilience.data import blocks
+from consilience.data.tagging import Transitions, free_transitions
 from consilience.fitting.em import Parameters, Problem, expect, infer_posterior
 from consilience.fitting.transition_moments import lagged_moments, match_transitions, minimise_on_simplex
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import width_of
 from consilience.structures.chain import Chain
 from consilience.structures.independent import Independent
-from consilience.tagging import Transitions, free_transitions
 from consilience.workers.confusion import ConfusionWorkers
 
 ESTIMATIONS = ["em", "variational"]

@@ -24,9 +24,9 @@ from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
 from consilience.cli.outputs import write_outputs
 from consilience.cli.text import fit_confusion, fit_text, make_inert, speak_options
+from consilience.data.long_tables import DUPLICATES
+from consilience.distributions import ESTIMATIONS
 from consilience.errors import InputError
-from consilience.estimation import ESTIMATIONS
-from consilience.formats.answers import DUPLICATES
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
 from consilience.models.evaluation import evaluate

@@ -16,7 +16,7 @@ from scipy import special
 
 import consilience as cs
 import oracles
-from consilience import blocks
+from consilience.data import blocks
 from consilience.errors import ConvergenceWarning, DataWarning, InputError, ParameterError
 
 GOLDEN = Path(__file__).parent / "golden" / "dawid_skene.csv"

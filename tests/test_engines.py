@@ -10,7 +10,7 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience import blocks
+from consilience.data import blocks
 from consilience.engines import Dask, Engine, Threads, resolve_engine
 from consilience.errors import ParameterError
 

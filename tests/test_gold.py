@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience import Responses
+from consilience import DawidSkene, Responses
+from consilience.data.frames import open_frame
+from consilience.data.gold import match_gold
 from consilience.errors import DataWarning, InputError
-from consilience.formats.frames import open_frame
-from consilience.gold import match_gold
 from strategies import LABELS, Size, crowds
 
 NAN = float("nan")
@@ -187,7 +187,6 @@ def error(gold, answers=ANSWERS, **options):
         (pd.DataFrame({"item": [], "label": []}), "gold holds no label"),
         ({"item": ["a", "b"], "label": ["yes"]}, "different lengths"),
         ([("a", "yes")], "gold must be a dict such as {item: label}, a Series, or a table"),
-        ("gold.csv", "'gold.csv' does not exist"),
         (7, "gold must be a dict"),
         (np.array(["yes"]), "gold must be a dict"),
         (pl.Series(["yes"]), "gold must be a dict"),
@@ -195,6 +194,14 @@ def error(gold, answers=ANSWERS, **options):
 )
 def test_bad_gold(gold, expected):
     assert expected in error(gold)
+
+
+def test_a_path_is_opened_by_models(tmp_path):
+    (tmp_path / "gold.csv").write_text("item,label\na,yes\n")
+    answers = {"item": ["a", "a", "b"], "worker": [1, 2, 1], "label": ["no", "no", "yes"]}
+    assert DawidSkene().fit(answers, gold=tmp_path / "gold.csv").labels_.tolist() == ["yes", "yes"]
+    with pytest.raises(InputError, match=r"'gold\.csv' does not exist"):
+        DawidSkene().fit(answers, gold="gold.csv")
 
 
 @pytest.mark.parametrize(

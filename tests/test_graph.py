@@ -16,8 +16,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import consilience as cs
-from consilience import graph as graphs
-from consilience import nearest
+from consilience.data import graph as graphs
+from consilience.data import nearest
 from consilience.errors import InputError, ParameterError
 
 Graph = cs.Graph

@@ -10,11 +10,11 @@ from sklearn.base import clone
 
 import consilience as cs
 import oracles
-from consilience import blocks
+from consilience.data import blocks
+from consilience.data.tagging import free_transitions
 from consilience.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError
 from consilience.fitting.em import infer_posterior
 from consilience.structures.chain import Chain
-from consilience.tagging import free_transitions
 from consilience.workers.confusion import ConfusionWorkers
 from test_chain import crowd_of_sequences, enumerate_chains, evidence_of
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 import oracles
-from consilience.blocks import freeze
-from consilience.estimation import estimate
+from consilience.data.blocks import freeze
+from consilience.distributions import estimate
 from consilience.kernels.answers import (
     LOG_IMPOSSIBLE,
     SMALLEST,

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import consilience as cs
 import oracles
-from consilience import blocks
+from consilience.data import blocks
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.models.markov_field import GraphCheck, paper_couplings
 from consilience.structures.field import INFERENCES, MOST_COUPLING

@@ -18,10 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience import Responses
-from consilience.errors import InputError, ParameterError
-from consilience.formats.frames import build_frame
-from consilience.models.inputs import as_responses
-from consilience.vocabulary import (
+from consilience.data.frames import build_frame
+from consilience.data.vocabulary import (
     encode_in_order_of_appearance,
     encode_sorted,
     find_missing,
@@ -29,6 +27,8 @@ from consilience.vocabulary import (
     to_column,
     to_values,
 )
+from consilience.errors import InputError, ParameterError
+from consilience.models.inputs import as_responses
 from strategies import LABELS, Grade, Size, Tone, crowds, matrices
 
 LIBRARIES = {

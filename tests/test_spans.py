@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
 
 from consilience import metrics
+from consilience.data.tagging import looks_iob2, tag_transitions
 from consilience.errors import InputError
-from consilience.tagging import looks_iob2, tag_transitions
 
 KINDS = ("PER", "LOC", "A-B")
 SCHEMES = {"IOB1": "BI", "IOB2": "BI", "BIOES": "BIES"}

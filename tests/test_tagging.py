@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.errors import InputError, ParameterError
-from consilience.tagging import (
+from consilience.data.tagging import (
     complete_tags,
     free_transitions,
     given_transitions,
@@ -17,6 +16,7 @@ from consilience.tagging import (
     parse_tag,
     tag_transitions,
 )
+from consilience.errors import InputError, ParameterError
 
 
 def names(*tags):

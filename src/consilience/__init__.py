@@ -16,8 +16,8 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {
-    "Responses": "responses",
-    "Graph": "graph",
+    "Responses": "data.responses",
+    "Graph": "data.graph",
     "read_responses": "models.inputs",
     "MajorityVote": "models.majority_vote",
     "DawidSkene": "models.dawid_skene",
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import metrics as metrics
     from . import simulate as simulate
-    from .graph import Graph as Graph
+    from .data.graph import Graph as Graph
+    from .data.responses import Responses as Responses
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.evaluation import evaluate as evaluate
     from .models.fuse import fuse as fuse
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
     from .models.saved import load as load
-    from .responses import Responses as Responses
 
 
 def __getattr__(name: str) -> Any:

@@ -1,14 +1,108 @@
 """The one exception tree of the package, and its warnings.
 
-Every message says what is wrong, what was found, and what to do; at most five offenders are listed, with the count.
+Every message says what is wrong, what was found, and what to do; at most five offenders are listed, with their number.
+
+What to do often names a parameter. The library calls it ``label=``, the command line ``--label``. So an error keeps
+apart what is wrong (`problem`) and what to do (`remedies`), and names parameters without spelling them: a remedy is a
+`Sentence` with ``{label}`` in it, which is spelled by whoever shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from string import Formatter
+
+# Spells a parameter, with the value that is given for it or None; None where there is no such parameter.
+Spelling = Callable[[str, object], str | None]
 
 
-class ConsilienceError(Exception):
+@dataclass(frozen=True)
+class Python:
+    """How Python spells a parameter where ``name=value`` would not do, and the value to give for it elsewhere."""
+
+    text: str
+    value: object = None
+
+
+class Sentence:
+    """A sentence that names parameters: ``{label}`` in the text is spelled by whoever shows it.
+
+    Parameters
+    ----------
+    text : str
+        Never holds text from the data: braces in that would be taken for parameters.
+    **values
+        What is to be given for a parameter. Text from the data is safe here.
+
+    Examples
+    --------
+    >>> print(Sentence("Did you mean {label}?", label="lable"))
+    Did you mean label='lable'?
+    >>> Sentence("Name all {classes}.").say(lambda name, value: f"--{name}")
+    'Name all --classes.'
+    """
+
+    def __init__(self, text: str, **values: object) -> None:
+        self.text = text
+        self.values = values
+
+    def say(self, spell: Spelling) -> str | None:
+        """Return the sentence as `spell` spells its parameters; None if that does not know one of them."""
+        words = {name: spell(name, self.values.get(name)) for _, name, _, _ in Formatter().parse(self.text) if name}
+        return None if None in words.values() else self.text.format_map(words)
+
+    def __str__(self) -> str:
+        return str(self.say(spell_in_python))
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+
+def spell_in_python(name: str, value: object) -> str:
+    """Return a parameter as Python code names it.
+
+    >>> spell_in_python("label", None), spell_in_python("label", "x")
+    ('label=', "label='x'")
+    """
+    if isinstance(value, Python):
+        return value.text
+    return f"{name}=" if value is None else f"{name}={value!r}"
+
+
+class Message(Exception):
+    """What errors and warnings have in common.
+
+    Attributes
+    ----------
+    problem : str or Sentence
+        What is wrong, and what was found.
+    remedies : tuple of str or Sentence
+        What to do about it; any one of them helps.
+    keyword : str or None
+        The parameter that is at fault, if it is one.
+    """
+
+    def __init__(self, problem: str | Sentence, *remedies: str | Sentence, keyword: str | None = None) -> None:
+        super().__init__(problem, *remedies)
+        self.problem = problem
+        self.remedies = remedies
+        self.keyword = keyword
+
+    def say(self, spell: Spelling) -> str:
+        """Return the message as `spell` spells parameters, without remedies that name a parameter it does not know."""
+        known = (part.say(spell) if isinstance(part, Sentence) else part for part in self.remedies)
+        problem = self.problem.say(spell) if isinstance(self.problem, Sentence) else self.problem
+        return " ".join([str(self.problem) if problem is None else problem, *filter(None, known)])
+
+    def __str__(self) -> str:
+        return self.say(spell_in_python)
+
+
+class ConsilienceError(Message):
     """Base of every error this package raises on purpose."""
 
 
@@ -17,7 +111,7 @@ class InputError(ConsilienceError, ValueError):
 
 
 class ParameterError(ConsilienceError, ValueError):
-    """An option has a value it cannot take."""
+    """A parameter has a value it cannot take."""
 
 
 class NotFittedError(ConsilienceError, AttributeError):
@@ -32,7 +126,7 @@ class MissingDependencyError(ConsilienceError, ImportError):
     """An optional dependency is needed and not installed."""
 
 
-class ConsilienceWarning(UserWarning):
+class ConsilienceWarning(Message, UserWarning):
     """Base of every warning this package gives."""
 
 
@@ -42,6 +136,14 @@ class ConvergenceWarning(ConsilienceWarning):
 
 class DataWarning(ConsilienceWarning):
     """Something in the data deserves a look, and the work went on."""
+
+
+def warn(warning: ConsilienceWarning) -> None:
+    """Give a warning, which points at the line outside this package that led to it."""
+    package, level, frame = os.path.dirname(__file__) + os.sep, 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
 
 
 def shorten(value: object, width: int = 60) -> str:
@@ -71,10 +173,10 @@ def listing(values: Iterable[object], most: int = 5) -> str:
     return text if len(shown) <= most else f"{text} and {len(shown) - most} more"
 
 
-def count(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Return a number of things in words.
 
-    >>> count(1, "label"), count(2000, "label")
+    >>> plural(1, "label"), plural(2000, "label")
     ('1 label', '2,000 labels')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
@@ -90,9 +192,11 @@ def first_line(error: Exception) -> str:
 
 
 def parameter_error(name: str, owner: str, expected: str, got: object) -> ParameterError:
-    """Return the error for one bad option, in the same words everywhere.
+    """Return the error for a parameter whose value is bad, in the same words everywhere.
 
-    >>> parameter_error("tol", "DawidSkene", "a number >= 0", -1)
-    ParameterError("The 'tol' parameter of DawidSkene must be a number >= 0. Got -1 instead.")
+    >>> print(parameter_error("tol", "DawidSkene", "a number >= 0", -1))
+    The 'tol' parameter of DawidSkene must be a number >= 0. Got -1 instead.
     """
-    return ParameterError(f"The {name!r} parameter of {owner} must be {expected}. Got {shorten(got)} instead.")
+    complaint = f"must be {expected}. Got {shorten(got)} instead.".replace("{", "{{").replace("}", "}}")
+    subject = Python(f"The {name!r} parameter of {owner}")
+    return ParameterError(Sentence(f"{{{name}}} {complaint}", **{name: subject}), keyword=name)

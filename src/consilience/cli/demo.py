@@ -24,9 +24,9 @@ _NEXT = (
 @debug_option
 def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
     """Fuse the answers of a made-up crowd and compare with the truth."""
+    from ..data.responses import Responses
     from ..models.fuse import fuse
     from ..models.majority_vote import MajorityVote
-    from ..responses import Responses
     from .crowd import make_crowd
     from .progress import Display
     from .tables import open_console

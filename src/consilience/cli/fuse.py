@@ -13,9 +13,9 @@ import click
 from .command import Command, debug_option, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
+    from ..data.responses import Responses
     from ..fitting.em import Progress
     from ..models.base import Model
-    from ..responses import Responses
     from .progress import Display
     from .summary import Summary
 
@@ -234,7 +234,7 @@ def read_features(path: str) -> Any:
 
 def make_graph(options: Options, responses: Responses, features: Any) -> Any:
     """Return the graph asked for, or None."""
-    from ..graph import Graph
+    from ..data.graph import Graph
     from ..models.fuse import as_graph
 
     if options.graph is not None and features is not None:
@@ -249,9 +249,9 @@ def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:
 
     The columns named for the answers are taken, where the file has them.
     """
+    from ..data.gold import match_gold
     from ..errors import InputError
     from ..formats.reading import open_file
-    from ..gold import match_gold
 
     path = str(options.gold)
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}

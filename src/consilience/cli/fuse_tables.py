@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from ..errors import count
+from ..errors import plural
 from .summary import Record, Summary
 from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
 from .text import fit_confusion, fit_text, format_difference, format_number, format_share, make_inert, quote_blanks
@@ -41,7 +41,7 @@ def print_summary(summary: Summary) -> None:
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     told = ", ".join(f"{name} {summary.settings[name]}" for name in _TOLD if name in summary.settings)
-    sizes = [count(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
+    sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
         ("Columns", ", ".join(f"{role}={quote_blanks(fit_text(name, 20))}" for role, name in summary.columns.items())),
         ("Model", f"{summary.model} ({told})" if told else summary.model),
@@ -50,7 +50,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     ]
     if summary.gold:
         keep = "keeps" if summary.gold == 1 else "keep"
-        facts.append(("Gold", f"{count(summary.gold, 'item')} {keep} the label that is known"))
+        facts.append(("Gold", f"{plural(summary.gold, 'item')} {keep} the label that is known"))
     if summary.iterations or not summary.converged:
         facts.append(("Iterations", f"{summary.iterations}, {'converged' if summary.converged else 'not converged'}"))
     if summary.chain is not None:
@@ -99,7 +99,7 @@ def print_workers(console: Console, summary: Summary) -> None:
     print_table(console, columns, rows)
     if summary.workers_with_few_answers:
         print_facts(
-            console, [(f"Not ranked: {count(summary.workers_with_few_answers, 'worker')} with few answers", "")]
+            console, [(f"Not ranked: {plural(summary.workers_with_few_answers, 'worker')} with few answers", "")]
         )
 
 

@@ -146,7 +146,7 @@ def _print_result(result: dict[str, Any]) -> None:
     if "files" not in result:
         text = f"left out, {absent}"
     else:
-        from ..errors import count
+        from ..errors import plural
 
         known = f", {result['remembered']} remembered" if result["remembered"] else ""
         files = f"{result['files'][0].removesuffix('csv')}{{csv,png,md}}"
@@ -154,5 +154,5 @@ def _print_result(result: dict[str, Any]) -> None:
         if result["differences"] is None:
             compared = ""
         notes = "".join(f"; {note}" for note in (compared, absent) if note)
-        text = f"{result['seconds']:6.1f} s, {count(result['jobs'], 'job')}{known}: {files}{notes}"
+        text = f"{result['seconds']:6.1f} s, {plural(result['jobs'], 'job')}{known}: {files}{notes}"
     click.echo(f"{result['name']:16}  {text}")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.responses import Responses
 from ..models.base import Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField
-from ..responses import Responses
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5

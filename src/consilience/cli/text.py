@@ -7,7 +7,7 @@ import re
 
 from rich.cells import cell_len, set_cell_size
 
-from ..errors import count
+from ..errors import plural
 
 # Joiners hold emoji and many scripts together, and do nothing else.
 _JOINERS = "\u200c\u200d"
@@ -76,7 +76,7 @@ def format_difference(n_differ: int) -> str:
     >>> format_difference(1), format_difference(220)
     ('1 label differs', '220 labels differ')
     """
-    return f"{count(n_differ, 'label')} {'differs' if n_differ == 1 else 'differ'}"
+    return f"{plural(n_differ, 'label')} {'differs' if n_differ == 1 else 'differ'}"
 
 
 def format_share(share: float | None, sign: bool = False) -> str:

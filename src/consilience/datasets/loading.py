@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, count, first_line, listing
+from ..errors import InputError, first_line, listing, plural
 from .catalogue import ANSWERS, GOLD, ITEMS, SPARSE, Entry, find_entry
 
 if TYPE_CHECKING:
-    from ..formats.frames import Table
-    from ..graph import Graph
-    from ..responses import Responses
-    from ..vocabulary import Values
+    from ..data.frames import Table
+    from ..data.graph import Graph
+    from ..data.responses import Responses
+    from ..data.vocabulary import Values
 
 VARIABLE = "CONSILIENCE_DATA"
 
@@ -58,14 +58,14 @@ class Dataset:
     folder: Path
 
     def __repr__(self) -> str:
-        r, parts = self.responses, [f"gold of {count(len(self.gold), 'item')}"]
+        r, parts = self.responses, [f"gold of {plural(len(self.gold), 'item')}"]
         if r is not None:
-            size = f"{count(r.n_items, 'item')} x {count(r.n_workers, 'worker')}"
-            parts.insert(0, f"{count(r.n_responses, 'answer')} ({size}, {r.n_classes} classes)")
+            size = f"{plural(r.n_items, 'item')} x {plural(r.n_workers, 'worker')}"
+            parts.insert(0, f"{plural(r.n_responses, 'answer')} ({size}, {r.n_classes} classes)")
         if self.graph is not None:
-            parts.append(count(self.graph.n_edges, "edge"))
+            parts.append(plural(self.graph.n_edges, "edge"))
         if self.features is not None:
-            parts.append(count(self.features.shape[1], "feature"))
+            parts.append(plural(self.features.shape[1], "feature"))
         return f"Dataset({self.name!r}: {', '.join(parts)})"
 
 
@@ -200,7 +200,7 @@ def _read_gold(entry: Entry, path: Path) -> tuple[dict[Any, Any], dict[Any, Any]
 
 def _to_list(table: Table, name: str) -> list[Any]:
     """Return a column in plain Python values."""
-    from ..vocabulary import to_values
+    from ..data.vocabulary import to_values
 
     values: list[Any] = to_values(table.values(name, "Fill it in or drop the row.")).tolist()
     return values
@@ -208,8 +208,8 @@ def _to_list(table: Table, name: str) -> list[Any]:
 
 def _read_items(entry: Entry, path: Path, gold: dict[Any, Any]) -> Values | None:
     """Return the ids of the nodes: those listed, else those of gold in its order."""
+    from ..data.vocabulary import to_column, to_values
     from ..formats.reading import open_file
-    from ..vocabulary import to_column, to_values
 
     if entry.kind != "network":
         return None
@@ -220,8 +220,8 @@ def _read_items(entry: Entry, path: Path, gold: dict[Any, Any]) -> Values | None
 
 
 def _read_answers(entry: Entry, path: Path, items: Values | None, gold: dict[Any, Any]) -> Responses:
+    from ..data.responses import Responses
     from ..models.inputs import read_responses
-    from ..responses import Responses
 
     if entry.name in _BACKGROUND:
         background = _BACKGROUND[entry.name]
@@ -233,8 +233,8 @@ def _read_answers(entry: Entry, path: Path, items: Values | None, gold: dict[Any
 
 def _choose_rows(path: Path, column: str, value: str) -> Any:
     """Return the rows of a table that have a value in a column."""
+    from ..data.vocabulary import to_column, to_values
     from ..formats.reading import read_table
-    from ..vocabulary import to_column, to_values
 
     table = read_table(path).table
     if column not in table.column_names:
@@ -246,8 +246,8 @@ def _choose_rows(path: Path, column: str, value: str) -> Any:
 
 
 def _read_graph(entry: Entry, path: Path, items: Values | None) -> Graph | None:
+    from ..data.graph import Graph
     from ..formats.reading import open_file
-    from ..graph import Graph
 
     files = [file for file in entry.files if file.startswith("edges")]
     return Graph.from_frame(open_file(path / files[0], nameable=False), items=items) if files else None

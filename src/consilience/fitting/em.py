@@ -5,7 +5,7 @@ parameters that are reported. The objective at parameters theta is
 
     sum_n log Z_n(theta) + bound(theta)
 
-the penalised log likelihood for EM, the evidence lower bound for variational Bayes (see `consilience.estimation`).
+the penalised log likelihood for EM, the evidence lower bound for variational Bayes (see `consilience.distributions`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import Block
+from ..data.blocks import Block
+from ..data.responses import Responses
+from ..distributions import Estimate
 from ..engines.base import Engine
-from ..estimation import Estimate
 from ..kernels.types import Floats
-from ..responses import Responses
 from ..workers.rows import RowCounts, RowTable, count, vote, weigh
 
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..data.responses import Responses
 from ..errors import ParameterError
 from ..kernels.types import Floats
-from ..responses import Responses
 from .em import Progress
 from .moments import MomentFit, repeat_sweeps
 

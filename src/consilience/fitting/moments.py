@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.responses import Responses
 from ..errors import listing
 from ..kernels.types import Floats
-from ..responses import Responses
 from .em import Progress
 
 # Weight of single answers, pairs and triples, where there are triples, and where there are none.

@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.responses import Responses
 from ..errors import InputError
 from ..kernels.types import Floats
-from ..responses import Responses
 from .moments import lay_out
 
 FLOOR = 1e-8

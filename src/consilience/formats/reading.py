@@ -16,12 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..data.frames import Table, open_frame
+from ..data.vocabulary import is_text
 from ..errors import InputError, first_line, listing
-from ..vocabulary import is_text
 from .arrow import read_arrow, read_parquet
 from .delimited import read_csv
 from .files import SUFFIXES, TEXT_FORMATS, PathLike, find_format, find_suffix, nested_error
-from .frames import Table, open_frame
 from .json_lines import read_json
 from .lines import check_encoding, place_of_row
 

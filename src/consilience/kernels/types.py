@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
+
+Array = TypeVar("Array", bound=NDArray[np.generic])
+
+
+def freeze(array: Array) -> Array:
+    """Return the array marked read-only. Kernels are compiled once for read-only inputs, wherever these come from."""
+    array.flags.writeable = False
+    return array

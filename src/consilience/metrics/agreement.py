@@ -70,7 +70,7 @@ def krippendorff_alpha(r: Answers) -> float:
 
     Examples
     --------
-    >>> from consilience.responses import Responses
+    >>> from consilience.data.responses import Responses
     >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> round(krippendorff_alpha(r), 4)
     0.5625
@@ -104,7 +104,7 @@ def pairwise_agreement(r: Answers) -> float:
 
     Examples
     --------
-    >>> from consilience.responses import Responses
+    >>> from consilience.data.responses import Responses
     >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> round(pairwise_agreement(r), 4)
     0.7143
@@ -135,7 +135,7 @@ def agreement_matrix(r: Answers) -> tuple[NDArray[np.float64], NDArray[np.int64]
 
     Examples
     --------
-    >>> from consilience.responses import Responses
+    >>> from consilience.data.responses import Responses
     >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> share, n_common = agreement_matrix(r)
     >>> share.tolist()

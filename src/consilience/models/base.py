@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.frames import build_frame
+from ..data.responses import Responses
+from ..data.vocabulary import Column, Values, to_column
 from ..errors import NotFittedError, ParameterError, listing, parameter_error
-from ..formats.frames import build_frame
 from ..kernels.types import Floats
-from ..responses import Responses
-from ..vocabulary import Column, Values, to_column
 from .worker_report import describe_workers
 
 

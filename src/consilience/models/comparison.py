@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import ConsilienceWarning, count
-from ..responses import Responses
+from ..data.responses import Responses
+from ..errors import ConsilienceWarning, plural
 from .base import Model
 from .held_out import held_out_score
 from .hidden_markov import HiddenMarkov
@@ -73,7 +73,7 @@ class Comparison:
         return math.isfinite(self.held_out_error)
 
     def __str__(self) -> str:
-        differ = f"{self.n_differ:,} of {count(self.n_items, 'label')} {'differs' if self.n_differ == 1 else 'differ'}"
+        differ = f"{self.n_differ:,} of {plural(self.n_items, 'label')} {'differs' if self.n_differ == 1 else 'differ'}"
         return (
             f"{differ} from majority vote ({self.agreement:.1%} agree); expected gain {100 * self.expected_gain:+.1f} "
             f"percentage points; {self.describe_test()}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..data.responses import Responses
 from ..fitting.em import Progress
 from ..kernels.types import Floats
-from ..responses import Responses
 from ..structures.independent import Independent, IndependentParameters
 from .latent import LatentModel
 

@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..errors import DataWarning, InputError, count, listing, shorten
-from ..formats.answers import read_positions
-from ..formats.frames import Table, open_frame
+from ..data.frames import Table, open_frame
+from ..data.gold import KEY_REMEDY, open_gold
+from ..data.long_tables import read_positions
+from ..data.tagging import looks_iob2
+from ..data.vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, is_text, lookup, to_values
+from ..errors import DataWarning, InputError, listing, plural, shorten
 from ..formats.reading import open_file
-from ..gold import KEY_REMEDY, open_gold
 from ..kernels.types import Floats
 from ..metrics import (
     ClassScore,
@@ -31,8 +33,6 @@ from ..metrics import (
     relaxed_span_score,
     span_score,
 )
-from ..tagging import looks_iob2
-from ..vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, is_text, lookup, to_values
 from .base import Model
 
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
@@ -290,7 +290,7 @@ def _check_unique(given: _Labels) -> None:
     if n_more:
         again = int(np.setdiff1d(np.arange(len(given.rows)), first)[0])
         raise InputError(
-            f"{given.table.name} has {count(n_more, 'row')} about an item that has one already, such as "
+            f"{given.table.name} has {plural(n_more, 'row')} about an item that has one already, such as "
             f"{given.describe(again)} at {given.table.locate(int(given.rows[again]))}. Keep one label per item."
         )
 
@@ -303,7 +303,7 @@ def _distinct_items(known: _Labels) -> NDArray[np.int64]:
     if len(clash):
         place = known.table.locate(int(known.rows[clash[0]]))
         raise InputError(
-            f"{known.table.name} gives more than one label to {count(len(np.unique(item[clash])), 'item')}, such as "
+            f"{known.table.name} gives more than one label to {plural(len(np.unique(item[clash])), 'item')}, such as "
             f"{known.describe(int(clash[0]))} at {place}. Keep one label per item."
         )
     return np.sort(first)

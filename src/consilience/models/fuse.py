@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..errors import ConsilienceWarning, DataWarning, count, listing, parameter_error
+from ..data.graph import Graph
+from ..data.responses import Responses
+from ..data.tagging import looks_iob2
+from ..errors import ConsilienceWarning, DataWarning, listing, parameter_error, plural
 from ..fitting.em import Progress
 from ..formats.reading import open_file
-from ..graph import Graph
-from ..responses import Responses
-from ..tagging import looks_iob2
 from .base import Model
 from .comparison import Comparison, can_compare, compare_with_vote
 from .dawid_skene import DawidSkene
 from .hidden_markov import HiddenMarkov
-from .inputs import as_responses, check_keywords
+from .inputs import as_gold, as_responses, check_keywords
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField
 from .moment_matching import MomentMatching
@@ -93,8 +93,7 @@ def fuse(
     """
     check_keywords(fuse, columns)
     responses = as_responses(source, **columns)
-    if isinstance(gold, (str, os.PathLike)):
-        gold = open_file(gold, nameable=False)
+    gold = as_gold(gold)
     if graph is not None:
         graph = as_graph(graph, responses)
     chosen = choose_model(model, responses, graph)
@@ -188,6 +187,6 @@ def doubt_classes(responses: Responses) -> str:
     n_lost = int((responses.class_of_label[responses.label] < 0).sum())
     verb = "is no class" if len(left_out) == 1 else "are no classes"
     return (
-        f"Nobody said {listing(unsaid)}, which classes= names, while {listing(left_out)} ({count(n_lost, 'answer')}) "
+        f"Nobody said {listing(unsaid)}, which classes= names, while {listing(left_out)} ({plural(n_lost, 'answer')}) "
         f"{verb}.{hint}"
     )

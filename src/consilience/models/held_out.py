@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.responses import Responses
 from ..errors import InputError, ParameterError, parameter_error
 from ..kernels.types import Floats
-from ..responses import Responses
 from .base import Model
 from .inputs import as_responses
 

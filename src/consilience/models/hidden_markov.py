@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.responses import Responses
+from ..data.tagging import SCHEMES, Transitions, complete_tags, free_transitions, given_transitions, tag_transitions
 from ..errors import InputError, ParameterError, parameter_error
 from ..fitting.em import (
     Fit,
@@ -26,9 +28,7 @@ from ..fitting.em import (
 from ..fitting.moments import MomentFit, strongest_answers
 from ..fitting.transition_moments import match_transitions
 from ..kernels.types import Floats
-from ..responses import Responses
 from ..structures.chain import Chain, ChainParameters
-from ..tagging import SCHEMES, Transitions, complete_tags, free_transitions, given_transitions, tag_transitions
 from .base import check_choice
 from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
 from .inputs import as_responses

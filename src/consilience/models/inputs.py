@@ -8,10 +8,10 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..data.long_tables import find_columns
+from ..data.responses import Responses
 from ..errors import ParameterError, listing
-from ..formats.answers import find_columns
 from ..formats.reading import open_file
-from ..responses import Responses
 
 
 def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
@@ -64,6 +64,11 @@ def as_responses(source: Any, **columns: Any) -> Responses:
     if isinstance(source, (str, os.PathLike)):
         return read_responses(source, **columns)
     return Responses.from_frame(source, **columns)
+
+
+def as_gold(gold: Any) -> Any:
+    """Return gold as `match_gold` takes it: a path is opened, anything else is left as it is."""
+    return open_file(gold, nameable=False) if isinstance(gold, (str, os.PathLike)) else gold
 
 
 def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:

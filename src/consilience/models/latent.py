@@ -10,8 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.responses import Responses
+from ..data.vocabulary import Column
+from ..distributions import ESTIMATIONS, Estimate
 from ..errors import ConvergenceWarning, ParameterError
-from ..estimation import ESTIMATIONS, Estimate
 from ..fitting.em import (
     Parameters,
     Problem,
@@ -24,8 +26,6 @@ from ..fitting.em import (
 )
 from ..fitting.moments import MomentFit
 from ..kernels.types import Floats
-from ..responses import Responses
-from ..vocabulary import Column
 from ..workers.confusion import ConfusionWorkers
 from ..workers.sequential import SequentialWorkers
 from .base import check_choice, check_number

@@ -7,16 +7,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import cut_blocks
+from ..data.blocks import cut_blocks
+from ..data.gold import match_gold
+from ..data.vocabulary import lookup, to_column
 from ..fitting.em import Parameters, Problem, expect_from_votes, maximise
-from ..gold import match_gold
 from ..kernels.types import Floats
 from ..structures.independent import Independent, IndependentParameters
-from ..vocabulary import lookup, to_column
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.rows import vote
 from .base import check_choice, check_number
-from .inputs import as_responses
+from .inputs import as_gold, as_responses
 from .predicting import PredictingModel
 
 
@@ -103,7 +103,7 @@ class MajorityVote(PredictingModel):
         r = as_responses(responses)
         named = lookup(self.classes_, to_column(r.labels))
         workers = ConfusionWorkers(r.n_workers, named, len(self.classes_), np.empty((1, 0, 0)), "em")
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(gold, r, self.classes_))
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(as_gold(gold), r, self.classes_))
         unvoted = r.with_classes(self.classes_).vote_shares() if r.silence_counts else self.prior_
         return np.concatenate([vote(block, workers.votes(), unvoted) for block in blocks])
 

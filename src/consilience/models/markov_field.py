@@ -8,11 +8,11 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from ..data.graph import Graph
+from ..data.responses import Responses
 from ..errors import ParameterError, parameter_error
 from ..fitting.em import Parameters, Problem, Progress, Statistics, run_em
-from ..graph import Graph
 from ..kernels.types import Floats
-from ..responses import Responses
 from ..structures.field import INFERENCES, Field, FieldParameters, FieldSummary
 from ..structures.independent import Independent, IndependentSummary
 from .base import check_choice

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
+from ..data.responses import Responses
 from ..errors import ConvergenceWarning, DataWarning, ParameterError
 from ..fitting.em import Parameters, Progress, expect, expect_from_votes, maximise
 from ..fitting.explicit_moments import match_explicit_moments
@@ -18,7 +19,6 @@ from ..fitting.moments import (
     strongest_answers,
 )
 from ..kernels.types import Floats
-from ..responses import Responses
 from ..structures.independent import Independent, IndependentParameters
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from .base import check_choice, check_number

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import Block, cut_blocks, freeze
+from ..data.blocks import Block, cut_blocks
+from ..data.gold import match_gold
+from ..data.responses import Responses
+from ..data.vocabulary import lookup, to_column
+from ..distributions import Estimate
 from ..engines.base import resolve_engine
 from ..errors import DataWarning, InputError, listing
-from ..estimation import Estimate
 from ..fitting.em import Parameters, Problem, Statistics, Structure, StructureParameters, Workers, infer_posterior
-from ..gold import match_gold
-from ..kernels.types import Floats
-from ..responses import Responses
-from ..vocabulary import lookup, to_column
+from ..kernels.types import Floats, freeze
 from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import RowTable
 from .base import Model
-from .inputs import as_responses
+from .inputs import as_gold, as_responses
 
 
 class PredictingModel(Model):
@@ -86,7 +86,7 @@ class PredictingModel(Model):
             workers.adopt(own, pool, worker, label) for own, pool in zip(known[:3], crowd, strict=True)
         )
         found = Estimate(weights, log_weights, mean, 0.0)
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(gold, r, self.classes_))
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(as_gold(gold), r, self.classes_))
         return blocks, workers.table(found, r.weight is not None)
 
     def _make_workers(
@@ -98,7 +98,7 @@ class PredictingModel(Model):
     def _place(self, r: Responses, workers: Workers, structure: Structure, gold: Any, engine: Any) -> Problem:
         """Return what is to be fitted, its blocks cut and put where they will be worked on."""
         chosen = resolve_engine(engine)
-        placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(gold, r, r.classes)))
+        placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(as_gold(gold), r, r.classes)))
         return Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
 
     def _learned(self) -> Estimate:

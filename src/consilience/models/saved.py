@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..data.vocabulary import to_column, to_values
 from ..errors import StoreError, shorten
-from ..store import read_archive, write_archive
-from ..vocabulary import to_column, to_values
+from .archive import read_archive, write_archive
 from .base import Model
 from .comparison import Comparison
 

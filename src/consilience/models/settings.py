@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..blocks import freeze
+from ..data.responses import Responses
 from ..errors import listing, parameter_error
-from ..kernels.types import Floats
-from ..responses import Responses
+from ..kernels.types import Floats, freeze
 from ..workers.confusion import smoothing_array
 
 

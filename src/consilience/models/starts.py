@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..data.responses import Responses
+from ..data.vocabulary import lookup, to_column
 from ..errors import DataWarning, InputError, NotFittedError, ParameterError, listing, parameter_error
 from ..fitting.em import Parameters, Problem, StructureParameters, expect, expect_from_votes, forget, maximise
 from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
 from ..kernels.types import Floats
-from ..responses import Responses
-from ..vocabulary import lookup, to_column
 from .base import Model, check_choice
 from .settings import fixed_prior
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.vocabulary import Column, Values, lookup, to_column
 from ..kernels.types import Floats
-from ..vocabulary import Column, Values, lookup, to_column
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..responses import Responses
+from ..data.responses import Responses
 
 
 def make_crew(seed: int) -> list[Any]:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data.responses import Responses
 from ..datasets import Dataset, load
-from ..responses import Responses
 
 
 class Crowd(NamedTuple):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import metrics
-from ..responses import Responses
+from ..data.responses import Responses
 
 Codes = NDArray[np.int64]
 OUTSIDE = "O"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.responses import Responses
 from ..errors import InputError
 from ..models.dawid_skene import DawidSkene
 from ..models.hidden_markov import HiddenMarkov
-from ..responses import Responses
 from .crowds import Crowd, load_crowd
 from .drawing import draw_scores
 from .experiment import Experiment, Job, Record, mean_of, pick

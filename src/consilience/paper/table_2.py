@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import datasets
+from ..data.graph import Graph
+from ..data.responses import Responses
 from ..errors import InputError
 from ..formats.reading import read_table
-from ..graph import Graph
 from ..metrics import macro_f1
 from ..models.dawid_skene import DawidSkene
 from ..models.held_out import held_out_score
 from ..models.majority_vote import MajorityVote
 from ..models.markov_field import MarkovField
-from ..responses import Responses
 from ..simulate import independent
 from .classifiers import ask_classifiers
 from .crowds import load_crowd

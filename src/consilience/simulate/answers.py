@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.answers import Answers, Sequences
+from ..data.long_tables import Answers, Sequences
+from ..data.responses import Responses
+from ..data.vocabulary import Values
 from ..kernels.types import Floats
-from ..responses import Responses
-from ..vocabulary import Values
 from .checks import cumulate
 from .workers import Crew
 

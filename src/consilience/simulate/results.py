@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..graph import Graph
+from ..data.graph import Graph
+from ..data.responses import Responses
+from ..data.vocabulary import Values
 from ..kernels.types import Floats
-from ..responses import Responses
-from ..vocabulary import Values
 
 if TYPE_CHECKING:
     from ..fitting.em import StructureParameters
@@ -107,7 +107,7 @@ class Simulation:
         0.876
         0.930
         """
-        from ..blocks import cut_blocks
+        from ..data.blocks import cut_blocks
         from ..engines.base import resolve_engine
         from ..fitting.em import decode_labels, infer_posterior
         from ..workers.confusion import ConfusionWorkers
@@ -126,10 +126,10 @@ class Simulation:
 
     def _true_structure(self) -> StructureParameters:
         """Return what ties the labels together, with its true parameters."""
+        from ..data.tagging import free_transitions
         from ..structures.chain import Chain
         from ..structures.field import Field
         from ..structures.independent import Independent
-        from ..tagging import free_transitions
 
         true, prior = self.parameters, self.parameters.prior
         if self.graph is not None and true.coupling is not None:

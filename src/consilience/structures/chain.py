@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import Block, freeze
-from ..estimation import estimate
-from ..kernels.types import Floats
-from ..tagging import Transitions
+from ..data.blocks import Block
+from ..data.tagging import Transitions
+from ..distributions import estimate
+from ..kernels.types import Floats, freeze
 
 
 class ChainSummary(NamedTuple):

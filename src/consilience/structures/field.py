@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import Block, freeze
-from ..estimation import estimate
-from ..graph import Graph
-from ..kernels.types import Floats
+from ..data.blocks import Block
+from ..data.graph import Graph
+from ..distributions import estimate
+from ..kernels.types import Floats, freeze
 
 INFERENCES = ("mean_field", "icm", "belief_propagation")
 MOST_COUPLING = 3.0

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..blocks import Block, freeze
-from ..estimation import estimate
-from ..kernels.types import Floats
+from ..data.blocks import Block
+from ..distributions import estimate
+from ..kernels.types import Floats, freeze
 
 
 class IndependentSummary(NamedTuple):

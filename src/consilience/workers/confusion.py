@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import freeze
-from ..estimation import Estimate, estimate
-from ..kernels.types import Floats
-from ..responses import Responses
+from ..data.responses import Responses
+from ..distributions import Estimate, estimate
+from ..kernels.types import Floats, freeze
 from .rows import RowTable, make_table
 
 

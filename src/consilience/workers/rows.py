@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import Block, freeze
-from ..estimation import Estimate
-from ..kernels.types import Floats
+from ..data.blocks import Block
+from ..distributions import Estimate
+from ..kernels.types import Floats, freeze
 
 
 class RowTable(NamedTuple):

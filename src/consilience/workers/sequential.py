@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimation import Estimate, estimate
+from ..data.responses import Responses
+from ..distributions import Estimate, estimate
 from ..kernels.types import Floats
-from ..responses import Responses
 from .confusion import ConfusionWorkers
 
 # How many answers per class the worker's plain matrix counts for.

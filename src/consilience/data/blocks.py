@@ -8,18 +8,16 @@ why results are the same to the bit wherever they are computed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.types import freeze
 from .responses import Responses
 
 # Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
 # in the processor's cache and that two threads have something to share at a hundred thousand answers.
 BLOCK_SIZE = 1 << 17
-
-Array = TypeVar("Array", bound=NDArray[np.generic])
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +57,11 @@ class Block:
         return len(self.offsets) - 1
 
 
-def freeze(array: Array) -> Array:
-    """Return the array marked read-only. Kernels are compiled once for read-only inputs, wherever these come from."""
-    array.flags.writeable = False
-    return array
-
-
 def cut_blocks(
     responses: Responses, codes: NDArray[np.signedinteger], n_codes: int, gold: NDArray[np.int32] | None = None
 ) -> list[Block]:
     """Cut the answers into blocks; `codes` is each answer's row in the worker model's table of `n_codes` rows."""
-    from .kernels.layout import compact_codes
+    from ..kernels.layout import compact_codes
 
     offsets, sequences = responses.offsets, responses.sequences
     ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets

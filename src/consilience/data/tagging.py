@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError, listing, parameter_error
+from ..errors import InputError, listing, parameter_error
 from .vocabulary import Values, objects
 
 SCHEMES = {"bio": "BI", "iob2": "BI", "iob1": "BI", "bilou": "BILU", "bioes": "BIES"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
 from enum import Enum
@@ -11,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataWarning, InputError, count, listing, shorten
-from .formats.frames import Table, is_table, open_frame, open_series
-from .formats.reading import open_file
+from ..errors import DataWarning, InputError, listing, plural, shorten
+from .frames import Table, is_table, open_frame, open_series
 from .responses import Responses
 from .vocabulary import Values, find_missing, lookup, to_values
 
@@ -25,8 +23,8 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
 
     Parameters
     ----------
-    gold : dict, Series, table, path or None
-        {item: label} or {(sequence, position): label}; a pandas Series with that index; or a table or file with columns
+    gold : dict, Series, table or None
+        {item: label} or {(sequence, position): label}; a pandas Series with that index; or a table with columns
         item (or sequence and position) and label, found by the same aliases as answers; the label may also be called
         gold or truth. Missing labels are not known.
     responses : Responses
@@ -53,7 +51,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
     if unknown.any():
         found = dict.fromkeys(to_values(labels)[unknown].tolist())
         raise InputError(
-            f"{name} has {count(int(unknown.sum()), 'label')} not among the classes {listing(classes.tolist())}: "
+            f"{name} has {plural(int(unknown.sum()), 'label')} not among the classes {listing(classes.tolist())}: "
             f"{listing(found)}. Correct them, or name all classes with classes=."
         )
     used = known & (item >= 0)
@@ -77,7 +75,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
     if (classes_of_items[item[used]] != code[used]).any():
         clash = np.flatnonzero(used)[classes_of_items[item[used]] != code[used]]
         raise InputError(
-            f"{name} gives {count(len(clash), 'item')} more than one label, such as "
+            f"{name} gives {plural(len(clash), 'item')} more than one label, such as "
             f"{listing(responses.items[item[clash[:1]]].tolist())}. Keep one label per item."
         )
     return classes_of_items
@@ -91,8 +89,6 @@ def open_gold(gold: Any, paired: bool) -> Table:
     keyed = _open_keyed(gold, paired)
     if keyed is not None:
         return keyed
-    if isinstance(gold, (str, os.PathLike)):
-        return open_file(gold, nameable=False)
     if not is_table(gold):
         raise InputError(
             f"gold must be a dict such as {{item: label}}, a Series, or a table or file with columns item and label. "

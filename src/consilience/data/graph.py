@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from pyarrow import chunked_array
 from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 
-from .errors import InputError, first_line, listing, parameter_error
-from .formats.frames import open_frame, read_column
-from .kernels.types import Floats
+from ..errors import InputError, first_line, listing, parameter_error
+from ..kernels.types import Floats
+from .frames import open_frame, read_column
 from .nearest import TREE_FEATURES, feature_rows, nearest_by_comparison, nearest_by_tree
 from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, lookup, to_column, to_values
 

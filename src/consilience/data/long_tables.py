@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..errors import DataWarning, InputError, ParameterError, count, listing, parameter_error, shorten
-from ..vocabulary import (
+from ..errors import DataWarning, InputError, ParameterError, listing, parameter_error, plural, shorten
+from .frames import Table, is_table, open_frame, read_column
+from .vocabulary import (
     Codes,
     Column,
     Values,
@@ -24,7 +25,6 @@ from ..vocabulary import (
     to_column,
     to_values,
 )
-from .frames import Table, is_table, open_frame, read_column
 
 DUPLICATES = ("error", "first", "last", "mean")
 # Weights of one worker's spread answer may exceed 1 by rounding.
@@ -262,7 +262,7 @@ def _read_weights(table: Table, name: str) -> NDArray[np.float64]:
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"Column {name!r} of {table.name} has {count(len(wrong), 'weight')} outside (0, 1]; the first is "
+            f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} outside (0, 1]; the first is "
             f"{weights[row]} at {table.locate(row)}. Divide all weights by the largest, and drop answers that count "
             "for nothing."
         )
@@ -294,7 +294,7 @@ def _settle_duplicates(answers: Answers, order: NDArray[np.int64] | None, policy
         who, about = _entry(answers.workers, answers.worker[first]), _key(answers.keys, int(item[first]))
         raise InputError(
             f"Worker {shorten(who)} answered item {shorten(about)} more than once{spread}: see {where}. "
-            f"{count(n_pairs, 'such pair')} in all. Remove them, or say duplicates='first', 'last' or 'mean'."
+            f"{plural(n_pairs, 'such pair')} in all. Remove them, or say duplicates='first', 'last' or 'mean'."
         )
     if policy == "mean":
         weight = np.ones(len(pair)) if answers.weight is None else answers.weight

@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .blocks import freeze
-from .kernels.types import Floats
+from .kernels.types import Floats, freeze
 
 ESTIMATIONS = ("variational", "em")
 

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .errors import StoreError, shorten
-from .formats.writing import replace_file
-from .vocabulary import Column
+from ..data.vocabulary import Column
+from ..errors import StoreError, shorten
+from ..formats.writing import replace_file
 
 FORMAT = "consilience"
 SCHEMA_VERSION = 1

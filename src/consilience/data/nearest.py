@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
-from .errors import InputError, first_line
-from .kernels.types import Floats
+from ..errors import InputError, first_line
+from ..kernels.types import Floats
 
 # Up to this many features a tree finds neighbours faster than comparing everything with everything.
 TREE_FEATURES = 15

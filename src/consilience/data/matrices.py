@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, listing
-from ..vocabulary import (
+from .frames import read_column
+from .long_tables import Answers, Sequences, key_columns, read_positions
+from .vocabulary import (
     Codes,
     Values,
     encode_in_order_of_appearance,
@@ -21,8 +23,6 @@ from ..vocabulary import (
     to_column,
     to_values,
 )
-from .answers import Answers, Sequences, key_columns, read_positions
-from .frames import read_column
 
 
 def answers_from_matrix(

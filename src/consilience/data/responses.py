@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import InputError, ParameterError, listing, parameter_error
-from .formats.answers import Answers, Sequences, answers_from_table
-from .formats.frames import open_frame, read_column
-from .formats.matrices import answers_from_matrix, answers_from_probabilities
-from .kernels.types import Floats
+from ..errors import InputError, ParameterError, listing, parameter_error
+from ..kernels.types import Floats
+from .frames import open_frame, read_column
+from .long_tables import Answers, Sequences, answers_from_table
+from .matrices import answers_from_matrix, answers_from_probabilities
 from .tagging import looks_tagged
 from .vocabulary import (
     Codes,

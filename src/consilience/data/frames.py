@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 
-from ..errors import InputError, count, listing, shorten
-from ..vocabulary import Column, find_missing, to_column
+from ..errors import InputError, listing, plural, shorten
+from .vocabulary import Column, find_missing, to_column
 
 ALIASES = {
     "item": ("item", "task", "question", "id"),
@@ -100,7 +100,7 @@ class Table:
         column = self.read(name)
         rows = find_missing(column)
         if len(rows):
-            share = "is empty throughout" if len(rows) == len(column) else f"has {count(len(rows), 'missing value')}"
+            share = "is empty throughout" if len(rows) == len(column) else f"has {plural(len(rows), 'missing value')}"
             raise InputError(
                 f"Column {name!r} of {self.name} {share}; the first is at {self.locate(int(rows[0]))}. {remedy}"
             )

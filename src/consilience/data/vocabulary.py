@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .errors import InputError, shorten
+from ..errors import InputError, shorten
 
 Column: TypeAlias = "pa.Array | NDArray[np.object_]"
 Codes = NDArray[np.int32]
