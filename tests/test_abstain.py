@@ -94,22 +94,22 @@ def test_implicit_silence_is_explicit_silence(kind, options, known, tmp_path):
 
 def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
     """Run the loop for both: every posterior, matrix and objective is the same."""
+    from consilience.data.gold import match_gold
     from consilience.fitting.em import expect, expect_from_votes, infer_posterior, maximise
 
     problems = []
     for r, smoothing in ((ours, (0.1, 1.1)), (theirs, smoothing_with_silence())):
         model = kind(smoothing=smoothing, **options)
-        if kind is cs.HiddenMarkov:
-            model._strength = model.coupling
-        problems.append(model._pose(r, gold, None))
+        known = match_gold(gold, r, r.classes)
+        problems.append(model._pose(r, model._make_structure(r), None, known, cs.engines.Threads()))
     # Votes of the explicit form: silence votes for nothing, and an item without votes is background.
     problems[1] = type(problems[1])(**{**vars(problems[1]), "unvoted": problems[0].unvoted})
     parameters = [maximise(problem, expect_from_votes(problem)) for problem in problems]
     for _ in range(n_steps):
         results, objectives = [], []
         for problem, found in zip(problems, parameters, strict=True):
-            table = problem.workers.table(found.workers, problem.weighted)
-            results.append(infer_posterior(problem.engine, problem.placed, table, found.structure)[0])
+            factors = problem.factors(found.workers)
+            results.append(infer_posterior(problem.engine, problem.placed, factors, found.structure)[0])
             statistics = expect(problem, found)
             objectives.append(found.objective(statistics.summary.log_normaliser))
         np.testing.assert_allclose(results[0], results[1], atol=1e-9)

@@ -21,6 +21,7 @@ from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import width_of
 from consilience.structures.chain import Chain
 from consilience.structures.independent import Independent
+from consilience.workers.base import Prior
 from consilience.workers.confusion import ConfusionWorkers
 
 ESTIMATIONS = ["em", "variational"]
@@ -341,12 +342,13 @@ def crowd_of_sequences(seed, lengths, n_workers=5, n_classes=3, share=0.8, stay=
 def pose(r, workers, structure, gold=None):
     engine = cs.engines.Threads(1)
     placed = engine.place(blocks.cut_blocks(r, workers.encode(r), workers.n_rows, gold))
-    return Problem(engine, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
+    prior = Prior(np.full((1, r.n_labels, r.n_classes), 0.5), "em")
+    weighted = r.weight is not None
+    return Problem(engine, placed, workers, prior, structure, None, r.n_responses, weighted, r.vote_shares())
 
 
-def plain_workers(r, estimation="em"):
-    smoothing = np.full((1, r.n_labels, r.n_classes), 0.5)
-    return ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes, smoothing, estimation)
+def plain_workers(r):
+    return ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
 
 
 def evidence_of(r, confusion, gold=None):
@@ -358,14 +360,14 @@ def evidence_of(r, confusion, gold=None):
     return np.exp(logs)
 
 
-@pytest.mark.parametrize("strength", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("coupling", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("known", [False, True])
-def test_chain_is_enumeration_at_any_strength(strength, known):
+def test_chain_is_enumeration_at_any_coupling(coupling, known):
     lengths = [1, 5, 2, 4]
     answers, _, start, transition, confusion = crowd_of_sequences(1, lengths)
     r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
     prior = np.array([0.5, 0.3, 0.2])
-    structure = Chain(3, None, 0.1, "em", strength, free_transitions(3))
+    structure = Chain(3, None, 0.1, "em", coupling, free_transitions(3))
     gold = np.full(r.n_items, -1, np.int32)
     if known:
         gold[[0, 3, 11]] = [2, 1, 0]
@@ -374,9 +376,9 @@ def test_chain_is_enumeration_at_any_strength(strength, known):
     parameters = Parameters(workers.given(confusion), structure.given(prior, start, transition))
     statistics = expect(problem, parameters)
     posterior, value = infer_posterior(
-        problem.engine, problem.placed, workers.table(parameters.workers, False), parameters.structure
+        problem.engine, problem.placed, workers.factors(parameters.workers, False), parameters.structure
     )
-    factors = (start / prior) ** strength * prior, (transition / prior) ** strength * prior
+    factors = (start / prior) ** coupling * prior, (transition / prior) ** coupling * prior
     expected = enumerate_chains(r.sequences.offsets, evidence_of(r, confusion, gold), *factors)
     summary = statistics.summary
     np.testing.assert_allclose(posterior, expected[0], atol=1e-12)
@@ -394,12 +396,12 @@ def test_a_chain_with_equal_rows_is_no_chain():
     r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
     prior, workers = np.array([0.5, 0.3, 0.2]), plain_workers(r)
     independent = Independent(3, None, 0.1, "em").given(prior)
-    table = workers.table(workers.given(confusion), False)
+    factors = workers.factors(workers.given(confusion), False)
     placed = blocks.cut_blocks(r, workers.encode(r), workers.n_rows)
-    expected, value = infer_posterior(cs.engines.Threads(1), placed, table, independent)
-    for strength in (0.0, 0.3, 1.0):
-        chain = Chain(3, None, 0.1, "em", strength, free_transitions(3)).given(prior, prior, np.tile(prior, (3, 1)))
-        posterior, total = infer_posterior(cs.engines.Threads(1), placed, table, chain)
+    expected, value = infer_posterior(cs.engines.Threads(1), placed, factors, independent)
+    for coupling in (0.0, 0.3, 1.0):
+        chain = Chain(3, None, 0.1, "em", coupling, free_transitions(3)).given(prior, prior, np.tile(prior, (3, 1)))
+        posterior, total = infer_posterior(cs.engines.Threads(1), placed, factors, chain)
         np.testing.assert_allclose(posterior, expected, atol=1e-12)
         assert total == pytest.approx(value, rel=1e-12)
 

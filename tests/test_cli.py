@@ -30,7 +30,7 @@ from consilience.errors import InputError
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
 from consilience.models.evaluation import evaluate
-from consilience.models.fuse import MODELS
+from consilience.models.register import MODELS
 
 MAIN = "from consilience.cli.main import main; main()"
 
@@ -149,7 +149,7 @@ def test_json_has_the_figures_and_nothing_else(answers):
     assert figures["comparison"]["verdict"] == "better"
     assert figures["comparison"]["better"] is True
     assert [worker["worker"] for worker in figures["most_reliable"]] == ["ann", "cid", "bob"]
-    assert figures["least_reliable"][0]["flags"] == "contrary"
+    assert figures["least_reliable"][0]["remarks"] == "contrary"
     confidences = [item["confidence"] for item in figures["least_certain"]]
     assert confidences == sorted(fused.posterior_.max(axis=1))[:5]
     for item in figures["least_certain"]:
@@ -240,10 +240,10 @@ def test_tagged_sequences(folder):
     assert figures["model"] == "HiddenMarkov"
     assert figures["settings"]["transitions"] == "bio"
     assert figures["columns"] == {"sequence": "doc", "position": "place", "worker": "judge", "label": "answer"}
-    assert figures["chain"]["strength"] == cs.load("m").coupling_
-    assert "Chain strength" in figures["chain"]["explanation"]
+    assert figures["chain"]["coupling"] == cs.load("m").coupling_
+    assert "Coupling" in figures["chain"]["explanation"]
     text = run("fuse", "tags.csv", *columns).stdout
-    assert "Chain          strength" in text
+    assert "Chain          coupling" in text
     assert all(len(line) <= 80 for line in text.splitlines())
     scored = json.loads(run("evaluate", "labels.csv", "truth.csv", *columns, "--json").stdout)
     truth, labels = read_table("truth.csv").table["truth"].to_pylist(), read_table("labels.csv").table

@@ -612,7 +612,7 @@ def test_start_from_a_fitted_model():
     assert cs.DawidSkene(start=cs.MajorityVote().fit(r)).fit(r).converged_
     wide = responses_of(answers, labels=[0, 1, 2, 3], classes=[3, 1, 2, 0])
     assert cs.DawidSkene(start=cs.DawidSkene().fit(wide)).fit(r).converged_
-    with pytest.raises(InputError, match="start= does not know all labels"):
+    with pytest.raises(InputError, match="to start from does not know all labels"):
         cs.DawidSkene(start=first).fit(wide)
 
 
@@ -745,7 +745,7 @@ def test_a_worker_with_one_answer_and_one_with_none(options):
     assert np.mean(model.labels_ == truth) > 0.8
     report = model.worker_report().to_pydict()
     assert report["answers"] == [100, 100, 100, 100, 1, 0]
-    assert report["flags"][4:] == ["few answers", "few answers"]
+    assert report["remarks"][4:] == ["few answers", "few answers"]
     assert report["accuracy"][5] is None
     if options.get("smoothing") == 0:  # nothing is known: as the crowd does
         crowd = np.einsum("iml,ik->kl", oracles.densify(responses_of(answers)), model.posterior_)

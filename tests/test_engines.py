@@ -11,8 +11,9 @@ import pytest
 import consilience as cs
 import oracles
 from consilience.data import blocks
-from consilience.engines import Dask, Engine, Threads, resolve_engine
+from consilience.engines import ENGINES, Dask, Engine, Threads, open_engine
 from consilience.errors import ParameterError
+from consilience.models.register import model_class
 
 distributed = pytest.importorskip("distributed")
 
@@ -178,16 +179,82 @@ def test_bad_number_of_threads(value):
         Threads(value)
 
 
-def test_resolving_engines():
-    assert isinstance(resolve_engine(None), Threads)
-    assert isinstance(resolve_engine("threads"), Threads)
+def opened(engine):
+    """Return the engine that is meant."""
+    with open_engine(engine) as found:
+        return found
+
+
+def test_opening_engines():
+    assert isinstance(opened(None), Threads)
+    assert isinstance(opened("threads"), Threads)
     engine = Threads(2)
-    assert resolve_engine(engine) is engine
+    assert opened(engine) is engine
     for wrong in ("spark", 3, object()):
         with pytest.raises(ParameterError, match="The 'engine' parameter of fit must be None, 'threads', 'dask'"):
-            resolve_engine(wrong)
+            opened(wrong)
     with pytest.raises(ParameterError, match="'engine' parameter"):
         cs.DawidSkene().fit({"item": [1], "worker": [1], "label": [1]}, engine="gpu")
+
+
+class Counting(Threads):
+    """Threads that count how often they are used, and whether they were closed."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.n_maps, self.closed = 0, False
+
+    def map(self, function, placed, *shared):
+        self.n_maps += 1
+        return super().map(function, placed, *shared)
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_named_engine_is_closed_and_a_given_one_is_not(monkeypatch):
+    """Also after an error; and one engine serves all that a fit does."""
+    made = []
+    monkeypatch.setitem(ENGINES, "counting", lambda: made.append(Counting()) or made[-1])
+    crowd = cs.simulate.sequences(20, length=10, n_workers=4, seed=1)
+    cs.HiddenMarkov().fit(crowd.responses, engine="counting")
+    assert [engine.closed for engine in made] == [True]
+    with pytest.raises(ZeroDivisionError):
+        cs.DawidSkene(callback=lambda _: 1 / 0).fit(crowd.responses, engine="counting")
+    assert [engine.closed for engine in made] == [True, True]
+    given = Counting()
+    cs.DawidSkene().fit(crowd.responses, engine=given)
+    assert given.n_maps > 0
+    assert not given.closed
+
+
+@pytest.mark.parametrize("name", ["majority", "dawid-skene", "moments", "hidden-markov", "markov-field"])
+def test_the_engine_reaches_all_that_is_done_with_data(name):
+    network = cs.simulate.network(60, n_workers=5, n_classes=2, seed=2)
+    sequences = cs.simulate.sequences(12, length=6, n_workers=4, n_classes=2, seed=2)
+    r = sequences.responses if name == "hidden-markov" else network.responses
+    graph = network.graph if name == "markov-field" else None
+    model = model_class(name)().fit(r, graph=graph)
+    for job in (
+        lambda engine: model.predict(r, graph=graph, engine=engine),
+        lambda engine: model.predict_proba(r, graph=graph, engine=engine),
+        lambda engine: model.score(r, graph=graph, engine=engine),
+        lambda engine: cs.held_out_score(model, r, graph=graph, engine=engine),
+    ):
+        engine = Counting()
+        assert repr(job(engine)) == repr(job(None))
+        assert engine.n_maps > 0
+
+
+def test_the_engine_reaches_the_comparison(monkeypatch):
+    """All of `fuse` runs on the engine that was given: no other is made."""
+    monkeypatch.setitem(ENGINES, "threads", lambda: pytest.fail("another engine was made"))
+    network = cs.simulate.network(200, n_workers=5, n_classes=2, seed=2)
+    engine = Counting()
+    fused = cs.fuse(network.responses, graph=network.graph, engine=engine)
+    assert fused.comparison_ is not None
+    assert fused.graph_check_ is not None
+    assert engine.n_maps > 0
 
 
 def test_an_engine_of_ones_own(small_blocks):
@@ -208,9 +275,25 @@ def test_an_engine_of_ones_own(small_blocks):
 
 
 def test_dask_without_a_client_makes_one(monkeypatch):
-    made = object()
+    class Client:
+        closed = False
+
+        def close(self):
+            self.closed = True
+
+    made = Client()
     monkeypatch.setattr(distributed, "Client", lambda: made)
-    assert resolve_engine("dask").client is made
+    with open_engine("dask") as engine:
+        assert engine.client is made
+    assert made.closed
+
+
+def test_a_client_of_ones_own_is_left_open(client):
+    with Dask(client) as engine:
+        assert engine.client is client
+    assert client.status == "running"
+    assert opened("dask").client is client  # the current one
+    assert client.status == "running"
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -240,10 +323,10 @@ def len_of_block(block, extra):
 def test_dask_engines_by_name(small_blocks, client):
     r, gold = crowd()
     here = cs.DawidSkene(tol=0, max_iter=3).fit(r, gold=gold)
-    assert isinstance(resolve_engine(client), Dask)
-    assert isinstance(resolve_engine("dask"), Dask)  # the current client
+    assert isinstance(opened(client), Dask)
+    assert isinstance(opened("dask"), Dask)  # the current client
     for engine in (client, "dask"):
         assert_same_bits(cs.DawidSkene(tol=0, max_iter=3).fit(r, gold=gold, engine=engine), here)
     assert repr(Dask(client)).startswith("Dask(<Client")
     with pytest.raises(ParameterError, match="'engine' parameter"):
-        resolve_engine(client.cluster)
+        opened(client.cluster)

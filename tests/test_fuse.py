@@ -47,7 +47,7 @@ def test_one_rule_for_better(gain, error, verdict):
     assert "1 of 100 labels differs from majority vote" in str(comparison)
     assert "inf" not in str(comparison)
     for has_gold in (False, True):
-        text = doubt_gain(comparison, "DawidSkene", has_gold)
+        text = str(doubt_gain(comparison, "DawidSkene", has_gold))
         assert ("gold=" in text) is not has_gold
         assert ("within two standard errors" in text) is (verdict != "worse" and math.isfinite(error))
 

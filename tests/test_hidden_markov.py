@@ -51,7 +51,7 @@ def assert_never_falls(trace):
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
 @pytest.mark.parametrize("kind", ["plain", "weighted", "gold", "uniform", "given prior", "sequential"])
-def test_strength_zero_is_dawid_skene(estimation, kind):
+def test_coupling_zero_is_dawid_skene(estimation, kind):
     r = weighted(1) if kind == "weighted" else small(1)
     gold = {(0, 0): 2, (3, 5): 1} if kind == "gold" else None
     options = {"estimation": estimation, "tol": 0, "max_iter": 15}
@@ -68,7 +68,7 @@ def test_strength_zero_is_dawid_skene(estimation, kind):
     assert chain.score(r, gold=gold) == pytest.approx(plain.score(r, gold=gold), rel=1e-12)
 
 
-def test_strength_zero_is_dawid_skene_where_em_learns_zeros():
+def test_coupling_zero_is_dawid_skene_where_em_learns_zeros():
     """A step that was never seen, and a class no sequence begins with, are not forbidden."""
     r = small(5, [3, 2, 4], n_workers=2)
     options = {"estimation": "em", "smoothing": 0, "tol": 0, "max_iter": 12}
@@ -280,7 +280,7 @@ def test_clone_and_repr():
     assert clone(model).transitions is model.transitions
     assert repr(cs.HiddenMarkov()) == "HiddenMarkov()"
     assert "coupling=0.5" in repr(model)
-    assert repr(model.fit(small(1))).endswith("chain strength 0.5")
+    assert repr(model.fit(small(1))).endswith("coupling 0.5")
 
 
 # ----------------------------------------------------------------------------------------------------------- settings
@@ -449,13 +449,13 @@ def test_moments_alone():
     assert alone.predict(start).tolist() == paths[score.argmax()].tolist()
 
 
-def test_no_strength_is_learned_without_iterations():
+def test_no_coupling_is_learned_without_iterations():
     r = cs.simulate.sequences(5, length=4, n_workers=3, n_classes=2, seed=1).responses
-    with pytest.raises(ParameterError, match="no strength can be learned: give coupling"):
+    with pytest.raises(ParameterError, match=r"no coupling can be learned\. Give coupling=1\.0"):
         cs.HiddenMarkov(max_iter=0).fit(r)
 
 
-def test_a_learned_strength_is_reached_from_the_votes_and_by_climbing():
+def test_a_learned_coupling_is_reached_from_the_votes_and_by_climbing():
     r = cs.simulate.sequences(60, length=20, n_workers=6, n_classes=3, seed=3).responses
     model = cs.HiddenMarkov().fit(r)
     assert model.coupling_ > 0
@@ -516,7 +516,7 @@ def test_pairs_have_no_mass_where_forbidden():
     model = cs.HiddenMarkov(coupling=0.5, transitions="bio")
     model.fit(r)
     block = blocks.cut_blocks(r, r.label.astype(np.int64), r.n_labels)[0]
-    summary = model._chain().infer(block, np.ones((60, 3)))
+    summary = model._chain().infer_block(block, np.ones((60, 3)))
     o, b, i = (model.classes_.tolist().index(tag) for tag in "OBI")
     assert summary.pairs[o, i] == 0
     assert summary.start[i] == 0
@@ -526,22 +526,22 @@ def test_pairs_have_no_mass_where_forbidden():
 # ----------------------------------------------------------------------------------------------------------- coupling
 
 
-def test_explaining_the_strength():
+def test_explaining_the_coupling():
     crowd = cs.simulate.sequences(60, length=20, n_workers=6, n_classes=3, seed=3)
     model = cs.HiddenMarkov().fit(crowd.responses)
     assert model.coupling_ == 1
-    assert [entry.strength for entry in model.coupling_scores_] == [0, 0.1, 0.25, 0.5, 1]
+    assert [entry.coupling for entry in model.coupling_scores_] == [0, 0.1, 0.25, 0.5, 1]
     text = model.explain_coupling()
-    assert text.startswith("Chain strength 1: the Markov chain fits.")
+    assert text.startswith("Coupling 1: the Markov chain fits.")
     assert "predicted best at 1" in text
-    given_strength = cs.HiddenMarkov(coupling=0.5).fit(crowd.responses)
-    assert given_strength.explain_coupling() == "Chain strength 0.5: it was given."
+    given_one = cs.HiddenMarkov(coupling=0.5).fit(crowd.responses)
+    assert given_one.explain_coupling() == "Coupling 0.5: it was given."
     again = cs.HiddenMarkov().fit(crowd.responses)
     assert again.coupling_scores_ == model.coupling_scores_
 
 
-def test_no_chain_no_strength():
-    """Shuffled items: neighbours have nothing to say, and the smallest strength does as well as any."""
+def test_no_chain_no_coupling():
+    """Shuffled items: neighbours have nothing to say, and the smallest coupling does as well as any."""
     crowd = cs.simulate.independent(2000, n_workers=8, n_classes=3, accuracy=0.7, seed=4)
     r = cs.Responses.from_matrix(dense(crowd.responses), lengths=[20] * 100)
     assert cs.HiddenMarkov().fit(r).coupling_ == 0
@@ -550,13 +550,13 @@ def test_no_chain_no_strength():
 def oracle_labels(crowd):
     r, p = crowd.responses, crowd.parameters
     n_classes = r.n_classes
-    workers = ConfusionWorkers(r.n_workers, r.class_of_label, n_classes, np.empty((1, 0, 0)), "em")
+    workers = ConfusionWorkers(r.n_workers, r.class_of_label, n_classes)
     structure = Chain(n_classes, None, 0.0, "em", 1.0, free_transitions(n_classes))
     placed = blocks.cut_blocks(r, workers.encode(r), workers.n_rows)
     posterior, _ = infer_posterior(
         cs.engines.Threads(1),
         placed,
-        workers.table(workers.given(p.confusion), False),
+        workers.factors(workers.given(p.confusion), False),
         structure.given(p.prior, p.initial, p.transition),
     )
     return r.classes[posterior.argmax(axis=1)]

@@ -13,7 +13,7 @@ from scipy import special
 
 import oracles
 from consilience.data.blocks import freeze
-from consilience.distributions import estimate
+from consilience.distributions import fit_distributions
 from consilience.kernels.answers import (
     LOG_IMPOSSIBLE,
     SMALLEST,
@@ -333,7 +333,7 @@ def test_mode_of_counts(smoothing):
     s = np.full((1, 3, 2), 0.0 if smoothing == "mixed" else smoothing)
     if smoothing == "mixed":
         s[0, 0] = 0.3
-    found = estimate(counts, freeze(s), "em")
+    found = fit_distributions(counts, freeze(s), "em")
     total = counts + s
     with np.errstate(invalid="ignore"):
         expected = total / total.sum(axis=1, keepdims=True)
@@ -348,7 +348,7 @@ def test_mode_of_counts(smoothing):
 
 
 def test_mode_of_no_counts_at_all_is_ignorance():
-    found = estimate(np.zeros((2, 4, 3)), freeze(np.zeros((1, 4, 3))), "em")
+    found = fit_distributions(np.zeros((2, 4, 3)), freeze(np.zeros((1, 4, 3))), "em")
     assert (found.mean == 0.25).all()
 
 

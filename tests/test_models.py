@@ -49,7 +49,7 @@ def test_set_params(cls):
     model = cls()
     assert model.set_params(seed=7) is model
     assert model.seed == 7
-    with pytest.raises(ParameterError, match=rf"{cls.__name__} has no setting 'sed'; it has .*'seed'"):
+    with pytest.raises(ParameterError, match=rf"{cls.__name__} has no parameter 'sed'; it has .*'seed'"):
         model.set_params(sed=7)
 
 
@@ -183,7 +183,7 @@ def test_results_need_a_fit(cls, tmp_path):
         with pytest.raises(NotFittedError, match=rf"This {cls.__name__} is not fitted yet\. Call fit\(responses\)"):
             act()
     assert not hasattr(model, "labels_")  # an AttributeError too, so that hasattr works
-    with pytest.raises(NotFittedError, match=f"start= is a {cls.__name__} that is not fitted yet"):
+    with pytest.raises(NotFittedError, match=f"The {cls.__name__} to start from is not fitted yet"):
         cs.DawidSkene(start=model).fit(ANSWERS)
 
 
@@ -261,7 +261,7 @@ def test_tables_come_back_in_the_callers_library(cls, library):
     assert isinstance(frame, kind)
     assert isinstance(report, kind)
     assert columns_of(frame) == ["item", "label", "confidence", "p(cat)", "p(dog)"]
-    assert columns_of(report) == ["worker", "answers", "accuracy", "informativeness", "worst_confusion", "flags"]
+    assert columns_of(report) == ["worker", "answers", "accuracy", "informativeness", "worst_confusion", "remarks"]
     rows = rows_of(frame)
     assert [row["item"] for row in rows] == ["i", "j", "k"]
     assert [row["label"] for row in rows] == model.labels_.tolist()
@@ -361,17 +361,17 @@ def village(request):
     return model, report_of(model), truth, r
 
 
-def test_flags(village):
-    flags = village[1]["flags"]
-    assert flags[["good 0.95", "good 0.9", "good 0.8"]].tolist() == [""] * 3
-    assert flags["one label"] == "one label"
-    assert flags["newcomer"] == "few answers"
+def test_remarks(village):
+    remarks = village[1]["remarks"]
+    assert remarks[["good 0.95", "good 0.9", "good 0.8"]].tolist() == [""] * 3
+    assert remarks["one label"] == "one label"
+    assert remarks["newcomer"] == "few answers"
     # Majority vote compares a worker with vote shares, to which the worker and the spammers contribute.
     if not isinstance(village[0], cs.MajorityVote):
-        assert flags["contrary"] == "contrary"
-        assert flags[["good 0.7", "good 0.6"]].tolist() == ["", ""]
-        assert flags["spammer"] == "uninformative"
-        assert flags["mumbler"] == "uninformative"
+        assert remarks["contrary"] == "contrary"
+        assert remarks[["good 0.7", "good 0.6"]].tolist() == ["", ""]
+        assert remarks["spammer"] == "uninformative"
+        assert remarks["mumbler"] == "uninformative"
 
 
 def test_the_best_workers_come_first(village):
@@ -417,7 +417,7 @@ def test_report_of_a_perfect_crowd():
     r = cs.Responses.from_matrix(np.repeat(np.arange(60)[:, None] % 3, 4, axis=1))
     report = report_of(cs.DawidSkene().fit(r))
     assert report["worst_confusion"].tolist() == [""] * 4
-    assert report["flags"].tolist() == [""] * 4
+    assert report["remarks"].tolist() == [""] * 4
     np.testing.assert_allclose(report["accuracy"], 1, atol=1e-6)
     assert (report["informativeness"] > 0.9).all()
 
@@ -425,7 +425,7 @@ def test_report_of_a_perfect_crowd():
 def test_nobody_is_blamed_for_one_class():
     """Where the truth is always the same there is nothing to tell, and no flag for not telling it."""
     report = report_of(cs.DawidSkene().fit(cs.Responses.from_matrix(np.zeros((50, 3), int))))
-    assert report["flags"].tolist() == ["", "", ""]
+    assert report["remarks"].tolist() == ["", "", ""]
     assert report["accuracy"].tolist() == [1, 1, 1]
 
 

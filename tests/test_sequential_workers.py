@@ -17,9 +17,8 @@ from consilience.workers.sequential import BACK_OFF, SequentialWorkers, previous
 from test_chain import crowd_of_sequences, plain_workers, pose
 
 
-def sequential_workers(r, estimation="em"):
-    smoothing = np.full((1, r.n_labels, r.n_classes), 0.5)
-    return SequentialWorkers(r.n_workers, r.class_of_label, r.n_classes, smoothing, estimation)
+def sequential_workers(r):
+    return SequentialWorkers(r.n_workers, r.class_of_label, r.n_classes)
 
 
 def slow_previous(r):
@@ -70,6 +69,7 @@ def test_counts_and_estimates_are_the_slow_ones():
     confusion = np.random.default_rng(0).dirichlet(np.ones(3), (r.n_workers, 3))
     structure = Independent(3, None, 0.1, "em")
     statistics = []
+    prior = pose(r, workers, structure).prior
     for kind in (workers, plain):
         problem = pose(r, kind, structure)
         start = maximise(problem, expect_votes(problem))._replace(workers=kind.given(confusion))
@@ -80,7 +80,7 @@ def test_counts_and_estimates_are_the_slow_ones():
     np.testing.assert_allclose(ours.summary.mass, theirs.summary.mass, rtol=1e-13)
     np.testing.assert_allclose(workers.plain_counts(ours.counts), plain.plain_counts(theirs.counts), atol=1e-12)
     np.testing.assert_allclose(
-        workers.crowd(ours.counts, ours.summary.mass), plain.crowd(theirs.counts, theirs.summary.mass)
+        workers.crowd(ours.counts, ours.summary.mass, prior), plain.crowd(theirs.counts, theirs.summary.mass, prior)
     )
     # Each row's pseudo-counts: the settings' and BACK_OFF answers in the worker's own proportions.
     counts = ours.counts.reshape(r.n_workers, 4, 3, 3)
@@ -88,7 +88,9 @@ def test_counts_and_estimates_are_the_slow_ones():
     own /= own.sum(axis=1, keepdims=True)
     expected = counts + 0.5 + BACK_OFF * own[:, None]
     expected /= expected.sum(axis=2, keepdims=True)
-    np.testing.assert_allclose(workers.update(ours.counts, ours.summary.mass).mean.reshape(expected.shape), expected)
+    np.testing.assert_allclose(
+        workers.update(ours.counts, ours.summary.mass, prior).mean.reshape(expected.shape), expected
+    )
 
 
 def expect_votes(problem):
@@ -180,7 +182,7 @@ def test_predicting_with_other_workers_and_fewer_labels(tmp_path):
     expected = model.predict_proba(part)
     np.testing.assert_array_equal(cs.load(tmp_path / "model").predict_proba(part), expected)
     # By hand: evidence from the tables by previous answer.
-    logs = np.tile(np.log(model._structure_parameters.weights), (20, 1))
+    logs = np.tile(np.log(model._structure.weights), (20, 1))
     table = model._log_weights.reshape(6, 4, 3, 3)
     for i, w in itertools.product(range(20), (4, 1)):
         before = 3 if i == 0 else matrix[i - 1, w]

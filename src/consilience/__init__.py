@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .models.register import MODELS
+
 __version__ = "0.1.0"
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
@@ -19,11 +21,7 @@ _HOMES = {
     "Responses": "data.responses",
     "Graph": "data.graph",
     "read_responses": "models.inputs",
-    "MajorityVote": "models.majority_vote",
-    "DawidSkene": "models.dawid_skene",
-    "MomentMatching": "models.moment_matching",
-    "HiddenMarkov": "models.hidden_markov",
-    "MarkovField": "models.markov_field",
+    **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
     "fuse": "models.fuse",
     "held_out_score": "models.held_out",
     "evaluate": "models.evaluation",

@@ -1,7 +1,7 @@
 """From expected counts to probabilities: maximum a posteriori, or variational Bayes.
 
 Both take counts n of shape (R, L, K) (for each r and k a distribution over L outcomes) and pseudo-counts s, and give
-what the E-step multiplies (`weights`), what is reported (`mean`), and what the parameters add to the objective
+what the E-step multiplies (`weights`), what is reported (`mean`), and what the distributions add to the objective
 (`bound`):
 
 ==============  ==================================  =====================  ======================================
@@ -26,17 +26,23 @@ from .kernels.types import Floats, freeze
 ESTIMATIONS = ("variational", "em")
 
 
-class Estimate(NamedTuple):
-    """Distributions over axis 1: for the E-step, also in logarithms, and for the reader."""
+class Distributions(NamedTuple):
+    """Distributions over axis 1 of arrays (R, L, K): as the E-step uses them, and as they are reported."""
 
     weights: Floats
     log_weights: Floats
     mean: Floats
     bound: float
 
+    @classmethod
+    def known(cls, mean: Floats) -> Distributions:
+        """Return probabilities that are given: the E-step uses what is reported."""
+        with np.errstate(divide="ignore"):
+            return cls(freeze(mean), freeze(np.log(mean)), mean, 0.0)
 
-def estimate(counts: Floats, smoothing: Floats, estimation: str) -> Estimate:
-    """Return the parameters that best explain expected counts under the given kind of estimation.
+
+def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Distributions:
+    """Return the distributions that expected counts call for.
 
     Parameters
     ----------
@@ -50,7 +56,7 @@ def estimate(counts: Floats, smoothing: Floats, estimation: str) -> Estimate:
     Examples
     --------
     >>> counts = np.array([[[9.0], [1.0]]])
-    >>> estimate(counts, np.ones((1, 2, 1)), "em").mean.ravel()
+    >>> fit_distributions(counts, np.ones((1, 2, 1)), "em").mean.ravel()
     array([0.83333333, 0.16666667])
     """
     from .kernels.dirichlet import expect_logs
@@ -61,17 +67,17 @@ def estimate(counts: Floats, smoothing: Floats, estimation: str) -> Estimate:
         mean = total / mass
     if (mass <= 0).any():
         # A class that a worker never met, and no smoothing: the crowd's matrix stands in, or else ignorance.
-        pooled = counts.sum(axis=0)
-        pooled_mass = pooled.sum(axis=0)
-        safe = np.where(pooled_mass > 0, pooled_mass, 1.0)
-        fallback = np.where(pooled_mass > 0, pooled / safe, 1.0 / counts.shape[1])
+        crowd = counts.sum(axis=0)
+        crowd_mass = crowd.sum(axis=0)
+        safe = np.where(crowd_mass > 0, crowd_mass, 1.0)
+        fallback = np.where(crowd_mass > 0, crowd / safe, 1.0 / counts.shape[1])
         mean = np.where(mass > 0, mean, fallback)
     if estimation == "em":
         with np.errstate(divide="ignore"):
             logs = np.log(mean)
         # 0 log 0 = 0: where nothing is added, a probability may be zero.
         bound = float(np.sum(smoothing * np.where(smoothing > 0, logs, 0.0))) if np.any(smoothing > 0) else 0.0
-        return Estimate(freeze(mean), freeze(logs), mean, bound)
+        return Distributions(freeze(mean), freeze(logs), mean, bound)
     log_weights = np.empty_like(total)
     bound = float(expect_logs(counts, smoothing, log_weights))
-    return Estimate(freeze(np.exp(log_weights)), freeze(log_weights), freeze(mean), bound)
+    return Distributions(freeze(np.exp(log_weights)), freeze(log_weights), freeze(mean), bound)

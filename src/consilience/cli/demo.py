@@ -97,7 +97,7 @@ def print_crowd(console: Console, crowd: Crowd, fused: Any) -> None:
         Column("true", number=True),
         Column("found", number=True),
         Column("worst confusion", 20),
-        Column("flags", 14),
+        Column("remarks", 14),
     ]
     print_title(console, "Accuracy of workers: the true one, and the one found without the truth")
     print_table(console, columns, pick_workers(records, crowd.kinds, true))
@@ -115,7 +115,7 @@ def pick_workers(records: list[Any], kinds: dict[str, str], true: dict[str, floa
         worker, kind = record["worker"], kinds[record["worker"]]
         if sum(row[1] == kind for row in rows) < 2:
             figures = format_number(true[worker]), format_number(record["accuracy"])
-            rows.append((worker, kind, *figures, record["worst_confusion"], record["flags"]))
+            rows.append((worker, kind, *figures, record["worst_confusion"], record["remarks"]))
     return rows
 
 

@@ -267,11 +267,11 @@ def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:
 
 def check_settings(options: Options) -> dict[str, Any]:
     """Return the settings given; one that the model does not have is an error."""
-    from ..models.fuse import MODELS
+    from ..models.register import model_class
 
     settings = {"estimation": options.estimation, "max_iter": options.max_iter, "seed": options.seed}
     given = {name: value for name, value in settings.items() if value is not None}
-    known = set(settings) if options.model == "auto" else MODELS[options.model]().get_params()
+    known = set(settings) if options.model == "auto" else model_class(options.model)._defaults()
     for name in given:
         if name not in known:
             raise click.UsageError(
@@ -282,7 +282,7 @@ def check_settings(options: Options) -> dict[str, Any]:
 
 def open_engine(name: str, n_threads: int | None) -> Any:
     """Return the engine asked for."""
-    from ..engines import Threads, resolve_engine
+    from ..engines import ENGINES, Threads
     from ..errors import ParameterError
 
     if name == "threads":
@@ -290,7 +290,7 @@ def open_engine(name: str, n_threads: int | None) -> Any:
     if n_threads is not None:
         raise click.UsageError(f"--threads does not go with --engine {name}. Leave it out.")
     try:
-        return resolve_engine(name)
+        return ENGINES[name]()
     except ValueError as error:
         raise ParameterError(
             f"--engine {name} found no cluster to work on ({error}). Use threads, or consilience.fuse with a client."

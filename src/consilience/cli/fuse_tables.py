@@ -54,7 +54,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.iterations or not summary.converged:
         facts.append(("Iterations", f"{summary.iterations}, {'converged' if summary.converged else 'not converged'}"))
     if summary.chain is not None:
-        facts.append(("Chain", f"strength {summary.chain['strength']:g}, from 0 (independent items) to 1"))
+        facts.append(("Chain", f"coupling {summary.chain['coupling']:g}, from 0 (independent items) to 1"))
     if summary.field is not None:
         facts.append(("Graph", f"coupling {summary.field['coupling']:.2f} nats per agreeing neighbour"))
     facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
@@ -88,7 +88,7 @@ def print_workers(console: Console, summary: Summary) -> None:
         Column("accuracy", number=True),
         Column("informativeness", 15, number=True),
         Column("worst confusion", MOST_CONFUSION + 2 * spare),
-        Column("flags", 24),
+        Column("remarks", 24),
     ]
     best, worst = summary.most_reliable, summary.least_reliable[::-1]
     n_hidden = summary.workers - summary.workers_with_few_answers - len(best) - len(worst)
@@ -110,7 +110,7 @@ def _describe(worker: Record, width: int) -> list[object]:
         format_number(worker["accuracy"]),
         format_number(worker["informativeness"]),
         fit_confusion(worker["worst_confusion"], width),
-        worker["flags"],
+        worker["remarks"],
     ]
 
 

@@ -103,15 +103,15 @@ def summarise(
 def rank_workers(report: Any) -> tuple[NDArray[np.int64], int]:
     """Return the rows of a worker report from most to least reliable, and how many workers are left out.
 
-    Those with a flag come after those without, each part by accuracy. Workers with few answers are left out, since
+    Those with a remark come after those without, each part by accuracy. Workers with few answers are left out, since
     little is known about them, unless there are no others.
     """
-    flags = report["flags"].to_pylist()
+    remarks = report["remarks"].to_pylist()
     accuracy = np.nan_to_num(report["accuracy"].to_numpy())
-    known = [row for row, flag in enumerate(flags) if "few answers" not in flag]
-    rows = known or list(range(len(flags)))
-    ranked = sorted(rows, key=lambda row: (flags[row] != "" and bool(known), -accuracy[row]))
-    return np.array(ranked, np.int64), len(flags) - len(rows)
+    known = [row for row, remark in enumerate(remarks) if "few answers" not in remark]
+    rows = known or list(range(len(remarks)))
+    ranked = sorted(rows, key=lambda row: (remarks[row] != "" and bool(known), -accuracy[row]))
+    return np.array(ranked, np.int64), len(remarks) - len(rows)
 
 
 def find_least_certain(model: Model, labels: Any) -> list[Record]:
@@ -129,10 +129,10 @@ def find_least_certain(model: Model, labels: Any) -> list[Record]:
 
 
 def _describe_chain(model: Model) -> Record | None:
-    """Return the strength of a chain and where it comes from, for models that have one."""
+    """Return the coupling of a chain and where it comes from, for models that have one."""
     if not isinstance(model, HiddenMarkov):
         return None
-    return {"strength": model.coupling_, "explanation": model.explain_coupling()}
+    return {"coupling": model.coupling_, "explanation": model.explain_coupling()}
 
 
 def _describe_field(model: Model) -> Record | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.types import freeze
+from ..kernels.types import Width, freeze
 from .responses import Responses
 
 # Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
@@ -55,6 +55,12 @@ class Block:
     def n_items(self) -> int:
         """Number of items in the block."""
         return len(self.offsets) - 1
+
+    def width(self, n_classes: int) -> Width:
+        """Return the `width` argument of kernels that work on this block."""
+        from ..kernels.compile import width_of
+
+        return width_of(n_classes)
 
 
 def cut_blocks(

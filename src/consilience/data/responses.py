@@ -187,6 +187,18 @@ class Responses:
         """Return the index of the item that each answer is about."""
         return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
 
+    def votes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the item and the worker of each vote; an answer that is spread over several labels is one vote."""
+        item = self.item_of_answer()
+        if self.weight is None:
+            return item, self.worker.astype(np.int64)
+        item, worker = np.divmod(np.unique(item * self.n_workers + self.worker), self.n_workers)
+        return item, worker
+
+    def votes_per_worker(self) -> NDArray[np.int64]:
+        """Return the number of items that each worker answered."""
+        return np.bincount(self.votes()[1], minlength=self.n_workers)
+
     @classmethod
     def from_frame(
         cls,

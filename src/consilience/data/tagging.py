@@ -37,6 +37,13 @@ class Transitions(NamedTuple):
     end: NDArray[np.bool_]
 
 
+def find_transitions(transitions: object, classes: Values) -> Transitions:
+    """Return what the parameter `transitions` allows: anything ("free"), a tag scheme by name, or a boolean matrix."""
+    if not isinstance(transitions, str):
+        return given_transitions(transitions, classes)
+    return free_transitions(len(classes)) if transitions == "free" else tag_transitions(classes, transitions)
+
+
 def free_transitions(n_classes: int) -> Transitions:
     """Return transitions that allow everything."""
     return Transitions(np.ones((n_classes, n_classes), bool), np.ones(n_classes, bool), np.ones(n_classes, bool))

@@ -1,7 +1,51 @@
-"""Engines: where blocks live and who works on them. An engine knows nothing of models."""
+"""Engines: where blocks live and who works on them. An engine knows nothing of models.
 
-from .base import Engine, resolve_engine
+A new engine is a file beside this one and a line in the register `ENGINES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from ..errors import parameter_error
+from .base import Engine
 from .dask import Dask
 from .local import Threads
 
-__all__ = ["Dask", "Engine", "Threads", "resolve_engine"]
+__all__ = ["Dask", "Engine", "Threads", "ENGINES", "open_engine"]
+
+ENGINES: dict[str, type[Engine]] = {
+    "threads": Threads,
+    "dask": Dask,
+}
+
+# What users may give: an engine, its name, a handle of the library behind it, or nothing for threads.
+EngineLike: TypeAlias = "Engine | str | object | None"
+
+
+@contextmanager
+def open_engine(engine: EngineLike) -> Iterator[Engine]:
+    """Give the engine that is meant by None, a name, a `distributed.Client` or an engine, for as long as it is used.
+
+    An engine that was named is closed at the end; one that was given is left as it is.
+
+    >>> with open_engine("threads") as engine:
+    ...     print(list(engine.map(pow, [1, 2, 3], 2)))
+    [1, 4, 9]
+    """
+    if isinstance(engine, Engine):
+        yield engine
+        return
+    if engine is None or isinstance(engine, str):
+        kind = ENGINES.get("threads" if engine is None else engine)
+        if kind is not None:
+            with kind() as named:
+                yield named
+            return
+    adopted = next((found for kind in ENGINES.values() if (found := kind.adopt(engine)) is not None), None)
+    if adopted is None:
+        names = ", ".join(map(repr, ENGINES))
+        raise parameter_error("engine", "fit", f"None, {names}, a distributed.Client or an Engine", engine)
+    yield adopted

@@ -4,40 +4,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
-
-from ..errors import parameter_error
+from types import TracebackType
+from typing import Any, Self, TypeAlias, TypeVar
 
 Result = TypeVar("Result")
 
+# A block where an engine has put it: the block itself, or a handle.
+Placed: TypeAlias = Any
+
 
 class Engine(ABC):
-    """Keeps blocks somewhere and runs one function on each of them."""
+    """Keeps blocks somewhere and runs one function on each of them. A context: `close` is called at its end."""
 
     @abstractmethod
-    def place(self, blocks: Sequence[Any]) -> Sequence[Any]:
+    def place(self, blocks: Sequence[object]) -> Sequence[Placed]:
         """Put the blocks where they will be worked on, once; return what `map` takes."""
 
     @abstractmethod
-    def map(self, function: Callable[..., Result], placed: Sequence[Any], *shared: Any) -> Iterator[Result]:
+    def map(self, function: Callable[..., Result], placed: Sequence[Placed], *shared: object) -> Iterator[Result]:
         """Yield function(block, *shared) for each placed block, in block order."""
 
+    def close(self) -> None:  # noqa: B027 (most engines have started nothing)
+        """Stop what the engine has started itself."""
 
-def resolve_engine(engine: Any) -> Engine:
-    """Return the engine meant by None, a name, a `distributed.Client` or an engine.
+    @classmethod
+    def adopt(cls, handle: object) -> Self | None:  # noqa: ARG003
+        """Return the engine that works through a handle of another library, None if that means nothing to it."""
+        return None
 
-    >>> resolve_engine("threads")  # doctest: +ELLIPSIS
-    Threads(n_threads=...)
-    """
-    from .dask import Dask
-    from .local import Threads
+    def __enter__(self) -> Self:
+        return self
 
-    if isinstance(engine, Engine):
-        return engine
-    if engine is None or engine == "threads":
-        return Threads()
-    if engine == "dask":
-        return Dask()
-    if type(engine).__module__.split(".")[0] == "distributed" and hasattr(engine, "scatter"):
-        return Dask(engine)
-    raise parameter_error("engine", "fit", "None, 'threads', 'dask', a distributed.Client or an Engine", engine)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ..errors import MissingDependencyError
-from .base import Engine, Result
+from .base import Engine, Placed, Result
 
 
 class Dask(Engine):
@@ -16,7 +16,8 @@ class Dask(Engine):
     ----------
     client : distributed.Client, optional
         Default: the current client of this process, or else a new one, which joins the scheduler named in Dask's
-        configuration (``$DASK_SCHEDULER_ADDRESS``) or starts a cluster on this machine.
+        configuration (``$DASK_SCHEDULER_ADDRESS``) or starts a cluster on this machine. A new one is closed by `close`,
+        which is called at the end of a ``with`` block, and of a fit to which the engine was only named ("dask").
     """
 
     def __init__(self, client: Any = None) -> None:
@@ -26,22 +27,35 @@ class Dask(Engine):
             raise MissingDependencyError(
                 "The Dask engine needs the package 'distributed': pip install 'consilience[dask]'."
             ) from error
+        self._started = False
         if client is None:
             try:
                 client = distributed.get_client()
             except ValueError:
                 # No client in this process: the scheduler of Dask's configuration, or a cluster on this machine.
-                client = distributed.Client()  # type: ignore[no-untyped-call]
+                client, self._started = distributed.Client(), True  # type: ignore[no-untyped-call]
         self.client = client
+
+    @classmethod
+    def adopt(cls, handle: object) -> Self | None:
+        """Return the engine of a `distributed.Client`."""
+        kind = type(handle)
+        return cls(handle) if kind.__module__.split(".")[0] == "distributed" and hasattr(handle, "scatter") else None
+
+    def close(self) -> None:
+        """Close the client, and the cluster behind it, if this engine has started them."""
+        if self._started:
+            self.client.close()
+            self._started = False
 
     def __repr__(self) -> str:
         return f"Dask({self.client!r})"
 
-    def place(self, blocks: Sequence[Any]) -> Sequence[Any]:
+    def place(self, blocks: Sequence[object]) -> Sequence[Placed]:
         """Send the blocks to the cluster's workers, spread evenly; return the handles."""
         return list(self.client.scatter(list(blocks), hash=False))
 
-    def map(self, function: Callable[..., Result], placed: Sequence[Any], *shared: Any) -> Iterator[Result]:
+    def map(self, function: Callable[..., Result], placed: Sequence[Placed], *shared: object) -> Iterator[Result]:
         """Yield function(block, *shared) for each block, in order, computed where the block is."""
         # Inside a list: scatter would take a tuple of parameters apart.
         everywhere = self.client.scatter(list(shared), broadcast=True, hash=False)

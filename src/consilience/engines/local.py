@@ -6,10 +6,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 from ..errors import ParameterError, parameter_error
-from .base import Engine, Result
+from .base import Engine, Placed, Result
 
 
 class Threads(Engine):
@@ -36,11 +35,11 @@ class Threads(Engine):
     def __repr__(self) -> str:
         return f"Threads(n_threads={self.n_threads})"
 
-    def place(self, blocks: Sequence[Any]) -> Sequence[Any]:
+    def place(self, blocks: Sequence[object]) -> Sequence[Placed]:
         """Return the blocks: they are here already."""
         return blocks
 
-    def map(self, function: Callable[..., Result], placed: Sequence[Any], *shared: Any) -> Iterator[Result]:
+    def map(self, function: Callable[..., Result], placed: Sequence[Placed], *shared: object) -> Iterator[Result]:
         """Yield function(block, *shared) for each block, in order; at most two results per thread are held back."""
         if self.n_threads == 1 or len(placed) == 1:
             for block in placed:

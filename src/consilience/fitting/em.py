@@ -10,101 +10,23 @@ the penalised log likelihood for EM, the evidence lower bound for variational Ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from functools import reduce
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import Block
-from ..data.responses import Responses
-from ..distributions import Estimate
-from ..engines.base import Engine
+from ..data.graph import Graph
+from ..distributions import Distributions
+from ..engines.base import Engine, Placed
 from ..kernels.types import Floats
-from ..workers.rows import RowCounts, RowTable, count, vote, weigh
-
-
-class Summary(Protocol):
-    """A structure's expected counts: a NamedTuple whose fields add."""
-
-    @property
-    def log_normaliser(self) -> float:
-        """Sum over items of log Z."""
-
-    @property
-    def mass(self) -> Floats:
-        """Expected number of items of each class."""
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-
-class StructureParameters(Protocol):
-    """Parameters of a structure.
-
-    They infer posteriors in place: of one block, `infer(block, evidence)`; or, where `whole` is true, of all items at
-    once, `infer_all(evidence, final)`.
-    """
-
-    @property
-    def mean(self) -> Floats:
-        """The class prior."""
-
-    @property
-    def bound(self) -> float:
-        """What the parameters add to the objective."""
-
-    def point(self) -> Any:
-        """Return the same with what is reported in the E-step: a proper likelihood."""
-
-
-class Structure(Protocol):
-    """A structure: it turns its summary into parameters."""
-
-    def update(self, summary: Any) -> StructureParameters:
-        """Return the parameters that expected counts call for."""
-
-    def summarise(self, block: Block, posterior: Floats) -> Summary:
-        """Return the summary of posteriors that came from elsewhere, such as vote shares."""
-
-
-class Workers(Protocol):
-    """A worker model: it says which row of a table an answer is, and estimates the rows."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of the table."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-
-    def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
-        """Return the row of each answer."""
-
-    def votes(self) -> Floats:
-        """Return which class each row votes for."""
-
-    def update(self, counts: Floats, mass: Floats) -> Estimate:
-        """Return the rows that expected counts of rows and of classes call for."""
-
-    def table(self, found: Estimate, weighted: bool) -> RowTable:
-        """Return the factors of evidence for each row."""
-
-    def given(self, confusion: Floats) -> Estimate:
-        """Return known matrices, of shape (M, K, L), as an estimate."""
-
-    def plain_counts(self, counts: Floats) -> Floats:
-        """Return expected counts of answers as (M, L, K)."""
-
-    def plain_mean(self, found: Estimate, counts: Floats) -> Floats:
-        """Return the matrices to report, as (M, L, K)."""
-
-    def crowd(self, counts: Floats, mass: Floats) -> Floats:
-        """Return how the workers answer on the whole, (1, L, K)."""
-
-    def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
-        """Return the matrices of a fitted crowd for these workers and labels."""
+from ..structures.base import AnyStructure, BlockwiseParameters, StructureParameters, Summary, Trail
+from ..workers.base import Prior, WorkerModel
+from ..workers.rows import Factors, RowCounts, count_answers, vote, weigh
 
 
 @dataclass(frozen=True)
@@ -112,18 +34,24 @@ class Problem:
     """What is to be fitted, and where the data are."""
 
     engine: Engine
-    placed: Sequence[Any]
-    workers: Workers
-    structure: Structure
+    placed: Sequence[Placed]
+    workers: WorkerModel
+    prior: Prior
+    structure: AnyStructure
+    graph: Graph | None
     n_responses: int
     weighted: bool
     unvoted: Floats  # (K,): what an item without votes is taken for at first
+
+    def factors(self, found: Distributions) -> Factors:
+        """Return what each row of the worker model contributes to the evidence."""
+        return self.workers.factors(found, self.weighted)
 
 
 class Parameters(NamedTuple):
     """Everything that is learned."""
 
-    workers: Estimate
+    workers: Distributions
     structure: StructureParameters
 
     def objective(self, log_normaliser: float) -> float:
@@ -173,10 +101,9 @@ def run_em(
 
     With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result.
     """
-    forget(problem.structure)
-    parameters, trace = start, []
+    parameters, trace, trail = start, [], Trail()
     for iteration in range(max_iter):
-        statistics = expect(problem, parameters)
+        statistics = expect(problem, parameters, trail)
         trace.append(parameters.objective(statistics.summary.log_normaliser))
         gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
         if callback is not None:
@@ -185,48 +112,23 @@ def run_em(
         if tol > 0 and abs(gain) < tol:
             return Fit(parameters, statistics, np.array(trace), iteration, converged=True)
         parameters = maximise(problem, statistics)
-    statistics = expect(problem, parameters)
+    statistics = expect(problem, parameters, trail)
     trace.append(parameters.objective(statistics.summary.log_normaliser))
     gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if max_iter else np.inf
     return Fit(parameters, statistics, np.array(trace), max_iter, bool(tol > 0 and abs(gain) < tol))
 
 
-def expect(problem: Problem, parameters: Parameters) -> Statistics:
-    """E-step: expected counts of answers and of the structure, summed over blocks in their order."""
-    table = problem.workers.table(parameters.workers, problem.weighted)
-    if is_whole(parameters.structure):
-        posterior, log_scale = gather_evidence(problem.engine, problem.placed, table)
-        structure: Any = parameters.structure
-        summary = structure.infer_all(posterior)
-        counts = problem.engine.map(count_block, problem.placed, posterior)
-        return add_up(problem, counts, summary._replace(log_normaliser=summary.log_normaliser + log_scale))
-    return add_up(problem, problem.engine.map(expect_block, problem.placed, table, parameters.structure))
-
-
-def forget(structure: Any) -> None:
-    """Make a structure that goes on from its last inference start anew."""
-    if hasattr(structure, "forget"):
-        structure.forget()
-
-
-def is_whole(structure: Any) -> bool:
-    """Tell whether a structure infers all items at once, as a graph's does, and not block by block."""
-    return bool(getattr(structure, "whole", False))
-
-
-def gather_evidence(engine: Engine, placed: Sequence[Any], table: RowTable) -> tuple[Floats, float]:
-    """Return the evidence of all items, in order, and the logarithm of its scales."""
-    results = list(engine.map(weigh, placed, table))
-    return np.concatenate([evidence for evidence, _ in results]), float(sum(scale for _, scale in results))
+def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None) -> Statistics:
+    """E-step: expected counts of answers and of the structure; `trail` is that of the fit it belongs to."""
+    evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
+    return parameters.structure.infer(evidence, problem.graph, Trail() if trail is None else trail)
 
 
 def expect_from_votes(problem: Problem) -> Statistics:
     """Return the statistics of vote shares instead of posteriors: where most fits begin."""
-    votes, unvoted = problem.workers.votes(), problem.unvoted
-    structure: Any = problem.structure
-    if is_whole(structure):
-        structure = structure.stripped()  # the graph stays on the driver's machine
-    return add_up(problem, problem.engine.map(vote_block, problem.placed, votes, unvoted, structure))
+    votes = problem.workers.votes()
+    results = problem.engine.map(vote_block, problem.placed, votes, problem.unvoted, problem.structure)
+    return add_up(results, votes.shape)
 
 
 def maximise(problem: Problem, statistics: Statistics) -> Parameters:
@@ -239,64 +141,133 @@ def maximise(problem: Problem, statistics: Statistics) -> Parameters:
         # weights it counts for at least 1 / K in some class.
         counts = np.where(counts < SMALLEST * problem.n_responses, 0.0, counts)
     summary = statistics.summary
-    return Parameters(problem.workers.update(counts, summary.mass), problem.structure.update(summary))
+    workers = problem.workers.update(counts, summary.mass, problem.prior)
+    return Parameters(workers, problem.structure.update(summary))
 
 
-def decode_labels(engine: Engine, placed: Sequence[Any], table: RowTable, structure: Any) -> NDArray[np.int64]:
+def infer_posterior(
+    engine: Engine,
+    placed: Sequence[Placed],
+    factors: Factors,
+    structure: StructureParameters,
+    graph: Graph | None = None,
+) -> tuple[Floats, float]:
+    """Return the posteriors of all items, in order, and their log likelihood (or the data's part of its bound)."""
+    return structure.infer(PosteriorEvidence(engine, placed, factors), graph)
+
+
+def decode_labels(
+    engine: Engine,
+    placed: Sequence[Placed],
+    factors: Factors,
+    structure: StructureParameters,
+    graph: Graph | None = None,
+) -> NDArray[np.int64]:
     """Return the most probable joint labelling, as class indices of all items in order."""
-    return np.concatenate(list(engine.map(decode_block, placed, table, structure)))
+    return structure.infer(DecodedEvidence(engine, placed, factors), graph)
 
 
-def infer_posterior(engine: Engine, placed: Sequence[Any], table: RowTable, structure: Any) -> tuple[Floats, float]:
-    """Return the posteriors of all items, in order, and their log likelihood (or its bound's data part)."""
-    if is_whole(structure):
-        posterior, log_scale = gather_evidence(engine, placed, table)
-        summary = structure.infer_all(posterior, final=True)
-        return posterior, summary.log_normaliser + log_scale
-    results = list(engine.map(infer_block, placed, table, structure))
-    return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
+# The evidence of all items, as structures take it. What becomes of the posteriors is what tells the three apart.
 
 
-def add_up(problem: Problem, results: Iterator[tuple[RowCounts, Any]], whole: Any = None) -> Statistics:
-    """Sum block results in block order; `whole` is the structure's summary if that is not a sum over blocks."""
-    from ..kernels.answers import add_to_rows
+@dataclass(frozen=True)
+class AllEvidence:
+    """Blocks where they live, and what their answers contribute to the evidence."""
 
-    counts = np.zeros((problem.workers.n_rows, problem.workers.n_classes))
-    total: Any = None
-    for block_counts, summary in results:
-        add_to_rows(block_counts.rows, block_counts.counts, counts)
-        if whole is None:
-            total = summary if total is None else type(total)(*(a + b for a, b in zip(total, summary, strict=True)))
-    return Statistics(counts, total if whole is None else whole)
+    engine: Engine
+    placed: Sequence[Placed]
+    factors: Factors
+
+    def gather(self) -> tuple[Floats, float]:
+        """Return the evidence of all items, in order, and the logarithm of its scales."""
+        results = list(self.engine.map(weigh, self.placed, self.factors))
+        return np.concatenate([evidence for evidence, _ in results]), float(sum(scale for _, scale in results))
 
 
-def expect_block(block: Block, table: RowTable, structure: Any) -> tuple[RowCounts, Summary]:
+class CountedEvidence(AllEvidence):
+    """Posteriors are counted: the E-step of the loop."""
+
+    def by_block(self, structure: BlockwiseParameters) -> Statistics:
+        """Infer and count each block where it lives."""
+        return add_up(self.engine.map(expect_block, self.placed, self.factors, structure), self.factors.rows.shape)
+
+    def at_once(self, infer: Callable[[Floats], Summary]) -> Statistics:
+        """Infer all items here, and count each block where it lives."""
+        posterior, log_scale = self.gather()
+        summary = infer(posterior).scaled_by(log_scale)
+        total = np.zeros(self.factors.rows.shape)
+        for rows, counts in self.engine.map(count_block, self.placed, posterior):
+            total[rows] += counts
+        return Statistics(total, summary)
+
+
+class PosteriorEvidence(AllEvidence):
+    """Posteriors are collected, with their log normaliser."""
+
+    def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
+        """Infer each block where it lives."""
+        results = list(self.engine.map(infer_block, self.placed, self.factors, structure))
+        return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
+
+    def at_once(self, infer: Callable[[Floats], Summary]) -> tuple[Floats, float]:
+        """Infer all items here."""
+        posterior, log_scale = self.gather()
+        return posterior, infer(posterior).log_normaliser + log_scale
+
+
+class DecodedEvidence(AllEvidence):
+    """Only the most probable joint labelling is wanted; where it cannot be found, the most probable class of each."""
+
+    def by_block(self, structure: BlockwiseParameters) -> NDArray[np.int64]:
+        """Decode each block where it lives."""
+        return np.concatenate(list(self.engine.map(decode_block, self.placed, self.factors, structure)))
+
+    def at_once(self, infer: Callable[[Floats], Summary]) -> NDArray[np.int64]:
+        """Infer all items here."""
+        posterior, _ = self.gather()
+        infer(posterior)
+        return np.asarray(posterior.argmax(axis=1))
+
+
+# Sums are taken in block order, whoever computed what is added: that is why results are the same everywhere.
+
+
+def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...]) -> Statistics:
+    """Return the statistics of all blocks, from counts of rows and summaries of each."""
+    total, summaries = np.zeros(shape), []
+    for (rows, counts), summary in results:
+        total[rows] += counts  # the rows of a block are distinct
+        summaries.append(summary)
+    return Statistics(total, reduce(add, summaries))
+
+
+def expect_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> tuple[RowCounts, Summary]:
     """E-step of one block."""
-    evidence, log_scale = weigh(block, table)
-    summary: Any = structure.infer(block, evidence)  # evidence is the posterior from here on
-    return count(block, evidence), summary._replace(log_normaliser=summary.log_normaliser + log_scale)
+    evidence, log_scale = weigh(block, factors)
+    summary = structure.infer_block(block, evidence)  # evidence is the posterior from here on
+    return count_answers(block, evidence), summary.scaled_by(log_scale)
 
 
-def count_block(block: Block, posterior: Floats) -> tuple[RowCounts, None]:
+def count_block(block: Block, posterior: Floats) -> RowCounts:
     """Expected counts of one block, from the posteriors of all items."""
-    return count(block, posterior[block.first_item : block.first_item + block.n_items]), None
+    return count_answers(block, posterior[block.first_item : block.first_item + block.n_items])
 
 
-def infer_block(block: Block, table: RowTable, structure: Any) -> tuple[Floats, float]:
+def infer_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> tuple[Floats, float]:
     """Posteriors of one block, and their log normaliser."""
-    evidence, log_scale = weigh(block, table)
-    summary = structure.infer(block, evidence)
+    evidence, log_scale = weigh(block, factors)
+    summary = structure.infer_block(block, evidence)
     return evidence, summary.log_normaliser + log_scale
 
 
-def decode_block(block: Block, table: RowTable, structure: Any) -> NDArray[np.int64]:
+def decode_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> NDArray[np.int64]:
     """Most probable joint labelling of one block."""
-    evidence, _ = weigh(block, table)
-    path: NDArray[np.int64] = structure.decode(block, evidence)
-    return path
+    evidence, _ = weigh(block, factors)
+    return structure.decode_block(block, evidence)
 
 
-def vote_block(block: Block, votes: Floats, prior: Floats, structure: Structure) -> tuple[RowCounts, Summary]:
+def vote_block(block: Block, votes: Floats, unvoted: Floats, structure: AnyStructure) -> tuple[RowCounts, Summary]:
     """Statistics of one block's vote shares."""
-    shares = vote(block, votes, prior)
-    return count(block, shares), structure.summarise(block, shares)
+    shares = vote(block, votes, unvoted)
+    summary: Summary = structure.summarise(block, shares)
+    return count_answers(block, shares), summary

@@ -19,7 +19,7 @@ from ..errors import StoreError, shorten
 from ..formats.writing import replace_file
 
 FORMAT = "consilience"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # A fixed date makes the same content the same bytes.
 _DATE = (1980, 1, 1, 0, 0, 0)
 

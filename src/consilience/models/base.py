@@ -1,4 +1,4 @@
-"""What every model has: settings, results as tables, saving, and the checks that come before."""
+"""What every model has: parameters, results as tables, saving, and the checks that come before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..data.frames import build_frame
 from ..data.responses import Responses
 from ..data.vocabulary import Column, Values, to_column
-from ..errors import NotFittedError, ParameterError, listing, parameter_error
+from ..errors import NotFittedError, ParameterError, listing
 from ..kernels.types import Floats
 from .worker_report import describe_workers
 
@@ -22,8 +22,8 @@ from .worker_report import describe_workers
 class Model(ABC):
     """Base of all models: scikit-learn's conventions without scikit-learn.
 
-    Settings are keyword arguments, stored as given and checked when `fit` is called; what was learned is in attributes
-    that end in an underscore.
+    Parameters are keyword arguments, stored as given and checked when `fit` is called; what was learned is in
+    attributes that end in an underscore.
     """
 
     #: Attributes set by `fit`, beside the tables of items and workers; `save` writes them all.
@@ -51,13 +51,23 @@ class Model(ABC):
         """Learn from answers; return the model itself."""
 
     @abstractmethod
-    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None) -> Floats:
+    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
         """Return class probabilities of other items answered by the same workers."""
 
-    def predict(self, responses: Any, graph: Any = None, gold: Any = None) -> Values:
-        """Return the most probable label of other items answered by the same workers."""
+    def predict(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Values:
+        """Return the labels of other items answered by the same workers, chosen as `labels_` are.
+
+        Parameters
+        ----------
+        responses, graph, gold, engine
+            As for `fit`.
+        """
         self._check_fitted()
-        return np.asarray(self.classes_[self.predict_proba(responses, graph, gold).argmax(axis=1)])
+        return np.asarray(self.classes_[self._predict_codes(responses, graph, gold, engine)])
+
+    @abstractmethod
+    def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
+        """Return the labels of other items as indices into the classes."""
 
     def fit_predict(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Values:
         """Fit, and return the labels."""
@@ -75,24 +85,24 @@ class Model(ABC):
         return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 (scikit-learn's signature)
-        """Return the settings."""
+        """Return the parameters."""
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings; return the model itself."""
+        """Change parameters; return the model itself."""
         known = self._defaults()
         for name, value in settings.items():
             if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no setting {name!r}; it has {listing(known, 20)}.")
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {listing(known, 20)}.")
             setattr(self, name, value)
         return self
 
     def fresh(self, **settings: Any) -> Self:
-        """Return an unfitted copy with the same settings, but for those given."""
+        """Return an unfitted copy with the same parameters, except for those given."""
         return type(self)(**{**self.get_params(), **settings})
 
     def __sklearn_clone__(self) -> Self:
-        """Return what `sklearn.base.clone` should: settings as they are. A model to start from stays fitted."""
+        """Return what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""
         return self.fresh()
 
     def __repr__(self) -> str:
@@ -123,14 +133,14 @@ class Model(ABC):
             raise ParameterError(f"{type(self).__name__} takes no graph: it treats items as independent of each other.")
 
     def _remember(self, responses: Responses) -> None:
-        """Keep what results are told in: ids of items and workers, labels, the frame library."""
+        """Keep the ids of items and workers, the labels and the frame library in which results are reported."""
         for name in ("comparison_", "graph_check_"):
-            self.__dict__.pop(name, None)  # they were of other answers
+            self.__dict__.pop(name, None)  # of the answers of an earlier fit
         self.workers_ = responses.workers
         self.answer_labels_ = responses.labels
         self._keys = responses.key_columns()
         self._backend = responses.backend
-        self._n_answers = np.bincount(responses.worker, minlength=responses.n_workers)
+        self._n_answers = responses.votes_per_worker()
 
     def _state(self) -> dict[str, NDArray[Any]]:
         """Return all learned arrays by name, for saving."""
@@ -151,7 +161,7 @@ class Model(ABC):
         columns["label"] = to_column(self.labels_)
         rows = np.arange(len(self.posterior_))
         columns["confidence"] = to_column(self.posterior_[rows, self._label_codes])
-        for k, name in enumerate(_distinct([f"p({name})" for name in self.classes_.tolist()], columns)):
+        for k, name in enumerate(distinct_names([f"p({name})" for name in self.classes_.tolist()], columns)):
             columns[name] = to_column(np.ascontiguousarray(self.posterior_[:, k]))
         return build_frame(columns, self._backend)
 
@@ -160,7 +170,7 @@ class Model(ABC):
 
         Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by posterior);
         informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
-        tells all, also for one who is always wrong in the same way); worst_confusion; flags ("few answers",
+        tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few answers",
         "uninformative", "contrary", "one label").
         """
         self._check_fitted()
@@ -180,25 +190,7 @@ class Model(ABC):
         return save_model(self, path)
 
 
-def check_choice(owner: Model, name: str, choices: tuple[str, ...]) -> str:
-    """Return the setting `name` if it is one of `choices`."""
-    value = getattr(owner, name)
-    if not isinstance(value, str) or value not in choices:
-        raise parameter_error(name, type(owner).__name__, f"one of {', '.join(map(repr, choices))}", value)
-    return value
-
-
-def check_number(owner: Model, name: str, least: float, *, whole: bool = False) -> float:
-    """Return the setting `name` if it is a (whole) number and at least `least`."""
-    value = getattr(owner, name)
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not (least <= value < np.inf):
-        kind = "a whole number" if whole else "a number"
-        raise parameter_error(name, type(owner).__name__, f"{kind} >= {least}", value)
-    return float(value)
-
-
-def _distinct(names: list[str], taken: dict[str, Column]) -> list[str]:
+def distinct_names(names: list[str], taken: dict[str, Column]) -> list[str]:
     """Make column names distinct: the classes 1 and "1" have the same text."""
     seen = set(taken)
     result = []

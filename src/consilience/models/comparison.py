@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.responses import Responses
+from ..engines.base import Engine
 from ..errors import ConsilienceWarning, plural
 from .base import Model
 from .held_out import held_out_score
@@ -99,29 +100,31 @@ def can_compare(responses: Responses) -> bool:
     return bool((responses.worker != responses.worker[:1]).any() or (sequence != sequence[:1]).any())
 
 
-def compare_with_vote(model: Model, responses: Responses, graph: object, gold: object, seed: int = 0) -> Comparison:
+def compare_with_vote(
+    model: Model, responses: Responses, graph: object, gold: object, engine: Engine, seed: int = 0
+) -> Comparison:
     """Compare a fitted model with majority vote on the same answers.
 
     What there is to warn about was said when `model` was fitted; the fits made here say nothing.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
-        return _compare(model, responses, graph, gold, seed)
+        return _compare(model, responses, graph, gold, engine, seed)
 
 
-def _compare(model: Model, responses: Responses, graph: object, gold: object, seed: int) -> Comparison:
+def _compare(model: Model, responses: Responses, graph: object, gold: object, engine: Engine, seed: int) -> Comparison:
     responses = responses.with_classes(model.classes_)  # tag schemes add classes that nobody said
-    shares = MajorityVote(ties="first").fit(responses, gold=gold).posterior_
+    shares = MajorityVote(ties="first").fit(responses, gold=gold, engine=engine).posterior_
     rows = np.arange(len(shares))
     ours = model._label_codes
     tied = shares >= shares.max(axis=1, keepdims=True) - 1e-12
     vote = np.where(tied[rows, ours], ours, shares.argmax(axis=1))
     gain = model.posterior_[rows, ours] - model.posterior_[rows, vote]
     part = sample_items(responses, seed)
-    # A strength that was learned is taken as found: learning it again would take longer than all the rest.
+    # A coupling that was learned is taken as found: learning it again would take longer than all the rest.
     settled = model.fresh(coupling=model.coupling_) if isinstance(model, HiddenMarkov) else model
-    fit_score = held_out_score(settled, part, graph=graph, gold=None, seed=seed)
-    vote_score = held_out_score(MajorityVote(), part, seed=seed)
+    fit_score = held_out_score(settled, part, graph=graph, gold=None, seed=seed, engine=engine)
+    vote_score = held_out_score(MajorityVote(), part, seed=seed, engine=engine)
     difference, error = fit_score.minus(vote_score)
     return Comparison(len(rows), int((vote != ours).sum()), float(gain.mean()), difference, error)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..data.responses import Responses
 from ..fitting.em import Progress
-from ..kernels.types import Floats
 from ..structures.independent import Independent, IndependentParameters
 from .latent import LatentModel
 
@@ -24,9 +23,10 @@ class DawidSkene(LatentModel):
 
     Parameters
     ----------
-    workers : {"confusion", "sequential"}
-        How a worker answers: by one confusion matrix; or by one for each previous answer of its own in the sequence
-        (with fewer answers it falls back on the plain one), for answers to sequences.
+    workers : {"confusion", "sequential", "one-coin"}
+        How a worker answers: by a confusion matrix; by one for each previous answer of their own in the sequence, which
+        falls back on the plain matrix where answers are few, for answers to sequences; or by one accuracy for all
+        classes, with errors spread evenly, for few answers per worker.
     estimation : {"variational", "em"}
         Variational Bayes with Dirichlet priors, or EM for the mode.
     prior : {"learn", "uniform"} or array
@@ -113,5 +113,5 @@ class DawidSkene(LatentModel):
         self.seed = seed
         self.callback = callback
 
-    def _make_structure(self, r: Responses, fixed_prior: Floats | None, smoothing: float) -> Independent:
-        return Independent(r.n_classes, fixed_prior, smoothing, self.estimation)
+    def _make_structure(self, r: Responses) -> Independent:
+        return Independent(*self._structure_parts(r))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,25 +14,28 @@ from scipy.sparse import issparse
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..data.tagging import looks_iob2
-from ..errors import ConsilienceWarning, DataWarning, listing, parameter_error, plural
+from ..engines import open_engine
+from ..errors import (
+    ConsilienceWarning,
+    DataWarning,
+    ParameterError,
+    Python,
+    Sentence,
+    listing,
+    parameter_error,
+    plural,
+    warn,
+)
 from ..fitting.em import Progress
 from ..formats.reading import open_file
 from .base import Model
 from .comparison import Comparison, can_compare, compare_with_vote
-from .dawid_skene import DawidSkene
-from .hidden_markov import HiddenMarkov
-from .inputs import as_gold, as_responses, check_keywords
+from .inputs import COLUMNS, as_gold, as_responses, check_keywords
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField
-from .moment_matching import MomentMatching
+from .register import MODELS, model_class
 
-MODELS: dict[str, type[Model]] = {
-    "majority": MajorityVote,
-    "dawid-skene": DawidSkene,
-    "moments": MomentMatching,
-    "hidden-markov": HiddenMarkov,
-    "markov-field": MarkovField,
-}
+log = logging.getLogger("consilience")
 
 
 def fuse(
@@ -43,7 +46,7 @@ def fuse(
     model: str | Model = "auto",
     engine: Any = None,
     callback: Callable[[Progress], object] | None = None,
-    **columns: Any,
+    **keywords: Any,
 ) -> Any:
     """Fuse answers into labels with a model chosen by what is given, and compare the result with majority vote.
 
@@ -63,9 +66,10 @@ def fuse(
     engine : optional
         Where to work; see `consilience.engines`.
     callback : callable, optional
-        Told of each iteration's progress.
-    **columns
-        Names of columns and the other keywords of `Responses.from_frame`.
+        Called after each iteration with a `Progress`.
+    **keywords
+        Names of columns and the other keywords of `Responses.from_frame`; and parameters of the model, such as
+        ``estimation="em"`` or ``coupling=1.0``.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def fuse(
     ConsilienceWarning
         When the fit does not predict hidden answers better than the vote does: then the vote may be as good.
     DataWarning
-        When each item has one answer, or a class that nobody said looks like a slip of the pen.
+        When each item has one answer, or a class that nobody said seems to be misspelt.
 
     Examples
     --------
@@ -91,22 +95,27 @@ def fuse(
     >>> fused.comparison_.n_differ, fused.comparison_.verdict
     (60, 'better')
     """
-    check_keywords(fuse, columns)
-    responses = as_responses(source, **columns)
+    parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
+    check_keywords(fuse, keywords, parameters)
+    responses = as_responses(source, **{name: value for name, value in keywords.items() if name in COLUMNS})
     gold = as_gold(gold)
     if graph is not None:
         graph = as_graph(graph, responses)
-    chosen = choose_model(model, responses, graph)
+    given = {name: value for name, value in keywords.items() if name in parameters}
+    chosen = choose_model(model, responses, graph, given)
     if callback is not None and "callback" in chosen.get_params():
-        chosen = chosen.fresh(callback=callback)
-    chosen.fit(responses, graph=graph, gold=gold, engine=engine)
-    chosen.comparison_ = None
-    if not isinstance(chosen, MajorityVote) and can_compare(responses):
-        chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold)
-    if isinstance(chosen, MarkovField):
-        chosen.graph_check_ = chosen.check_graph(responses, graph, gold, engine)
+        chosen = chosen.set_params(callback=callback)
+    with open_engine(engine) as opened:
+        chosen.fit(responses, graph=graph, gold=gold, engine=opened)
+        chosen.comparison_ = None
+        if not isinstance(chosen, MajorityVote) and can_compare(responses):
+            log.info("Comparing with majority vote")
+            chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold, opened)
+        if isinstance(chosen, MarkovField):
+            log.info("Comparing with a shuffled graph")
+            chosen.graph_check_ = chosen.check_graph(responses, graph, gold, opened)
     for warning in find_doubts(chosen.comparison_, responses, type(chosen).__name__, gold is not None):
-        warnings.warn(warning, stacklevel=2)
+        warn(warning)
     return chosen
 
 
@@ -123,70 +132,92 @@ def as_graph(graph: Any, responses: Responses) -> Graph:
     return Graph.from_frame(graph, items=responses.items)
 
 
-def choose_model(model: str | Model, responses: Responses, graph: Graph | None = None) -> Model:
-    """Return an unfitted model: the one named, or a copy of the one given."""
+def choose_model(
+    model: str | Model, responses: Responses, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
+) -> Model:
+    """Return an unfitted model with these parameters: the one named, or a copy of the one given."""
+    given = dict(parameters or {})
     if isinstance(model, Model):
-        return model.fresh()
+        check_parameters(type(model), given)
+        return model.fresh(**given)
     if model == "auto":
         alone = "dawid-skene" if responses.sequences is None else "hidden-markov"
         model = alone if graph is None else "markov-field"
     if not isinstance(model, str) or model not in MODELS:
         known = ", ".join(repr(name) for name in ("auto", *MODELS))
         raise parameter_error("model", "fuse", f"one of {known}, or a model", model)
-    if model == "hidden-markov":
-        return HiddenMarkov(transitions="bio" if looks_iob2(responses.classes) else "free")
-    return MODELS[model]()
+    kind = model_class(model)
+    check_parameters(kind, given)
+    if model == "hidden-markov" and looks_iob2(responses.classes):
+        given = {"transitions": "bio", **given}
+    return kind(**given)
+
+
+def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
+    """Raise an error for a parameter that this model does not have, with a model that has it."""
+    for name in given:
+        if name not in kind._defaults():
+            other = next(model for model in MODELS if name in model_class(model)._defaults())
+            raise ParameterError(
+                Sentence(f"{kind.__name__} has no {{{name}}}.", **{name: Python(f"parameter {name!r}")}),
+                "Leave it out.",
+                Sentence("Or choose a model that has it, such as {model}.", model=other),
+                keyword=name,
+            )
 
 
 def find_doubts(
     comparison: Comparison | None, responses: Responses, name: str, has_gold: bool
 ) -> list[ConsilienceWarning]:
     """Return what the user should know before believing the labels."""
-    doubts: list[ConsilienceWarning] = [DataWarning(text) for text in [doubt_classes(responses)] if text]
+    doubts: list[ConsilienceWarning] = [doubt for doubt in [doubt_classes(responses)] if doubt]
     if responses.n_items > 1 and not responses.silence_counts and np.diff(responses.offsets).max() == 1:
         doubts.append(
             DataWarning(
-                "Each item has one answer: nobody checks anybody, and confidence rests on what the model assumes. Give "
-                "several workers the same items."
+                "Each item has one answer: nobody checks anybody, and confidence rests on what the model assumes.",
+                "Give several workers the same items.",
             )
         )
     elif comparison is not None and not comparison.better:
-        doubts.append(ConsilienceWarning(doubt_gain(comparison, name, has_gold)))
+        doubts.append(doubt_gain(comparison, name, has_gold))
     return doubts
 
 
-def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> str:
-    """Say that the fit is no better than the vote, and why that is thought."""
-    look = "See worker_report()." if has_gold else "See worker_report(), or give gold= answers."
+def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> ConsilienceWarning:
+    """Return the warning that the fit is no better than the vote, and why that is thought."""
     if not comparison.tested:
-        return f"There are too few answers to test whether {name} is better than majority vote. {look}"
-    if comparison.verdict == "worse":
-        return (
+        problem = f"There are too few answers to test whether {name} is better than majority vote."
+    elif comparison.verdict == "worse":
+        problem = (
             f"{name} predicts hidden answers worse than majority vote does ({comparison.describe_gain()}): prefer the "
-            f"vote. {look}"
+            "vote."
         )
-    return (
-        f"{name} and majority vote predict hidden answers alike: the difference is within two standard errors "
-        f"({comparison.describe_gain()}), so the vote may be as good. {look}"
-    )
+    else:
+        problem = (
+            f"{name} and majority vote predict hidden answers alike: the difference is within two standard errors "
+            f"({comparison.describe_gain()}), so the vote may be as good."
+        )
+    look = Sentence("See {workers_report}.", workers_report=Python("worker_report()"))
+    return ConsilienceWarning(problem, look, *([] if has_gold else [Sentence("Or give known labels with {gold}.")]))
 
 
-def doubt_classes(responses: Responses) -> str:
-    """Say that a class nobody said and a label that is no class may be one and the same; empty if there are none."""
+def doubt_classes(responses: Responses) -> DataWarning | None:
+    """Return the warning that a class nobody said may be a label that is no class, or None."""
     unsaid = responses.classes[responses.label_of_class < 0].tolist()
     left_out = responses.labels[responses.class_of_label < 0].tolist()
     if not unsaid or not left_out or responses.silence_counts:
-        return ""
+        return None
     texts = {str(label).strip().lower(): label for label in left_out}
     close = {
         name: texts[found]
         for name in unsaid
         for found in difflib.get_close_matches(str(name).strip().lower(), texts, n=1)
     }
-    hint = "".join(f" Did you mean {label!r} by {name!r}?" for name, label in list(close.items())[:3])
     n_lost = int((responses.class_of_label[responses.label] < 0).sum())
     verb = "is no class" if len(left_out) == 1 else "are no classes"
-    return (
-        f"Nobody said {listing(unsaid)}, which classes= names, while {listing(left_out)} ({plural(n_lost, 'answer')}) "
-        f"{verb}.{hint}"
+    return DataWarning(
+        f"Nobody said {listing(unsaid)}, which is among the classes, while {listing(left_out)} "
+        f"({plural(n_lost, 'answer')}) {verb}.",
+        *(f"Did you mean {label!r} by {name!r}?" for name, label in list(close.items())[:3]),
+        keyword="classes",
     )

@@ -43,7 +43,13 @@ class HeldOutScore(NamedTuple):
 
 
 def held_out_score(
-    model: Model, responses: Any, graph: Any = None, gold: Any = None, fraction: float = 0.1, seed: int = 0
+    model: Model,
+    responses: Any,
+    graph: Any = None,
+    gold: Any = None,
+    fraction: float = 0.1,
+    seed: int = 0,
+    engine: Any = None,
 ) -> HeldOutScore:
     r"""Hide a fraction of the answers, fit a fresh copy of `model` on the rest, and score the hidden answers.
 
@@ -54,7 +60,7 @@ def held_out_score(
     Parameters
     ----------
     model : Model
-        Whose settings to use; the model itself is not touched.
+        Whose parameters to use; the model itself is not touched.
     responses : Responses or table
         The answers.
     graph, gold
@@ -64,6 +70,8 @@ def held_out_score(
         for sequences (a worker's neighbouring answers are alike, and would give each other away).
     seed : int
         Which answers are hidden. The same seed hides the same answers for every model.
+    engine : optional
+        As for `fit`.
 
     Returns
     -------
@@ -85,7 +93,7 @@ def held_out_score(
     r = as_responses(responses)
     hidden, unit = next(hide_answers(r, fraction, seed))
     fitted = model.fresh(callback=None) if "callback" in model.get_params() else model.fresh()
-    fitted.fit(r.keep(~hidden), graph=graph, gold=gold)
+    fitted.fit(r.keep(~hidden), graph=graph, gold=gold, engine=engine)
     return score_hidden(r, hidden, unit, fitted.posterior_, fitted._counts)
 
 
@@ -94,7 +102,7 @@ def score_hidden(
 ) -> HeldOutScore:
     """Score hidden answers by the posterior and the expected counts (M, L, K) of a fit to the others."""
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
-    probability = np.einsum("ik,ik->i", posterior[item], pooled_confusion(counts)[worker, label])
+    probability = np.einsum("ik,ik->i", posterior[item], shrunk_confusion(counts)[worker, label])
     logs = np.log(np.maximum(probability, 1e-300))
     if r.weight is not None:
         logs = logs * r.weight[hidden]
@@ -104,11 +112,11 @@ def score_hidden(
     return HeldOutScore(score, error, int(hidden.sum()), totals, sizes, np.flatnonzero(hidden))
 
 
-def pooled_confusion(counts: Floats) -> Floats:
+def shrunk_confusion(counts: Floats) -> Floats:
     """Return matrices (M, L, K) from expected counts, shrunk towards the crowd's, worth `SHRINKAGE` answers."""
-    pooled = counts.sum(axis=0) + 1.0 / counts.shape[1]
-    pooled /= pooled.sum(axis=0)
-    return np.asarray((counts + SHRINKAGE * pooled) / (counts.sum(axis=1, keepdims=True) + SHRINKAGE))
+    crowd = counts.sum(axis=0) + 1.0 / counts.shape[1]
+    crowd /= crowd.sum(axis=0)
+    return np.asarray((counts + SHRINKAGE * crowd) / (counts.sum(axis=1, keepdims=True) + SHRINKAGE))
 
 
 def hide_answers(

@@ -13,6 +13,9 @@ from ..data.responses import Responses
 from ..errors import ParameterError, listing
 from ..formats.reading import open_file
 
+# The keywords of `Responses.from_frame`: names of columns, and how to read them.
+COLUMNS = frozenset(inspect.signature(Responses.from_frame).parameters) - {"frame"}
+
 
 def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     r"""Read answers from a file, a glob or a folder: .csv .tsv .jsonl .parquet .arrow.
@@ -71,10 +74,10 @@ def as_gold(gold: Any) -> Any:
     return open_file(gold, nameable=False) if isinstance(gold, (str, os.PathLike)) else gold
 
 
-def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
-    """Raise what Python does for an argument that neither a function nor `Responses.from_frame` has."""
+def check_keywords(function: Callable[..., Any], given: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Raise what Python does for a keyword that neither a function nor `Responses.from_frame` has, nor `others`."""
     own = {name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_KEYWORD}
-    known = own | set(inspect.signature(Responses.from_frame).parameters) - {"frame"}
+    known = own | COLUMNS | set(others)
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)

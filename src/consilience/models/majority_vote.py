@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import cut_blocks
 from ..data.gold import match_gold
+from ..data.graph import Graph
+from ..data.responses import Responses
 from ..data.vocabulary import lookup, to_column
+from ..engines import open_engine
+from ..engines.base import Engine, Placed
 from ..fitting.em import Parameters, Problem, expect_from_votes, maximise
 from ..kernels.types import Floats
-from ..structures.independent import Independent, IndependentParameters
-from ..workers.confusion import ConfusionWorkers, smoothing_array
+from ..structures.independent import IndependentParameters
+from ..workers.base import WorkerModel
 from ..workers.rows import vote
-from .base import check_choice, check_number
+from .checks import check_choice, check_number
 from .inputs import as_gold, as_responses
-from .predicting import PredictingModel
+from .predicting import GoldCodes, PredictingModel
 
 
 class MajorityVote(PredictingModel):
@@ -54,63 +59,49 @@ class MajorityVote(PredictingModel):
         self.ties = ties
         self.seed = seed
 
-    def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
-        """Count the votes.
-
-        Parameters
-        ----------
-        responses : Responses or table
-            The answers.
-        graph : None
-            Not used by this model.
-        gold : dict, Series or table, optional
-            Known labels; they count as unanimous.
-        engine : optional
-            Where to work; see `consilience.engines`.
-        """
+    def _check_settings(self) -> None:
         check_choice(self, "ties", ("random", "first"))
         check_number(self, "seed", 0, whole=True)
-        self._refuse_graph(graph)
-        r = as_responses(responses)
-        workers = ConfusionWorkers(
-            r.n_workers,
-            r.class_of_label,
-            r.n_classes,
-            smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers),
-            "em",
-        )
-        structure = Independent(r.n_classes, None, 0.0, "em")
-        problem = self._place(r, workers, structure, gold, engine)
+
+    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+        problem = self._pose_votes(r, graph, gold, engine)
         statistics = expect_from_votes(problem)
         parameters = maximise(problem, statistics)
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
         prior = parameters.structure.mean if r.silence_counts else problem.unvoted
-        self._keep(r, problem, Parameters(parameters.workers, structure.given(prior)), statistics)
+        self._keep(r, problem, Parameters(parameters.workers, problem.structure.given(prior)), statistics)
         self.trace_ = np.empty(0)
         self.n_iter_ = 0
         self.converged_ = True
-        return self
 
     def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:  # noqa: ARG002
-        votes, unvoted = problem.workers.votes(), problem.unvoted
-        shares = np.concatenate(list(problem.engine.map(vote, problem.placed, votes, unvoted)))
+        shares = collect_votes(problem.engine, problem.placed, problem.workers, problem.unvoted)
         return shares, break_ties(shares, self.ties, self.seed)
 
-    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None) -> Floats:
-        """Return the vote shares of other items. Workers need not be known."""
+    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
+        """Return the vote shares of other items. Workers need not be known.
+
+        Parameters
+        ----------
+        responses, graph, gold, engine
+            As for `fit`.
+        """
         self._check_fitted()
         self._refuse_graph(graph)
         r = as_responses(responses)
-        named = lookup(self.classes_, to_column(r.labels))
-        workers = ConfusionWorkers(r.n_workers, named, len(self.classes_), np.empty((1, 0, 0)), "em")
+        workers = self._lay_out(r, lookup(self.classes_, to_column(r.labels)), len(self.classes_))
         blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(as_gold(gold), r, self.classes_))
         unvoted = r.with_classes(self.classes_).vote_shares() if r.silence_counts else self.prior_
-        return np.concatenate([vote(block, workers.votes(), unvoted) for block in blocks])
+        with open_engine(engine) as opened:
+            return collect_votes(opened, opened.place(blocks), workers, unvoted)
 
-    def predict(self, responses: Any, graph: Any = None, gold: Any = None) -> Any:
-        """Return the labels with most votes, ties broken as in `fit`."""
-        shares = self.predict_proba(responses, graph, gold)
-        return self.classes_[break_ties(shares, self.ties, self.seed)]
+    def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
+        return break_ties(self.predict_proba(responses, graph, gold, engine), self.ties, self.seed)
+
+
+def collect_votes(engine: Engine, placed: Sequence[Placed], workers: WorkerModel, unvoted: Floats) -> Floats:
+    """Return the vote shares of all items, in order; those without votes get `unvoted`."""
+    return np.concatenate(list(engine.map(vote, placed, workers.votes(), unvoted)))
 
 
 def break_ties(shares: Floats, rule: str, seed: int) -> NDArray[np.int64]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 
 from ..data.graph import Graph
 from ..data.responses import Responses
-from ..errors import ParameterError, parameter_error
-from ..fitting.em import Parameters, Problem, Progress, Statistics, run_em
+from ..engines import open_engine
+from ..errors import ParameterError, Python, Sentence, parameter_error
+from ..fitting.em import Parameters, Problem, Progress, Statistics, maximise, run_em
 from ..kernels.types import Floats
+from ..structures.base import Summary
 from ..structures.field import INFERENCES, Field, FieldParameters, FieldSummary
-from ..structures.independent import Independent, IndependentSummary
-from .base import check_choice
+from ..structures.independent import Independent
+from .checks import check_choice, is_number
 from .dawid_skene import DawidSkene
 from .inputs import as_responses
 from .latent import LatentModel
@@ -79,7 +81,8 @@ class MarkovField(LatentModel):
         How posteriors are found: mean field; iterated conditional modes, as in the paper; or damped sum-product belief
         propagation, which is exact on trees.
     degree_normalised : bool
-        Divide each edge's weight by the root of its ends' degrees, so that hubs do not shout.
+        Divide each edge's weight by the geometric mean of its ends' degrees, so that nodes with many neighbours do not
+        dominate.
     start : {"majority", "moments", "best", "dawid-skene"}, fitted model or array
         Where to start. "dawid-skene" fits `DawidSkene` first; with few answers that is too sure of itself for the
         neighbours to be heard.
@@ -147,61 +150,31 @@ class MarkovField(LatentModel):
         self.seed = seed
         self.callback = callback
 
-    def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
-        """Learn labels, coupling and confusion matrices from answers about the nodes of a graph.
-
-        Parameters
-        ----------
-        responses : Responses or table
-            The answers. Nodes that nobody answered must be named with ``items=`` when they are read.
-        graph : Graph
-            Who is whose neighbour; matched to the items by id.
-        gold : dict, Series or table, optional
-            Known labels; they pull their neighbours too.
-        engine : optional
-            Where evidence and counts are computed; see `consilience.engines`.
-
-        Returns
-        -------
-        self
-        """
-        self._check_settings()
-        r = as_responses(responses)
-        self._graph = self._graph_of(r, graph)
-        try:
-            return self._fit(r, gold, engine)
-        finally:
-            del self._graph  # it belongs to the answers, not to what was learned
-
-    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None) -> Floats:
-        """Return class probabilities of the nodes of a graph, answered by the same workers."""
-        self._check_fitted()
-        r = as_responses(responses)
-        return self._infer(r, gold, self._learned(), self._on_graph(r, graph))[0]
-
-    def score(self, responses: Any, graph: Any = None, gold: Any = None) -> float:
-        """Return the mean-field objective per item at the reported parameters, without the field's normaliser.
-
-        It compares answers under one fitted model; it is no likelihood, and does not compare couplings.
-        """
-        self._check_fitted()
-        r = as_responses(responses)
-        return self._infer(r, gold, self._reported(), self._on_graph(r, graph).point())[1] / r.n_items
-
     def check_graph(self, responses: Any, graph: Any, gold: Any = None, engine: Any = None) -> GraphCheck:
         """Fit the same model to a shuffled graph with the same degrees, and say what that tells about this fit.
 
-        What tells them apart is the coupling that is learned: a model whose coupling is given is fitted anew, with a
+        The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted anew, with a
         learned one, to both.
+
+        Parameters
+        ----------
+        responses, graph, gold, engine
+            As for `fit`.
+
+        Returns
+        -------
+        GraphCheck
         """
         self._check_fitted()
         r = as_responses(responses)
         aligned = require_graph(graph).aligned_with(r.items)
         learner = self.fresh(callback=None, coupling="learn")
-        here = self if self.coupling == "learn" else learner.fresh().fit(r, graph=aligned, gold=gold, engine=engine)
-        shuffled = learner.fit(r, graph=aligned.shuffled(self.seed), gold=gold, engine=engine)
         settings = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}
-        alone = DawidSkene(**{**settings, "start": "majority", "callback": None}).fit(r, gold=gold, engine=engine)
+        independent = DawidSkene(**{**settings, "start": "majority", "callback": None})
+        with open_engine(engine) as opened:
+            here = self if self.coupling == "learn" else learner.fresh().fit(r, aligned, gold, opened)
+            shuffled = learner.fit(r, aligned.shuffled(self.seed), gold, opened)
+            alone = independent.fit(r, gold=gold, engine=opened)
         return GraphCheck(
             here.coupling_,
             shuffled.coupling_,
@@ -213,19 +186,18 @@ class MarkovField(LatentModel):
         super()._check_settings()
         check_choice(self, "inference", INFERENCES)
         named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
-        number = isinstance(self.coupling, (int, float, np.integer, np.floating)) and not isinstance(
-            self.coupling, bool
-        )
-        if not named and not (number and 0 <= float(self.coupling) < np.inf):
+        if not named and not (is_number(self.coupling) and 0 <= float(self.coupling) < np.inf):
             raise parameter_error("coupling", "MarkovField", "'learn', 'paper' or a number >= 0", self.coupling)
         started = isinstance(self.start, str) and self.start == "dawid-skene"
         if self.max_iter == 0 and (started or (named and self.coupling == "learn")):
             raise ParameterError(
-                "With max_iter=0 nothing is fitted: give coupling, and a start that needs no fit (not 'dawid-skene')."
+                "With max_iter=0 nothing is fitted: neither a coupling nor a start from DawidSkene can be found.",
+                Sentence("Give {coupling}, and another {start}.", coupling=1.0, start="majority"),
+                keyword="max_iter",
             )
 
-    def _graph_of(self, r: Responses, graph: Any) -> Graph:
-        """Return the graph over these items, with the weights that the settings call for."""
+    def _links(self, r: Responses, graph: Any) -> Graph:
+        """Return the graph over these items, with the weights that the parameters call for."""
         aligned = require_graph(graph).aligned_with(r.items)
         if self.degree_normalised:
             root = np.sqrt(np.maximum(aligned.degrees, 1))
@@ -236,35 +208,27 @@ class MarkovField(LatentModel):
             aligned = replace(aligned, weights=aligned.weights * paper_couplings(r, aligned))
         return aligned
 
-    def _on_graph(self, r: Responses, graph: Any) -> FieldParameters:
-        return self._field()._replace(graph=self._graph_of(r, graph))
-
-    def _field(self) -> FieldParameters:
-        return cast(FieldParameters, self._structure_parameters)
-
-    def _make_structure(self, r: Responses, fixed_prior: Floats | None, smoothing: float) -> Field:
+    def _make_structure(self, r: Responses) -> Field:
+        # The paper's couplings differ from edge to edge: they are weights of the graph.
         coupling = None if self.coupling == "learn" else 1.0 if self.coupling == "paper" else float(self.coupling)
-        return Field(r.n_classes, fixed_prior, smoothing, self.estimation, self._graph, coupling, self.inference)
+        return Field(*self._structure_parts(r), coupling, self.inference)
 
     def _start_from_independent(self, problem: Problem, votes: Statistics) -> Parameters:
         """Return what `DawidSkene` finds, as a start for the field."""
         field = cast(Field, problem.structure)
         alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
-        apart = replace(problem, structure=alone)
-        start = Parameters(
-            problem.workers.update(votes.counts, votes.summary.mass),
-            alone.update(IndependentSummary(0.0, votes.summary.mass)),
-        )
+        apart = replace(problem, structure=alone, graph=None)
+        start = maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
         found = run_em(apart, start, self.max_iter, self.tol, self.callback).statistics
         summary = FieldSummary(0.0, found.summary.mass, 0.0, np.zeros(field.n_classes))
-        return Parameters(problem.workers.update(found.counts, summary.mass), field.update(summary))
+        return maximise(problem, Statistics(found.counts, summary))
 
     def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
         super()._keep(r, problem, learned, statistics)
-        field = self._field()
-        mean_weight = float(field.graph.weights.mean()) if len(field.graph.weights) else 1.0
-        self.coupling_ = field.coupling * (mean_weight if self.coupling == "paper" else 1.0)
-        self._structure_parameters = field.stripped()
+        coupling = cast(FieldParameters, learned.structure).coupling
+        weights = cast(Graph, problem.graph).weights
+        mean_weight = float(weights.mean()) if len(weights) else 1.0
+        self.coupling_ = coupling * (mean_weight if self.coupling == "paper" else 1.0)
 
     def _describe(self) -> str:
         return f"{super()._describe()}; coupling {self.coupling_:.2f}"
@@ -275,7 +239,10 @@ def require_graph(graph: Any) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if graph is None:
-        raise ParameterError("MarkovField needs a graph: fit(responses, graph=cs.Graph.from_edges(source, target)).")
+        how = Python("fit(responses, graph=cs.Graph.from_edges(source, target))")
+        raise ParameterError(
+            "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
+        )
     raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges and its kin)", graph)
 
 
@@ -284,9 +251,7 @@ def paper_couplings(r: Responses, graph: Graph) -> Floats:
 
     M_n, the number of answers to item n, is not symmetric: the mean of both ends is taken.
     """
-    # A worker may spread one answer over several labels.
-    pairs = np.unique(r.item_of_answer() * r.n_workers + r.worker)
-    answers = np.bincount(pairs // max(r.n_workers, 1), minlength=r.n_items)
+    answers = np.bincount(r.votes()[0], minlength=r.n_items)
     if (answers == r.n_workers).all():
         return np.full(len(graph.neighbours), r.n_workers / 2)
     source = np.repeat(answers, graph.degrees)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
+from ..data.graph import Graph
 from ..data.responses import Responses
-from ..errors import ConvergenceWarning, DataWarning, ParameterError
+from ..engines.base import Engine
+from ..errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
 from ..fitting.em import Parameters, Progress, expect, expect_from_votes, maximise
 from ..fitting.explicit_moments import match_explicit_moments
 from ..fitting.moments import (
@@ -19,12 +20,9 @@ from ..fitting.moments import (
     strongest_answers,
 )
 from ..kernels.types import Floats
-from ..structures.independent import Independent, IndependentParameters
-from ..workers.confusion import ConfusionWorkers, smoothing_array
-from .base import check_choice, check_number
-from .inputs import as_responses
-from .predicting import PredictingModel
-from .settings import fixed_prior
+from ..structures.independent import IndependentParameters
+from .checks import check_choice, check_number, fixed_prior
+from .predicting import GoldCodes, PredictingModel
 
 
 class MomentMatching(PredictingModel):
@@ -99,43 +97,30 @@ class MomentMatching(PredictingModel):
         self.tol = tol
         self.callback = callback
 
-    def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
-        """Match the moments of the answers.
-
-        Parameters
-        ----------
-        responses : Responses or table
-            The answers.
-        graph : None
-            Not used by this model.
-        gold : dict, Series or table, optional
-            Known labels. They keep their items' labels; the matrices are found without them.
-        engine : optional
-            Where to count votes and infer labels; the sweeps run here.
-
-        Returns
-        -------
-        self
-        """
+    def _check_settings(self) -> None:
         check_choice(self, "method", ("implicit", "explicit"))
         check_number(self, "shrinkage", 0)
         check_number(self, "max_iter", 1, whole=True)
         check_number(self, "tol", 0)
-        self._refuse_graph(graph)
-        r = as_responses(responses)
-        if r.silence_counts:
-            raise ParameterError("MomentMatching takes silence for no answer; use DawidSkene for abstain='answer'.")
-        smoothing = smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers)
-        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes, smoothing, "em")
-        structure = Independent(r.n_classes, None, 0.0, "em")
-        problem = self._place(r, workers, structure, gold, engine)
-        by_vote = maximise(problem, expect_from_votes(problem))
 
+    def _check_answers(self, r: Responses) -> Responses:
+        if r.silence_counts:
+            raise ParameterError(
+                "MomentMatching takes silence for no answer.",
+                Sentence("Use {model}.", model=Python("DawidSkene", "dawid-skene")),
+                Sentence("Or read the answers with {abstain}.", abstain="ignore"),
+                keyword="abstain",
+            )
+        return r
+
+    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+        problem = self._pose_votes(r, graph, gold, engine)
+        by_vote = maximise(problem, expect_from_votes(problem))
         found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)
-        learned = Parameters(workers.given(found.confusion.transpose(0, 2, 1)), structure.given(found.prior))
+        workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
+        learned = Parameters(workers, problem.structure.given(found.prior))
         self._keep(r, problem, learned, expect(problem, learned))
         self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
-        return self
 
     def _match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:
         """Return aligned, shrunk matrices and the prior; warn of what stands in the way."""
@@ -153,12 +138,14 @@ class MomentMatching(PredictingModel):
             callback=self.callback,
         )
         if self.tol > 0 and not found.converged:
-            warnings.warn(
-                f"MomentMatching stopped after {self.max_iter} sweeps before it settled. Raise max_iter, or accept it "
-                "with a higher tol.",
-                ConvergenceWarning,
-                stacklevel=3,
+            warn(
+                ConvergenceWarning(
+                    f"MomentMatching stopped after {self.max_iter} sweeps before it settled.",
+                    Sentence("Raise {max_iter}.", max_iter=2 * self.max_iter),
+                    Sentence("Or accept the fit with a higher {tol}."),
+                    keyword="max_iter",
+                )
             )
         for obstacle in find_obstacles(answers, found.confusion):
-            warnings.warn(f"Moments cannot identify the model. {obstacle}", DataWarning, stacklevel=3)
+            warn(DataWarning(f"Moments cannot identify the model. {obstacle}"))
         return found

@@ -1,158 +1,282 @@
-"""Models whose learned parameters can be applied to other items of the same workers."""
+"""Models whose estimates can be applied to other items of the same workers."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.blocks import Block, cut_blocks
+from ..data.blocks import cut_blocks
 from ..data.gold import match_gold
+from ..data.graph import Graph
 from ..data.responses import Responses
-from ..data.vocabulary import lookup, to_column
-from ..distributions import Estimate
-from ..engines.base import resolve_engine
-from ..errors import DataWarning, InputError, listing
-from ..fitting.em import Parameters, Problem, Statistics, Structure, StructureParameters, Workers, infer_posterior
-from ..kernels.types import Floats, freeze
-from ..workers.confusion import ConfusionWorkers
-from ..workers.rows import RowTable
+from ..data.vocabulary import Column, lookup, to_column
+from ..distributions import Distributions
+from ..engines import open_engine
+from ..engines.base import Engine, Placed
+from ..errors import DataWarning, InputError, Sentence, listing, warn
+from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
+from ..kernels.types import Floats
+from ..structures.base import AnyStructure, StructureParameters
+from ..structures.independent import Independent
+from ..workers.base import Prior, WorkerModel
+from ..workers.confusion import ConfusionWorkers, smoothing_array
+from ..workers.rows import Factors
 from .base import Model
 from .inputs import as_gold, as_responses
+
+GoldCodes = NDArray[np.int32] | None
+
+
+class NewItems(NamedTuple):
+    """Other answers, ready for inference."""
+
+    responses: Responses
+    engine: Engine
+    placed: list[Placed]
+    graph: Graph | None
+    factors: Factors
 
 
 class PredictingModel(Model):
     """A model that knows each worker's confusion matrix and how labels hang together."""
 
-    _arrays = (*Model._arrays, "_log_weights", "_pooled")
+    _arrays = (*Model._arrays, "_log_weights", "_crowd")
 
-    _log_weights: Floats  # (M, L, K): what the E-step uses
-    _pooled: Floats  # (1, L, K): how the crowd answers on the whole
-    _structure_parameters: StructureParameters
+    _log_weights: Floats  # (R, L, K): what the E-step uses
+    _crowd: Floats  # (1, L, K): how the crowd answers on the whole
+    _structure: StructureParameters
+    _further: dict[str, Floats]  # arrays of the worker model, which are attributes too
 
     #: Whether silence can be an answer to this model.
     _hears_silence = True
-    #: The NamedTuple that holds what the structure learned.
-    _structure_type: type[Any]
+    #: What the structure learns.
+    _structure_type: type[StructureParameters]
 
-    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None) -> Floats:
+    def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
+        """Learn labels and how workers answer, from the answers alone.
+
+        Parameters
+        ----------
+        responses : Responses or table
+            The answers; a table is read with `Responses.from_frame`. `HiddenMarkov` needs sequences. For `MarkovField`
+            name nodes that nobody answered with ``items=`` when the answers are read.
+        graph : Graph, optional
+            Which items are neighbours, matched by id. `MarkovField` needs it, and no other model takes one.
+        gold : dict, Series, table or path, optional
+            Known labels: {item: label}, for sequences {(sequence, position): label}, or a table with columns item (or
+            sequence and position) and label. Their items keep them.
+        engine : optional
+            Where to work: None, "threads", "dask", a `distributed.Client` or an engine of `consilience.engines`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        r = self._prepare(as_responses(responses))
+        links = self._links(r, graph)
+        known = match_gold(as_gold(gold), r, r.classes)
+        with open_engine(engine) as opened:
+            self._learn(r, links, known, opened)
+        return self
+
+    @abstractmethod
+    def _check_settings(self) -> None:
+        """Raise an error for a parameter whose value the model cannot take."""
+
+    @abstractmethod
+    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+        """Learn from answers, with graph and gold matched to their items."""
+
+    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
         """Return class probabilities of other items answered by the same workers.
 
         A worker who was not there at the fit is taken to answer as the crowd does on the whole, with a warning.
-        Returns the same as `posterior_` for the answers (and gold) of the fit.
+        For the answers (and gold, and graph) of the fit this is `posterior_`.
+
+        Parameters
+        ----------
+        responses, graph, gold, engine
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
         """
         self._check_fitted()
-        self._refuse_graph(graph)
-        return self._infer(as_responses(responses), gold, self._learned(), self._structure_parameters)[0]
+        with self._bring(responses, graph, gold, engine, as_used(self._log_weights)) as new:
+            return infer_posterior(new.engine, new.placed, new.factors, self._structure, new.graph)[0]
 
-    def score(self, responses: Any, graph: Any = None, gold: Any = None) -> float:
-        """Return the mean log likelihood of an item's answers (and gold label), at the reported parameters."""
+    def score(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> float:
+        """Return the mean log likelihood of an item's answers (and gold label), at the reported estimates.
+
+        For a `MarkovField` it is the mean-field objective per item, without the field's normaliser: it compares answers
+        under one fitted model, and does not compare couplings.
+
+        Parameters
+        ----------
+        responses, graph, gold, engine
+            As for `fit`.
+        """
         self._check_fitted()
-        self._refuse_graph(graph)
-        r = as_responses(responses)
-        return self._infer(r, gold, self._reported(), self._structure_parameters.point())[1] / r.n_items
+        reported = Distributions.known(self._worker_model().reported(self.confusion_, self._further))
+        with self._bring(responses, graph, gold, engine, reported) as new:
+            value = infer_posterior(new.engine, new.placed, new.factors, self._structure.point(), new.graph)[1]
+            return value / new.responses.n_items
 
-    def _infer(self, r: Responses, gold: Any, known: Estimate, structure: StructureParameters) -> tuple[Floats, float]:
-        """Return posteriors and log likelihood of answers under given parameters of this model's workers."""
-        blocks, table = self._apply(r, gold, known)
-        return infer_posterior(resolve_engine(None), blocks, table, structure)
+    def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
+        return np.asarray(self.predict_proba(responses, graph, gold, engine).argmax(axis=1))
 
-    def _apply(self, r: Responses, gold: Any, known: Estimate) -> tuple[list[Block], RowTable]:
-        """Return other answers in blocks, and what this model knows of their workers as a table."""
+    def _decode(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
+        """Return the most probable joint labelling of other items."""
+        with self._bring(responses, graph, gold, engine, as_used(self._log_weights)) as new:
+            return decode_labels(new.engine, new.placed, new.factors, self._structure, new.graph)
+
+    @contextmanager
+    def _bring(self, responses: Any, graph: Any, gold: Any, engine: Any, known: Distributions) -> Iterator[NewItems]:
+        """Give other answers in blocks, and what is known of this model's workers as factors for theirs."""
+        r = self._check_answers(as_responses(responses))
+        links = self._links(r, graph)
+        label, worker = self._find_labels(r), self._find_workers(r)
+        workers = self._lay_out(r, lookup(self.classes_, to_column(r.labels)), len(self.classes_))
+        crowd = Distributions.known(self._crowd)
+        weights = workers.adopt(known.weights, crowd.weights, worker, label)
+        logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
+        factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.weight is not None)
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(as_gold(gold), r, self.classes_))
+        with open_engine(engine) as opened:
+            yield NewItems(r, opened, list(opened.place(blocks)), links, factors)
+
+    def _find_labels(self, r: Responses) -> NDArray[np.int64]:
+        """Return the index of each label at the fit."""
         label = lookup(self.answer_labels_, to_column(r.labels))
         if (label < 0).any():
             raise InputError(
                 f"The answers hold labels that did not occur at the fit: {listing(r.labels[label < 0].tolist())}. The "
-                f"model knows {listing(self.answer_labels_.tolist())}. Fit again with both."
+                f"model knows {listing(self.answer_labels_.tolist())}.",
+                "Fit again with both.",
             )
         takes_silence = self.confusion_.shape[2] > len(self.answer_labels_)
         if self._hears_silence and r.silence_counts != takes_silence:
-            raise InputError("The answers must take silence as the fit did: read them with the same abstain= setting.")
+            raise InputError(
+                "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
+            )
+        return label
+
+    def _find_workers(self, r: Responses) -> NDArray[np.int64]:
+        """Return the index of each worker at the fit, -1 for those who were not there."""
         worker = lookup(self.workers_, to_column(r.workers))
         if (worker < 0).any():
-            warnings.warn(
-                f"{int((worker < 0).sum()):,} of {r.n_workers:,} workers were not there at the fit: "
-                f"{listing(r.workers[worker < 0].tolist())}. They are taken to answer as the crowd does on the whole.",
-                DataWarning,
-                stacklevel=4,
+            warn(
+                DataWarning(
+                    f"{int((worker < 0).sum()):,} of {r.n_workers:,} workers were not there at the fit: "
+                    f"{listing(r.workers[worker < 0].tolist())}. They are taken to answer as the crowd does on the "
+                    "whole."
+                )
             )
-        named = lookup(self.classes_, to_column(r.labels))
-        workers = self._make_workers(r, named, len(self.classes_), np.empty((1, 0, 0)))
-        with np.errstate(divide="ignore"):
-            crowd = (self._pooled, np.log(self._pooled), self._pooled)
-        weights, log_weights, mean = (
-            workers.adopt(own, pool, worker, label) for own, pool in zip(known[:3], crowd, strict=True)
-        )
-        found = Estimate(weights, log_weights, mean, 0.0)
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(as_gold(gold), r, self.classes_))
-        return blocks, workers.table(found, r.weight is not None)
+        return worker
 
-    def _make_workers(
-        self, r: Responses, class_of_label: NDArray[np.int64], n_classes: int, smoothing: Floats
-    ) -> Workers:
-        """Return the worker model, from the settings."""
-        return ConfusionWorkers(r.n_workers, class_of_label, n_classes, smoothing, "em")
+    def _links(self, r: Responses, graph: Any) -> Graph | None:  # noqa: ARG002 (fields match it to the items)
+        """Return the graph over these items, None for models that take none."""
+        self._refuse_graph(graph)
+        return None
 
-    def _place(self, r: Responses, workers: Workers, structure: Structure, gold: Any, engine: Any) -> Problem:
+    def _check_answers(self, r: Responses) -> Responses:
+        """Return the answers, if the model can take them."""
+        return r
+
+    def _prepare(self, r: Responses) -> Responses:
+        """Return the answers with the classes that the model needs, for a fit."""
+        return self._check_answers(r)
+
+    def _worker_model(self) -> type[WorkerModel]:
+        """Return the kind of worker model."""
+        return ConfusionWorkers
+
+    def _lay_out(self, r: Responses, class_of_label: NDArray[np.int64], n_classes: int) -> WorkerModel:
+        """Return the worker model for the workers of these answers."""
+        return ConfusionWorkers(r.n_workers, class_of_label, n_classes)
+
+    def _place(
+        self,
+        r: Responses,
+        workers: WorkerModel,
+        prior: Prior,
+        structure: AnyStructure,
+        graph: Graph | None,
+        gold: GoldCodes,
+        engine: Engine,
+    ) -> Problem:
         """Return what is to be fitted, its blocks cut and put where they will be worked on."""
-        chosen = resolve_engine(engine)
-        placed = chosen.place(cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(as_gold(gold), r, r.classes)))
-        return Problem(chosen, placed, workers, structure, r.n_responses, r.weight is not None, r.vote_shares())
+        placed = engine.place(cut_blocks(r, workers.encode(r), workers.n_rows, gold))
+        weighted = r.weight is not None
+        return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares())
 
-    def _learned(self) -> Estimate:
-        """Return what the E-step uses."""
-        return _as_used(self._log_weights)
-
-    def _reported(self) -> Estimate:
-        """Return the matrices that users see, as the E-step takes them."""
-        mean = np.ascontiguousarray(self.confusion_.transpose(0, 2, 1))
-        with np.errstate(divide="ignore"):
-            return Estimate(mean, np.log(mean), mean, 0.0)
+    def _pose_votes(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> Problem:
+        """Return the problem of independent items and confusion matrices, for models that only need the votes."""
+        workers = self._lay_out(r, r.class_of_label, r.n_classes)
+        smoothing = smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers)
+        structure = Independent(r.n_classes, None, 0.0, "em")
+        return self._place(r, workers, Prior(smoothing, "em"), structure, graph, gold, engine)
 
     def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
         """Infer posteriors, and store all that was learned in the attributes users read.
 
         What may be interrupted comes first: a model is fitted to one set of answers or to another, never to both.
         """
-        workers = problem.workers
+        workers, counts = problem.workers, statistics.counts
         posterior, label_codes = self._conclude(problem, learned)
         self._remember(r)
         self.posterior_, self._label_codes = posterior, label_codes
         self.classes_ = r.classes
         self.prior_ = learned.structure.mean
-        self.confusion_ = np.ascontiguousarray(
-            workers.plain_mean(learned.workers, statistics.counts).transpose(0, 2, 1)
-        )
-        self._counts = workers.plain_counts(statistics.counts)
+        confusion = workers.plain_mean(learned.workers, counts, problem.prior)
+        self.confusion_ = np.ascontiguousarray(confusion.transpose(0, 2, 1))
+        self._counts = workers.plain_counts(counts)
         self._log_weights = learned.workers.log_weights
-        self._pooled = workers.crowd(statistics.counts, statistics.summary.mass)
-        self._structure_parameters = learned.structure
+        self._crowd = workers.crowd(counts, statistics.summary.mass, problem.prior)
+        self._structure = learned.structure
+        self._set_further(workers.further_arrays(learned.workers, counts))
 
     def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
-        """Return the posteriors and the label of each item that belong to the parameters learned."""
-        table = problem.workers.table(_as_used(learned.workers.log_weights), problem.weighted)
-        posterior, _ = infer_posterior(problem.engine, problem.placed, table, learned.structure)
+        """Return the posteriors and the label of each item that belong to the estimates."""
+        factors = problem.factors(as_used(learned.workers.log_weights))
+        posterior, _ = infer_posterior(problem.engine, problem.placed, factors, learned.structure, problem.graph)
         return posterior, posterior.argmax(axis=1)
 
+    def _set_further(self, arrays: dict[str, Floats]) -> None:
+        """Make the worker model's own arrays attributes, in place of those of an earlier fit."""
+        for name in self.__dict__.get("_further", ()):
+            delattr(self, name)
+        self._further = arrays
+        for name, array in arrays.items():
+            setattr(self, name, array)
+
+    def _report_columns(self) -> dict[str, Column]:
+        further = self._worker_model().further_columns(self._further, self.answer_labels_, self.classes_)
+        return super()._report_columns() | further
+
     def _state(self) -> dict[str, NDArray[Any]]:
-        structure: Any = self._structure_parameters
-        parts = {
-            f"structure {name}": np.asarray(value)
-            for name, value in structure._asdict().items()
-            if isinstance(value, (np.ndarray, float, bool, str))
-        }
-        return super()._state() | parts
+        structure = {f"structure {name}": value for name, value in self._structure.state().items()}
+        further = {f"workers {name}": value for name, value in self._further.items()}
+        return super()._state() | structure | further
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
-        fields = {name.removeprefix("structure "): arrays[name] for name in arrays if name.startswith("structure ")}
-        self._structure_parameters = self._structure_type.restored(
-            **{name: value.item() if value.ndim == 0 else freeze(value) for name, value in fields.items()}
-        )
+        self._structure = self._structure_type.from_state(part_of(arrays, "structure "))
+        self._set_further(part_of(arrays, "workers "))
 
 
-def _as_used(log_weights: Floats) -> Estimate:
+def as_used(log_weights: Floats) -> Distributions:
     """Return weights as the E-step takes them, in `fit` for the last time and in `predict_proba`: so both agree."""
-    return Estimate(np.exp(log_weights), log_weights, log_weights, 0.0)
+    return Distributions(np.exp(log_weights), log_weights, log_weights, 0.0)
+
+
+def part_of(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

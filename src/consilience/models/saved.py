@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +14,24 @@ from ..errors import StoreError, shorten
 from .archive import read_archive, write_archive
 from .base import Model
 from .comparison import Comparison
+from .markov_field import GraphCheck
+from .register import MODELS, model_class, name_of
 
-# The classes that a file may name, and where they are. A file can name nothing else.
-_HOMES = {
-    "MajorityVote": "majority_vote",
-    "DawidSkene": "dawid_skene",
-    "MomentMatching": "moment_matching",
-    "HiddenMarkov": "hidden_markov",
-    "MarkovField": "markov_field",
-}
+# Notes that only `fuse` makes, by attribute.
+_NOTES = {"comparison_": Comparison, "graph_check_": GraphCheck}
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to one file; see `Model.save`."""
     vocabularies = {"classes": model.classes_, "workers": model.workers_, "answer labels": model.answer_labels_}
-    comparison = getattr(model, "comparison_", None)
+    notes = {name: getattr(model, name, None) for name in _NOTES}
     header = {
-        "class": type(model).__name__,
-        "settings": {name: _to_json(name, value) for name, value in model.get_params().items()},
+        "model": name_of(model),
+        "parameters": {name: _to_json(name, value) for name, value in model.get_params().items()},
         "scalars": {name: getattr(model, name) for name in model._scalars},
         "backend": model._backend,
         "keys": list(model._keys),
-        "comparison": None if comparison is None else asdict(comparison),
+        "notes": {name: asdict(note) for name, note in notes.items() if note is not None},
     }
     columns = {name: to_column(values) for name, values in vocabularies.items()}
     columns |= {f"key {name}": column for name, column in model._keys.items()}
@@ -68,11 +63,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     archive = read_archive(path)
     header = archive.header
     try:
-        name = header["class"]
-        if name not in _HOMES:
+        name = header["model"]
+        if name not in MODELS:  # a file can name nothing else
             raise StoreError(f"{os.fspath(path)} holds a {shorten(name)}, which this release does not know.")
-        cls = getattr(import_module(f".{_HOMES[name]}", __package__), name)
-        model: Model = cls(**{key: _from_json(value) for key, value in header["settings"].items()})
+        model = model_class(name)(**{key: _from_json(value) for key, value in header["parameters"].items()})
         model.classes_ = to_values(archive.columns["classes"])
         model.workers_ = to_values(archive.columns["workers"])
         model.answer_labels_ = to_values(archive.columns["answer labels"])
@@ -81,23 +75,29 @@ def load(path: str | os.PathLike[str]) -> Any:
         for scalar in model._scalars:
             setattr(model, scalar, header["scalars"][scalar])
         model._restore(archive.arrays)
-        if header["comparison"] is not None:
-            model.comparison_ = Comparison(**header["comparison"])
+        for note, figures in header["notes"].items():
+            setattr(model, note, _NOTES[note](**figures))
     except (KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{os.fspath(path)} is damaged: {error!r} is missing or wrong.") from error
+        raise StoreError(
+            f"{os.fspath(path)} is damaged: a part of the model is missing or wrong ({error!r}).",
+            "Save the model again.",
+        ) from error
     return model
 
 
 def _to_json(name: str, value: Any) -> Any:
+    """Return the value of a parameter in terms of JSON."""
     if name == "callback":
         return None
     if isinstance(value, Model):
         return "majority"
-    if isinstance(value, (np.ndarray, list, tuple)):
-        array = np.asarray(value)
-        kept = array.tolist() if array.dtype == bool else array.astype(np.float64).tolist()
-        return {"array": kept, "tuple": isinstance(value, tuple)}
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    array = np.asarray(value)  # of an array, a list or a table of any kind: `fit` has accepted it
+    kept = array.tolist() if array.dtype == bool else array.astype(np.float64).tolist()
+    return {"array": kept, "tuple": isinstance(value, tuple)}
 
 
 def _from_json(value: Any) -> Any:

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..data.responses import Responses
 from ..data.vocabulary import lookup, to_column
-from ..errors import DataWarning, InputError, NotFittedError, ParameterError, listing, parameter_error
-from ..fitting.em import Parameters, Problem, StructureParameters, expect, expect_from_votes, forget, maximise
+from ..errors import DataWarning, InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, warn
+from ..fitting.em import Parameters, Problem, Statistics, expect, expect_from_votes, maximise
 from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
 from ..kernels.types import Floats
-from .base import Model, check_choice
-from .settings import fixed_prior
+from ..structures.base import StructureParameters
+from .base import Model
+from .checks import check_choice, fixed_prior
 
 
-def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
-    """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones."""
+def find_starts(
+    owner: Any,
+    problem: Problem,
+    r: Responses,
+    more_starts: Callable[[Problem, Statistics], list[tuple[str, Parameters]]] | None = None,
+) -> list[tuple[str, Parameters]]:
+    """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones.
+
+    `more_starts` returns starts that go with the votes, from the problem and the votes' statistics.
+    """
     votes = expect_from_votes(problem)
     by_vote = maximise(problem, votes)
-    plain = problem.workers.plain_mean(by_vote.workers, votes.counts)
+    plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
 
     def settle(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
         given = Parameters(problem.workers.given(confusion), structure)
         if owner.max_iter == 0:
             return given  # it is not a start then, but the result
-        forget(problem.structure)
         # What is given has no place on the scale of the objective, for it has no bound; the posteriors it leads to do,
         # as vote shares do.
         return maximise(problem, expect(problem, given))
@@ -42,11 +50,15 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
         if owner.start == "dawid-skene":
             starts.append(("dawid-skene", owner._start_from_independent(problem, votes)))
         if owner.start in ("majority", "best"):
-            starts += [("majority", by_vote), *owner._more_starts(problem, votes)]
+            starts += [("majority", by_vote), *(more_starts(problem, votes) if more_starts else [])]
         if owner.start in ("moments", "best"):
             if r.silence_counts:
-                raise ParameterError("Moments take silence for no answer: with abstain='answer' use start='majority'.")
-            found = moments_of(owner, r, plain, by_vote.structure.mean, warn=owner.start == "moments")
+                raise ParameterError(
+                    "Moments take silence for no answer.",
+                    Sentence("Use {start} with {abstain}.", start="majority", abstain="answer"),
+                    keyword="start",
+                )
+            found = moments_of(owner, r, plain, by_vote.structure.mean, warns=owner.start == "moments")
             if owner.max_iter > 0:
                 # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their say.
                 found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
@@ -58,30 +70,35 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
     return starts
 
 
-def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warn: bool) -> MomentFit:
+def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit:
     """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones."""
     given = fixed_prior(owner, r)
     answers = strongest_answers(r)
     found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
-    for obstacle in find_obstacles(answers, found.confusion) if warn else ():
-        warnings.warn(f"Moments are a poor start here. {obstacle}", DataWarning, stacklevel=5)
+    for obstacle in find_obstacles(answers, found.confusion) if warns else ():
+        warn(DataWarning(f"Moments are a poor start here. {obstacle}"))
     return found
 
 
 def confusion_of_model(model: Model, r: Responses, plain: Floats) -> Floats:
     """Return a fitted model's matrices for the workers it knows, the vote's for the others."""
     if not model._is_fitted():
-        raise NotFittedError(f"start= is a {type(model).__name__} that is not fitted yet. Fit it first.")
+        raise NotFittedError(
+            f"The {type(model).__name__} to start from is not fitted yet.", "Fit it first.", keyword="start"
+        )
     label = lookup(model.answer_labels_, to_column(r.labels))
     k = lookup(model.classes_, to_column(r.classes))
     if (label < 0).any() or (k < 0).any():
         raise InputError(
-            "The model given as start= does not know all labels and classes of these answers: it has "
-            f"{listing(model.answer_labels_.tolist())}."
+            "The model to start from does not know all labels and classes of these answers: it has "
+            f"{listing(model.answer_labels_.tolist())}.",
+            keyword="start",
         )
     if r.silence_counts and model.confusion_.shape[2] == len(model.answer_labels_):
         raise InputError(
-            "The model given as start= takes silence for no answer: fit it to answers with the same abstain=."
+            "The model to start from takes silence for no answer.",
+            Sentence("Fit it to answers with the same {abstain}."),
+            keyword="start",
         )
     worker = lookup(model.workers_, to_column(r.workers))
     confusion = plain.transpose(0, 2, 1).copy()
@@ -96,7 +113,7 @@ def confusion_of_model(model: Model, r: Responses, plain: Floats) -> Floats:
 
 
 def given_confusion(owner: Any, r: Responses) -> Floats:
-    """Return the setting `start` as confusion matrices (M, K, L)."""
+    """Return the parameter `start` as confusion matrices (M, K, L)."""
     shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
     expected = (
         f"{', '.join(map(repr, owner._start_choices))}, a fitted model, or an array of confusion matrices of shape "

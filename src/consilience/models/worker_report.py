@@ -45,7 +45,7 @@ def describe_workers(
     truth = counts.sum(axis=1) / np.maximum(total, 1e-300)[:, None]
     chance = sum(mix[:, label] * truth[:, k] for label, k in enumerate(said) if k >= 0)
     error = np.sqrt(np.maximum(chance * (1 - chance), 0.0) / np.maximum(total, 1.0))
-    flags = []
+    remarks = []
     for m in range(len(counts)):
         found = []
         if n_answers[m] < FEW_ANSWERS:
@@ -56,13 +56,13 @@ def describe_workers(
             found.append("contrary")
         elif told[m] < UNINFORMATIVE and prior.max() < 1:  # if the truth is always the same, there is nothing to tell
             found.append("uninformative")
-        flags.append(", ".join(found))
+        remarks.append(", ".join(found))
     return {
         "answers": to_column(n_answers.astype(np.int64)),
         "accuracy": to_column(accuracy),
         "informativeness": to_column(told),
         "worst_confusion": to_column(worst_confusions(counts, said, labels, classes)),
-        "flags": to_column(flags),
+        "remarks": to_column(remarks),
     }
 
 
@@ -95,38 +95,3 @@ def worst_confusions(counts: Floats, said: NDArray[np.int64], labels: Values, cl
         else:
             words.append(f"{classes[k]} -> {labels[label]} ({wrong[m, label, k] / met[m, k]:.0%})")
     return words
-
-
-def describe_dependence(counts: Floats, confusion: Floats, labels: Values, classes: Values) -> dict[str, Column]:
-    """Return columns that say how far a worker's answers depend on its own previous one.
-
-    Parameters
-    ----------
-    counts : array (M, L + 1, L, K)
-        Expected number of times worker m said l when the truth was k, by its previous answer (the last: none).
-    confusion : array (M, L + 1, K, L)
-        Confusion matrices by previous answer.
-    labels, classes : ndarray
-        Their names.
-
-    Returns
-    -------
-    dict
-        dependence: half the mean absolute difference between the row that was at work and the worker's plain one
-        (0: the previous answer does not matter; 1: it decides); strongest_pull: where it matters most, in words.
-    """
-    met = counts.sum(axis=2)  # (M, L + 1, K)
-    plain = np.einsum("mpk,mpkl->mkl", met, confusion)
-    plain /= np.maximum(plain.sum(axis=2, keepdims=True), 1e-300)
-    apart = 0.5 * np.abs(confusion - plain[:, None]).sum(axis=3)
-    total = np.maximum(met.sum(axis=(1, 2)), 1e-300)
-    pull = (met * apart)[:, :-1]  # without "none": that is no answer
-    words = []
-    for m, cell in enumerate(pull.reshape(len(pull), -1).argmax(axis=1)):
-        before, k = divmod(int(cell), counts.shape[3])
-        label = int((confusion[m, before, k] - plain[m, k]).argmax())
-        share = confusion[m, before, k, label]
-        said = f"says {labels[label]} for {classes[k]} after {labels[before]} ({share:.0%})"
-        words.append(said if pull[m, before, k] >= 0.5 else "")
-    dependence = np.sum(met * apart, axis=(1, 2)) / total
-    return {"dependence": to_column(np.asarray(dependence)), "strongest_pull": to_column(words)}

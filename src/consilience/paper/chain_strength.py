@@ -8,7 +8,7 @@ import numpy as np
 
 from ..metrics import log_loss, macro_f1, span_f1
 from ..models.dawid_skene import DawidSkene
-from ..models.hidden_markov import STRENGTHS, HiddenMarkov
+from ..models.hidden_markov import COUPLINGS, HiddenMarkov
 from ..models.majority_vote import MajorityVote
 from .crowds import load_crowd
 from .drawing import Curve, draw_gains
@@ -38,7 +38,7 @@ def run_strengths(data: str) -> list[Record]:
     lengths = np.bincount(r.sequences.of_items()[known])
     transitions = "free" if SETS[data][1] == "macro-F" else "bio"
     models: dict[str, Any] = {VOTE: MajorityVote(), ALONE: DawidSkene()}
-    models |= {f"{strength:g}": HiddenMarkov(coupling=strength, transitions=transitions) for strength in STRENGTHS}
+    models |= {f"{strength:g}": HiddenMarkov(coupling=strength, transitions=transitions) for strength in COUPLINGS}
     # At full strength the votes can be a poor start; what DawidSkene found is a fair one.
     models[FULL_AFTER] = HiddenMarkov(coupling=1.0, transitions=transitions, start=models[ALONE])
     models[LEARNED] = HiddenMarkov(transitions=transitions)
@@ -71,16 +71,16 @@ def draw_figure(records: list[Record]) -> Figure:
     curves = {}
     for data in values_of(records, "data"):
         f = {record["model"]: record["f"] for record in pick(records, data=data)}
-        gains = [f[f"{strength:g}"] - f[ALONE] for strength in STRENGTHS]
+        gains = [f[f"{strength:g}"] - f[ALONE] for strength in COUPLINGS]
         learned = mean_of(records, "strength", data=data, model=LEARNED) or 0.0
-        curves[SETS[data][0]] = Curve(STRENGTHS, gains, (learned, f[LEARNED] - f[ALONE]))
+        curves[SETS[data][0]] = Curve(COUPLINGS, gains, (learned, f[LEARNED] - f[ALONE]))
     labels = "chain strength (1: the hidden Markov model)", "F against DawidSkene(), in points"
     return draw_gains(curves, *labels, marked="learned")
 
 
 def tell_findings(records: list[Record]) -> str:
     """Tell the scores by strength."""
-    strengths = [f"{strength:g}" for strength in STRENGTHS]
+    strengths = [f"{strength:g}" for strength in COUPLINGS]
     names = [VOTE, ALONE, *strengths, FULL_AFTER, LEARNED]
     sets = values_of(records, "data")
     f = {(record["data"], record["model"]): record["f"] for record in records}

@@ -14,7 +14,7 @@ from ..data.vocabulary import Values
 from ..kernels.types import Floats
 
 if TYPE_CHECKING:
-    from ..fitting.em import StructureParameters
+    from ..structures.base import StructureParameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class TrueParameters:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """What who knows the true parameters, and not the truth, makes of the answers.
+    """The best possible labels: those of somebody who knows the true parameters, but not the truth.
 
     Attributes
     ----------
@@ -108,21 +108,18 @@ class Simulation:
         0.930
         """
         from ..data.blocks import cut_blocks
-        from ..engines.base import resolve_engine
+        from ..engines import Threads
         from ..fitting.em import decode_labels, infer_posterior
         from ..workers.confusion import ConfusionWorkers
-        from ..workers.rows import make_table
 
-        structure, engine = self._true_structure(), resolve_engine(None)
-        r, confusion = self.responses, self.parameters.confusion
-        r = r.keep(self.parameters.copies[r.worker] < 0)
-        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes, np.empty((1, 0, 0)), "em")
+        r = self.responses.keep(self.parameters.copies[self.responses.worker] < 0)
+        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
         blocks = cut_blocks(r, workers.encode(r), workers.n_rows)
-        table = make_table(workers.given(confusion), weighted=False)
-        posterior, _ = infer_posterior(engine, blocks, table, structure)
-        joint = hasattr(structure, "decode")
-        best = decode_labels(engine, blocks, table, structure) if joint else posterior.argmax(axis=1)
-        return Oracle(posterior, r.classes[best])
+        factors = workers.factors(workers.given(self.parameters.confusion), weighted=False)
+        graph = None if self.graph is None else self.graph.aligned_with(r.items)
+        known = (Threads(), blocks, factors, self._true_structure(), graph)
+        posterior, _ = infer_posterior(*known)
+        return Oracle(posterior, r.classes[decode_labels(*known)])
 
     def _true_structure(self) -> StructureParameters:
         """Return what ties the labels together, with its true parameters."""
@@ -133,8 +130,7 @@ class Simulation:
 
         true, prior = self.parameters, self.parameters.prior
         if self.graph is not None and true.coupling is not None:
-            graph = self.graph.aligned_with(self.responses.items)
-            return Field(len(prior), prior, 0.0, "em", graph, true.coupling, "belief_propagation").given(prior)
+            return Field(len(prior), prior, 0.0, "em", true.coupling, "belief_propagation").given(prior)
         if true.transition is not None and true.initial is not None:
             chain = Chain(len(prior), prior, 0.0, "em", 1.0, free_transitions(len(prior)))
             return chain.given(prior, true.initial, true.transition)

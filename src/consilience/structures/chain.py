@@ -1,6 +1,6 @@
-"""Chains: the labels of a sequence form a Markov chain, believed as strongly as `strength` says.
+"""Chains: the labels of a sequence form a Markov chain, believed as strongly as the coupling says.
 
-With start distribution s, transition matrix T[from, to] and class prior pi, a chain of strength lambda has the factors
+With start distribution s, transition matrix T[from, to] and class prior pi, a chain of coupling lambda has the factors
 
     first position:  (s_k / pi_k)^lambda pi_k            step:  (T[j, k] / pi_k)^lambda pi_k     (0 where forbidden)
 
@@ -11,28 +11,29 @@ pairs, the prior from all posteriors; sequences never link.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import Block
 from ..data.tagging import Transitions
-from ..distributions import estimate
+from ..distributions import fit_distributions
 from ..kernels.types import Floats, freeze
+from .base import BlockwiseParameters, Structure, Summary
 
 
-class ChainSummary(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ChainSummary(Summary):
     """What one pass over sequences adds up to."""
 
-    log_normaliser: float
-    mass: Floats  # (K,): posteriors of all positions
     start: Floats  # (K,): posteriors of first positions
     pairs: Floats  # (K, K): posteriors of neighbouring pairs [from, to]
 
 
-class ChainParameters(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ChainParameters(BlockwiseParameters):
     """Factors of the chain for the E-step, and its probabilities for the reader."""
 
     start_factor: Floats
@@ -41,68 +42,46 @@ class ChainParameters(NamedTuple):
     mean: Floats  # class prior
     initial: Floats
     transition: Floats
-    strength: float
+    coupling: float
     bound: float
 
-    def infer(self, block: Block, evidence: Floats) -> ChainSummary:
-        """Turn evidence into posteriors, in place."""
+    def infer_block(self, block: Block, evidence: Floats) -> ChainSummary:
+        """Turn the evidence of one block into posteriors, in place."""
         from ..kernels.chain import forward_backward
-        from ..kernels.compile import width_of
 
         n_classes = evidence.shape[1]
         mass, start, pairs = np.zeros(n_classes), np.zeros(n_classes), np.zeros((n_classes, n_classes))
+        factors = (self.start_factor, self.pair_factor, self.end_factor)
         log_normaliser = forward_backward(
-            block.sequences,
-            evidence,
-            self.start_factor,
-            self.pair_factor,
-            self.end_factor,
-            start,
-            pairs,
-            mass,
-            width_of(n_classes),
+            block.sequences, evidence, *factors, start, pairs, mass, block.width(n_classes)
         )
         return ChainSummary(log_normaliser, mass, start, pairs)
 
-    def decode(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
+    def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
         """Return the most probable sequence of classes."""
         from ..kernels.chain import viterbi
-        from ..kernels.compile import width_of
 
         path = np.empty(len(evidence), np.int64)
-        viterbi(
-            block.sequences,
-            evidence,
-            block.gold,
-            self.start_factor,
-            self.pair_factor,
-            self.end_factor,
-            path,
-            width_of(evidence.shape[1]),
-        )
+        factors = (self.start_factor, self.pair_factor, self.end_factor)
+        viterbi(block.sequences, evidence, block.gold, *factors, path, block.width(evidence.shape[1]))
         return path
 
-    @classmethod
-    def restored(cls, **fields: Any) -> ChainParameters:
-        """Return parameters as they were saved."""
-        return cls(**fields)
-
-    def point(self) -> ChainParameters:
-        """Return the same with the reported probabilities in the E-step."""
-        start = temper(self.initial, self.mean, self.strength, self.start_factor > 0)
-        pair = temper(self.transition, self.mean, self.strength, self.pair_factor > 0)
-        return self._replace(start_factor=start, pair_factor=pair, bound=0.0)
+    def point(self) -> Self:
+        """Return the parameters with which the E-step uses the reported probabilities."""
+        start = temper(self.initial, self.mean, self.coupling, self.start_factor > 0)
+        pair = temper(self.transition, self.mean, self.coupling, self.pair_factor > 0)
+        return replace(self, start_factor=start, pair_factor=pair, bound=0.0)
 
 
-@dataclass(frozen=True)
-class Chain:
-    """A Markov chain of given strength, with pseudo-counts and perhaps forbidden transitions."""
+@dataclass(frozen=True, eq=False)
+class Chain(Structure[ChainSummary, ChainParameters]):
+    """A Markov chain of given coupling, with pseudo-counts and perhaps forbidden transitions."""
 
     n_classes: int
     fixed_prior: Floats | None
     smoothing: float
     estimation: str
-    strength: float
+    coupling: float
     allowed: Transitions
 
     def update(self, summary: ChainSummary) -> ChainParameters:
@@ -120,38 +99,43 @@ class Chain:
             freeze(np.array(prior)),
             freeze(start),
             freeze(np.stack([row[1] for row in rows])),
-            self.strength,
-            # Exact at both ends: at strength 0 only the prior counts, at 1 only the chain.
-            self.strength * bound + (1 - self.strength) * prior_bound,
+            self.coupling,
+            # Exact at both ends: at coupling 0 only the prior counts, at 1 only the chain.
+            self.coupling * bound + (1 - self.coupling) * prior_bound,
         )
 
     def _estimate(self, counts: Floats, allowed: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
         """Return weights, mean and bound of one distribution over the allowed classes; the others are exactly 0."""
         size = int(allowed.sum())
-        found = estimate(counts[allowed].reshape(1, size, 1), np.full((1, size, 1), self.smoothing), self.estimation)
+        found = fit_distributions(
+            counts[allowed].reshape(1, size, 1), np.full((1, size, 1), self.smoothing), self.estimation
+        )
         weights, mean = np.zeros(self.n_classes), np.zeros(self.n_classes)
         weights[allowed], mean[allowed] = found.weights.ravel(), found.mean.ravel()
         return weights, mean, found.bound
 
-    def given(self, prior: Floats, initial: Floats, transition: Floats) -> ChainParameters:
-        """Return a known chain as parameters; what is forbidden is set to 0."""
-        transition = np.where(self.allowed.steps, transition, 0.0)
-        initial = np.where(self.allowed.start, initial, 0.0)
+    def given(self, prior: Floats, initial: Floats | None = None, transition: Floats | None = None) -> ChainParameters:
+        """Return a known chain as parameters, by default one that draws each label from the class prior.
+
+        What is forbidden is set to 0.
+        """
+        transition = np.where(self.allowed.steps, prior if transition is None else transition, 0.0)
+        initial = np.where(self.allowed.start, prior if initial is None else initial, 0.0)
         transition = transition / transition.sum(axis=1, keepdims=True)
         initial = initial / initial.sum()
         reported = (freeze(np.array(prior)), freeze(initial), freeze(transition))
-        return ChainParameters(*self._factors(initial, transition, prior), *reported, self.strength, 0.0)
+        return ChainParameters(*self._factors(initial, transition, prior), *reported, self.coupling, 0.0)
 
     def _factors(self, start: Floats, transition: Floats, prior: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the factors of first positions, steps and endings."""
         return (
-            temper(start, prior, self.strength, self.allowed.start),
-            temper(transition, prior, self.strength, self.allowed.steps),
+            temper(start, prior, self.coupling, self.allowed.start),
+            temper(transition, prior, self.coupling, self.allowed.steps),
             freeze(self.allowed.end.astype(np.float64)),
         )
 
     def summarise(self, block: Block, posterior: Floats) -> ChainSummary:
-        """Return the summary of posteriors that came from elsewhere, neighbours taken as independent given them."""
+        """Return the summary of one block's posteriors from elsewhere; neighbours are taken as independent."""
         first = block.sequences[:-1]
         linked = np.ones(len(posterior), bool)
         linked[first] = False
@@ -162,6 +146,6 @@ class Chain:
         )
 
 
-def temper(probability: Floats, prior: Floats, strength: float, allowed: NDArray[np.bool_]) -> Floats:
+def temper(probability: Floats, prior: Floats, coupling: float, allowed: NDArray[np.bool_]) -> Floats:
     """Return (p / pi)^lambda pi as p^lambda pi^(1 - lambda), which is p or pi itself at the ends; 0 where forbidden."""
-    return freeze(np.where(allowed, np.power(probability, strength) * np.power(prior, 1 - strength), 0.0))
+    return freeze(np.where(allowed, np.power(probability, coupling) * np.power(prior, 1 - coupling), 0.0))

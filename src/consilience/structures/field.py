@@ -18,16 +18,18 @@ field's own normaliser, which nobody can compute, is left out. At fixed coupling
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import Block
 from ..data.graph import Graph
-from ..distributions import estimate
+from ..distributions import fit_distributions
 from ..kernels.types import Floats, freeze
+from .base import Evidence, Outcome, Structure, StructureParameters, Summary, Trail
 
 INFERENCES = ("mean_field", "icm", "belief_propagation")
 MOST_COUPLING = 3.0
@@ -36,28 +38,19 @@ MOST_COUPLING = 3.0
 EM_SWEEPS, EM_TOL = 20, 1e-3
 LAST_SWEEPS, LAST_TOL = 200, 1e-6
 DAMPING = 0.2
-NO_GRAPH = Graph(np.empty(0), np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
 
 
-class FieldSummary(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FieldSummary(Summary):
     """What one inference over the graph gives."""
 
-    log_normaliser: float
-    mass: Floats
     coupling: float  # the next one
     pull: Floats  # (K,): the next pull of each class
 
 
-@dataclass
-class Memory:
-    """Where inference ended the last time, to go on from there. It never leaves the driver's machine."""
-
-    posterior: Floats | None = None
-    messages: Floats | None = None
-
-
-class FieldParameters(NamedTuple):
-    """Class prior and coupling, and the graph they are for."""
+@dataclass(frozen=True, eq=False)
+class FieldParameters(StructureParameters):
+    """Class prior and coupling. The graph they are applied to is an argument of `infer`."""
 
     weights: Floats
     mean: Floats
@@ -67,41 +60,45 @@ class FieldParameters(NamedTuple):
     learns: bool
     fixed: bool  # whether the class prior is given
     inference: str
-    graph: Graph
-    memory: Memory
 
-    @property
-    def whole(self) -> bool:
-        """Tell the E-step that items cannot be taken block by block."""
-        return True
+    def infer(self, evidence: Evidence[Outcome], graph: Graph | None = None, trail: Trail | None = None) -> Outcome:
+        """Turn evidence into posteriors, over the whole graph at once."""
+        if graph is None:
+            raise TypeError("A field is inferred over a graph.")
+        return evidence.at_once(partial(self.infer_nodes, graph, trail))
 
-    def infer_all(self, evidence: Floats, final: bool = False) -> FieldSummary:
-        """Turn evidence into posteriors, in place; `final` starts anew and goes on for longer."""
+    def infer_nodes(self, graph: Graph, trail: Trail | None, evidence: Floats) -> FieldSummary:
+        """Turn the evidence of all nodes into posteriors, in place.
+
+        With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts anew
+        and goes on for longer.
+        """
         from ..kernels.field import field_objective, neighbour_sums
 
         with np.errstate(divide="ignore"):
             unary = np.log(evidence)
-        linked = self.graph.degrees > 0
+        linked = graph.degrees > 0
         unary[linked] += self.pull
         unary[~linked] += log_of(self.weights)
-        memory = Memory() if final else self.memory
-        posterior = infer_field(self.graph, unary, self.coupling, self.inference, memory, final)
+        posterior = infer_field(graph, unary, self.coupling, self.inference, trail)
         sums = np.empty_like(posterior)
-        neighbour_sums(self.graph.offsets, self.graph.neighbours, self.graph.weights, posterior, sums)
+        neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
         value = float(field_objective(np.maximum(unary, -1e300), sums, self.coupling, posterior))
-        learned = (self.coupling, self.pull) if final or not self.learns else self._learn(sums, posterior)
+        learned = (
+            self._learn(graph, sums, posterior) if self.learns and trail is not None else (self.coupling, self.pull)
+        )
         evidence[:] = posterior
         return FieldSummary(value, posterior.sum(axis=0), *learned)
 
-    def _learn(self, sums: Floats, posterior: Floats) -> tuple[float, Floats]:
+    def _learn(self, graph: Graph, sums: Floats, posterior: Floats) -> tuple[float, Floats]:
         """Return coupling and pulls after one Newton step on their pseudo-likelihood."""
         from ..kernels.field import pseudo_likelihood_terms
 
-        if not self.graph.n_edges:
+        if not graph.n_edges:
             return 0.0, self.pull
         n_classes = posterior.shape[1]
         beta = max(self.coupling, 1e-3)
-        gradient, curvature = pseudo_likelihood_terms(self.graph.offsets, sums, self.pull, beta, posterior)
+        gradient, curvature = pseudo_likelihood_terms(graph.offsets, sums, self.pull, beta, posterior)
         # Pulls are held near log pi by as much as one node would: classes that are not there, and their common level.
         gradient[:n_classes] -= self.pull - log_of(self.mean)
         curvature[np.diag_indices(n_classes)] += 1.0
@@ -114,39 +111,28 @@ class FieldParameters(NamedTuple):
         coupling = beta + np.clip(step[n_classes], -0.5, 0.5)
         return float(np.clip(coupling, 0.0, MOST_COUPLING)), self.pull + step[:n_classes]
 
-    @classmethod
-    def restored(cls, **fields: Any) -> FieldParameters:
-        """Return parameters as they were saved: without a graph."""
-        return cls(**fields, graph=NO_GRAPH, memory=Memory())
-
-    def stripped(self) -> FieldParameters:
-        """Return prior and coupling alone, without a graph."""
-        return self._replace(graph=NO_GRAPH, memory=Memory())
-
-    def point(self) -> FieldParameters:
-        """Return the same with the reported prior in the E-step."""
-        return self._replace(weights=self.mean, pull=self.pull if self.learns else log_of(self.mean), bound=0.0)
+    def point(self) -> Self:
+        """Return the parameters with which the E-step uses the reported prior."""
+        return replace(self, weights=self.mean, pull=self.pull if self.learns else log_of(self.mean), bound=0.0)
 
 
-@dataclass(frozen=True)
-class Field:
-    """A field over a graph, whose class prior and coupling are learned or fixed."""
+@dataclass(frozen=True, eq=False)
+class Field(Structure[FieldSummary, FieldParameters]):
+    """A field whose class prior and coupling are learned or fixed."""
 
     n_classes: int
     fixed_prior: Floats | None
     smoothing: float
     estimation: str
-    graph: Graph
     coupling: float | None  # None: learned
     inference: str
-    memory: Memory = field(default_factory=Memory)
 
     def update(self, summary: FieldSummary) -> FieldParameters:
         """Return prior and coupling that expected counts call for."""
         coupling = summary.coupling if self.coupling is None else self.coupling
         if self.fixed_prior is not None:
             return self._parameters(self.fixed_prior, self.fixed_prior, 0.0, coupling, log_of(self.fixed_prior))
-        found = estimate(
+        found = fit_distributions(
             summary.mass.reshape(1, -1, 1), np.full((1, self.n_classes, 1), self.smoothing), self.estimation
         )
         weights = found.weights.ravel()
@@ -157,21 +143,8 @@ class Field:
         """Return a known class prior as parameters; a coupling that is learned begins at 0."""
         return self._parameters(prior, prior, 0.0, self.coupling or 0.0, log_of(prior))
 
-    @property
-    def whole(self) -> bool:
-        """Tell the loop that items cannot be taken block by block."""
-        return True
-
-    def stripped(self) -> Field:
-        """Return the same without the graph: what blocks are told."""
-        return replace(self, graph=NO_GRAPH, memory=Memory())
-
-    def forget(self) -> None:
-        """Let the next inference start anew."""
-        self.memory.posterior = self.memory.messages = None
-
     def summarise(self, block: Block, posterior: Floats) -> FieldSummary:  # noqa: ARG002
-        """Return the summary of posteriors that came from elsewhere, such as vote shares."""
+        """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
         return FieldSummary(0.0, posterior.sum(axis=0), 0.0, np.zeros(posterior.shape[1]))
 
     def _parameters(
@@ -187,8 +160,6 @@ class Field:
             learns=learns,
             fixed=self.fixed_prior is not None,
             inference=self.inference,
-            graph=self.graph,
-            memory=self.memory,
         )
 
 
@@ -197,18 +168,20 @@ def log_of(probability: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(probability, 1e-300)))
 
 
-def infer_field(graph: Graph, unary: Floats, coupling: float, inference: str, memory: Memory, final: bool) -> Floats:
-    """Return the posteriors of all nodes, and remember where inference ended."""
-    sweeps, tol = (LAST_SWEEPS, LAST_TOL) if final else (EM_SWEEPS, EM_TOL)
+def infer_field(graph: Graph, unary: Floats, coupling: float, inference: str, trail: Trail | None) -> Floats:
+    """Return the posteriors of all nodes; the trail, if there is one, is followed and prolonged."""
+    sweeps, tol = (LAST_SWEEPS, LAST_TOL) if trail is None else (EM_SWEEPS, EM_TOL)
+    reached = Trail() if trail is None else trail
     if inference == "mean_field":
-        start = alone(unary) if memory.posterior is None else memory.posterior
-        memory.posterior = run_mean_field(graph, unary, coupling, start, sweeps, tol)
+        start = alone(unary) if reached.posterior is None else reached.posterior
+        posterior = run_mean_field(graph, unary, coupling, start, sweeps, tol)
     elif inference == "belief_propagation":
-        memory.posterior, memory.messages = run_belief_propagation(graph, unary, coupling, memory.messages, sweeps, tol)
+        posterior, reached.messages = run_belief_propagation(graph, unary, coupling, reached.messages, sweeps, tol)
     else:
-        labels = unary.argmax(axis=1) if memory.posterior is None else memory.posterior.argmax(axis=1)
-        memory.posterior = given_neighbours(graph, unary, coupling, find_modes(graph, unary, coupling, labels, sweeps))
-    return memory.posterior
+        labels = (unary if reached.posterior is None else reached.posterior).argmax(axis=1)
+        posterior = given_neighbours(graph, unary, coupling, find_modes(graph, unary, coupling, labels, sweeps))
+    reached.posterior = posterior
+    return posterior
 
 
 def alone(unary: Floats) -> Floats:

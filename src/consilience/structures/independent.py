@@ -6,50 +6,40 @@ q_nk = pi_k b_nk / Z_n,   Z_n = sum_k pi_k b_nk,   expected counts: sum_n q_nk
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Self
 
 import numpy as np
 
 from ..data.blocks import Block
-from ..distributions import estimate
+from ..distributions import fit_distributions
 from ..kernels.types import Floats, freeze
+from .base import BlockwiseParameters, Structure, Summary
 
 
-class IndependentSummary(NamedTuple):
-    """What one pass over items adds up to."""
-
-    log_normaliser: float  # sum_n log Z_n
-    mass: Floats  # (K,): sum_n q_nk
-
-
-class IndependentParameters(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class IndependentParameters(BlockwiseParameters):
     """The class prior, as the E-step uses it and as it is reported."""
 
     weights: Floats
     mean: Floats
     bound: float
 
-    def infer(self, block: Block, evidence: Floats) -> IndependentSummary:  # noqa: ARG002 (chains need the block)
-        """Turn evidence into posteriors, in place."""
-        from ..kernels.compile import width_of
+    def infer_block(self, block: Block, evidence: Floats) -> Summary:
+        """Turn the evidence of one block into posteriors, in place."""
         from ..kernels.independent import normalise_items
 
-        mass = np.zeros(evidence.shape[1])
-        log_normaliser = normalise_items(evidence, self.weights, mass, width_of(evidence.shape[1]))
-        return IndependentSummary(log_normaliser, mass)
+        n_classes = evidence.shape[1]
+        mass = np.zeros(n_classes)
+        log_normaliser = normalise_items(evidence, self.weights, mass, block.width(n_classes))
+        return Summary(log_normaliser, mass)
 
-    @classmethod
-    def restored(cls, **fields: Any) -> IndependentParameters:
-        """Return parameters as they were saved."""
-        return cls(**fields)
-
-    def point(self) -> IndependentParameters:
-        """Return the same with the reported prior in the E-step: a proper likelihood."""
-        return IndependentParameters(self.mean, self.mean, 0.0)
+    def point(self) -> Self:
+        """Return the parameters with which the E-step uses the reported prior."""
+        return type(self)(self.mean, self.mean, 0.0)
 
 
-@dataclass(frozen=True)
-class Independent:
+@dataclass(frozen=True, eq=False)
+class Independent(Structure[Summary, IndependentParameters]):
     """Independent items whose class prior is learned, with pseudo-counts, or fixed."""
 
     n_classes: int
@@ -57,11 +47,11 @@ class Independent:
     smoothing: float
     estimation: str
 
-    def update(self, summary: IndependentSummary) -> IndependentParameters:
+    def update(self, summary: Summary) -> IndependentParameters:
         """Return the class prior that expected counts of classes call for."""
         if self.fixed_prior is not None:
             return self.given(self.fixed_prior)
-        found = estimate(
+        found = fit_distributions(
             summary.mass.reshape(1, -1, 1), np.full((1, self.n_classes, 1), self.smoothing), self.estimation
         )
         return IndependentParameters(freeze(found.weights.ravel()), freeze(found.mean.ravel()), found.bound)
@@ -70,6 +60,6 @@ class Independent:
         """Return a known class prior as parameters."""
         return IndependentParameters(freeze(np.array(prior)), freeze(np.array(prior)), 0.0)
 
-    def summarise(self, block: Block, posterior: Floats) -> IndependentSummary:  # noqa: ARG002
-        """Return the summary of posteriors that came from elsewhere, such as vote shares."""
-        return IndependentSummary(0.0, posterior.sum(axis=0))
+    def summarise(self, block: Block, posterior: Floats) -> Summary:  # noqa: ARG002 (chains look at the block)
+        """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
+        return Summary(0.0, posterior.sum(axis=0))

@@ -4,30 +4,34 @@ Worker m answers l when the truth is k and its own answer at the previous positi
 Gamma_m[l', k, l]. That is the plain confusion matrix of a pseudo-worker (m, l'), so that rows, evidence and counts are
 those of confusion workers with M (L + 1) pseudo-workers; l' = L stands for "none" (at the first position, or no
 answer there). Where a pseudo-worker has few answers it falls back on its worker's plain matrix: the pseudo-counts of
-(m, l') are those of the settings and `BACK_OFF` answers per class in the proportions of that matrix. As that prior
+(m, l') are those of plain matrices and `BACK_OFF` answers per class in the proportions of that matrix. As that prior
 moves with the fit, the objective is a guide here, no bound: it may fall by a little.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.responses import Responses
-from ..distributions import Estimate, estimate
+from ..data.vocabulary import Column, Values, to_column
+from ..distributions import Distributions, fit_distributions
 from ..kernels.types import Floats
+from .base import Prior
 from .confusion import ConfusionWorkers
 
 # How many answers per class the worker's plain matrix counts for.
 BACK_OFF = 2.0
 
 
-@dataclass(frozen=True)
 class SequentialWorkers(ConfusionWorkers):
     """One confusion matrix per worker and previous answer, with back-off to the worker's plain matrix."""
+
+    name: ClassVar[str] = "sequential"
+    hears_silence: ClassVar[bool] = False
 
     @property
     def n_rows(self) -> int:
@@ -45,17 +49,18 @@ class SequentialWorkers(ConfusionWorkers):
             self.n_rows, self.n_classes
         )
 
-    def update(self, counts: Floats, mass: Floats) -> Estimate:  # noqa: ARG002
+    def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:  # noqa: ARG002
         """Return the matrices (M (L + 1), L, K) that expected counts call for."""
-        own = estimate(self.plain_counts(counts), self.smoothing, self.estimation).mean
-        smoothing = np.repeat(self.smoothing + BACK_OFF * own, self.n_labels + 1, axis=0)
-        return estimate(counts.reshape(-1, self.n_labels, self.n_classes), smoothing, self.estimation)
+        smoothing, estimation = prior
+        own = fit_distributions(self.plain_counts(counts), smoothing, estimation).mean
+        backed = np.repeat(smoothing + BACK_OFF * own, self.n_labels + 1, axis=0)
+        return fit_distributions(counts.reshape(-1, self.n_labels, self.n_classes), backed, estimation)
 
-    def given(self, confusion: Floats) -> Estimate:
+    def given(self, confusion: Floats) -> Distributions:
         """Return known plain matrices (M, K, L), the same whatever was said before."""
         known = super().given(confusion)
         weights, log_weights, mean = (np.repeat(part, self.n_labels + 1, axis=0) for part in known[:3])
-        return Estimate(weights, log_weights, mean, 0.0)
+        return Distributions(weights, log_weights, mean, 0.0)
 
     def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
         """Return the matrices of a fitted crowd for these workers and labels, by previous answer."""
@@ -71,9 +76,26 @@ class SequentialWorkers(ConfusionWorkers):
         shape = (self.n_workers, self.n_labels + 1, self.n_labels, self.n_classes)
         return np.asarray(counts.reshape(shape).sum(axis=1))
 
-    def plain_mean(self, found: Estimate, counts: Floats) -> Floats:  # noqa: ARG002
+    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:  # noqa: ARG002
         """Return the marginal confusion matrices (M, L, K)."""
-        return estimate(self.plain_counts(counts), self.smoothing, "em").mean
+        return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
+
+    def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
+        """Return the matrices and the expected counts by previous answer, which comes last for none."""
+        shape = (self.n_workers, self.n_labels + 1, self.n_labels, self.n_classes)
+        by_previous = np.ascontiguousarray(found.mean.reshape(shape).transpose(0, 1, 3, 2))
+        return {"sequential_confusion_": by_previous, "_sequential_counts": counts.reshape(shape)}
+
+    @classmethod
+    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:  # noqa: ARG003
+        """Return the matrices by previous answer in the shape that the model learns in."""
+        by_previous = further["sequential_confusion_"].transpose(0, 1, 3, 2)
+        return np.ascontiguousarray(by_previous.reshape(-1, *by_previous.shape[2:]))
+
+    @classmethod
+    def further_columns(cls, further: Mapping[str, Floats], labels: Values, classes: Values) -> dict[str, Column]:
+        """Return how far a worker's answers depend on their own previous one."""
+        return describe_dependence(further["_sequential_counts"], further["sequential_confusion_"], labels, classes)
 
 
 def previous_answers(responses: Responses) -> NDArray[np.int64]:
@@ -98,3 +120,38 @@ def previous_answers(responses: Responses) -> NDArray[np.int64]:
     linked = (before >= 0) & (worker[before] == worker) & (at[before] == at - 1) & (owner[at[before]] == owner[at])
     previous[order] = np.where(linked, label[before], responses.n_labels)
     return previous
+
+
+def describe_dependence(counts: Floats, confusion: Floats, labels: Values, classes: Values) -> dict[str, Column]:
+    """Return columns that say how far a worker's answers depend on its own previous one.
+
+    Parameters
+    ----------
+    counts : array (M, L + 1, L, K)
+        Expected number of times worker m said l when the truth was k, by its previous answer (the last: none).
+    confusion : array (M, L + 1, K, L)
+        Confusion matrices by previous answer.
+    labels, classes : ndarray
+        Their names.
+
+    Returns
+    -------
+    dict
+        dependence: half the mean absolute difference between the row that was at work and the worker's plain one
+        (0: the previous answer does not matter; 1: it decides); strongest_pull: where it matters most, in words.
+    """
+    met = counts.sum(axis=2)  # (M, L + 1, K)
+    plain = np.einsum("mpk,mpkl->mkl", met, confusion)
+    plain /= np.maximum(plain.sum(axis=2, keepdims=True), 1e-300)
+    apart = 0.5 * np.abs(confusion - plain[:, None]).sum(axis=3)
+    total = np.maximum(met.sum(axis=(1, 2)), 1e-300)
+    pull = (met * apart)[:, :-1]  # without "none": that is no answer
+    words = []
+    for m, cell in enumerate(pull.reshape(len(pull), -1).argmax(axis=1)):
+        before, k = divmod(int(cell), counts.shape[3])
+        label = int((confusion[m, before, k] - plain[m, k]).argmax())
+        share = confusion[m, before, k, label]
+        said = f"says {labels[label]} for {classes[k]} after {labels[before]} ({share:.0%})"
+        words.append(said if pull[m, before, k] >= 0.5 else "")
+    dependence = np.sum(met * apart, axis=(1, 2)) / total
+    return {"dependence": to_column(np.asarray(dependence)), "strongest_pull": to_column(words)}

@@ -1,4 +1,4 @@
-"""Settings that models share, checked and put in order."""
+"""Checks of parameters that models share."""
 
 from __future__ import annotations
 
@@ -8,12 +8,40 @@ import numpy as np
 
 from ..data.responses import Responses
 from ..errors import listing, parameter_error
-from ..kernels.types import Floats, freeze
+from ..kernels.types import Floats
 from ..workers.confusion import smoothing_array
+from .base import Model
+
+
+def check_choice(owner: Model, name: str, choices: tuple[str, ...]) -> str:
+    """Return the parameter `name` if it is one of `choices`."""
+    value = getattr(owner, name)
+    if not isinstance(value, str) or value not in choices:
+        raise parameter_error(name, type(owner).__name__, f"one of {', '.join(map(repr, choices))}", value)
+    return value
+
+
+def check_number(owner: Model, name: str, least: float, *, whole: bool = False) -> float:
+    """Return the parameter `name` if it is a (whole) number and at least `least`."""
+    value = getattr(owner, name)
+    whole_enough = not whole or isinstance(value, (int, np.integer))
+    if not is_number(value) or not whole_enough or not (least <= value < np.inf):
+        kind = "a whole number" if whole else "a number"
+        raise parameter_error(name, type(owner).__name__, f"{kind} >= {least}", value)
+    return float(value)
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number, of Python or NumPy; truth values are none.
+
+    >>> is_number(np.float32(0.5)), is_number(True), is_number("learn")
+    (True, False, False)
+    """
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def checked_smoothing(owner: Any, r: Responses) -> Floats:
-    """Return the setting `smoothing` as an array (1 or M, L, K)."""
+    """Return the parameter `smoothing` as an array (1 or M, L, K)."""
     name = type(owner).__name__
     expected = "a number >= 0, a pair (off diagonal, diagonal) or an array (classes, labels)"
     try:
@@ -26,19 +54,11 @@ def checked_smoothing(owner: Any, r: Responses) -> Floats:
     if owner.estimation == "variational" and (smoothing <= 0).any():
         expected = "greater than 0 with estimation='variational' (for no smoothing at all use estimation='em')"
         raise parameter_error("smoothing", name, expected, owner.smoothing)
-    return with_silence(smoothing, r) if r.silence_counts else smoothing
-
-
-def with_silence(smoothing: Floats, r: Responses) -> Floats:
-    """Return pseudo-counts with those of silence in the end: the right answer where nothing is to be said."""
-    silence = np.repeat(smoothing.min(axis=1, keepdims=True), 1, axis=1)
-    nothing = r.vote_shares() > 0
-    silence[:, :, nothing] = smoothing.max(axis=1, keepdims=True)[:, :, nothing]
-    return freeze(np.concatenate([smoothing, silence], axis=1))
+    return smoothing
 
 
 def fixed_prior(owner: Any, r: Responses) -> Floats | None:
-    """Return the setting `prior` as probabilities, or None if the prior is to be learned."""
+    """Return the parameter `prior` as probabilities, or None if the prior is to be learned."""
     name = type(owner).__name__
     if isinstance(owner.prior, str) and owner.prior == "learn":
         return None

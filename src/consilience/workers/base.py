@@ -1,0 +1,155 @@
+"""What a worker model is: everything that the loop and the models ask of one, in one place.
+
+A worker model says how a worker answers. It owns the layout of the rows (an answer is a row; see
+`consilience.workers.rows`), the prior of what it learns, its own columns of the worker report, and what is saved beside
+the confusion matrices. Layout and prior are two objects: applying known matrices to new answers takes no prior.
+
+Inside, arrays are (R, L, K): for each r and class k a distribution over the labels l, so that the row of an answer is
+contiguous. R is the number of workers M, or more where a worker has several matrices. Outside, confusion matrices are
+(M, K, L).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.responses import Responses
+from ..data.vocabulary import Column, Values
+from ..distributions import Distributions
+from ..errors import ParameterError, Sentence
+from ..kernels.types import Floats
+from .rows import Factors
+
+
+class Prior(NamedTuple):
+    """What is believed of workers before any answer: pseudo-counts in the shape that the worker model learns in."""
+
+    smoothing: Floats
+    estimation: str
+
+
+@dataclass(frozen=True, eq=False)
+class WorkerModel(ABC):
+    """A worker model for one crowd: its layout of rows.
+
+    Parameters
+    ----------
+    n_workers : int
+        Number of workers.
+    class_of_label : array
+        For each label the class it names, or -1.
+    n_classes : int
+        Number of classes.
+    silent : bool
+        Whether silence is itself an answer.
+    """
+
+    n_workers: int
+    class_of_label: NDArray[np.int64]
+    n_classes: int
+    silent: bool = False
+
+    #: The value of the `workers` parameter that stands for the model.
+    name: ClassVar[str]
+    #: Whether silence can be an answer.
+    hears_silence: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, responses: Responses, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+        """Return the model for the workers of these answers."""
+        if responses.silence_counts and not cls.hears_silence:
+            raise ParameterError(
+                f"Workers of the kind {cls.name!r} cannot take silence for an answer.",
+                Sentence("Use {workers}.", workers="confusion"),
+                Sentence("Or read the answers with {abstain}.", abstain="ignore"),
+                keyword="workers",
+            )
+        return cls(responses.n_workers, class_of_label, n_classes, responses.silence_counts)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that workers use."""
+        return len(self.class_of_label)
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @abstractmethod
+    def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
+        """Return the row of each answer."""
+
+    @abstractmethod
+    def votes(self) -> Floats:
+        """Return which class each row votes for, as zeros and ones (n_rows, K)."""
+
+    @abstractmethod
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
+        """Return the prior that pseudo-counts (1 or M, L, K) of confusion matrices stand for.
+
+        `unvoted` (K,) is what an item is taken for about which nobody speaks.
+        """
+
+    @abstractmethod
+    def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:
+        """Return what expected counts of rows, (n_rows, K), and of classes, (K,), call for: the M-step."""
+
+    @abstractmethod
+    def factors(self, found: Distributions, weighted: bool) -> Factors:
+        """Return what each row contributes to the evidence."""
+
+    @abstractmethod
+    def given(self, confusion: Floats) -> Distributions:
+        """Return known matrices (M, K, L) in the shape that the model learns in."""
+
+    @abstractmethod
+    def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
+        """Return what a fit learned, for other answers.
+
+        Parameters
+        ----------
+        known, crowd : array (R', L', K) and (1, L', K)
+            What the fit learned of its workers, and of all together.
+        worker, label : array
+            For each worker and label of these answers its index at the fit; -1 is a worker who was not there.
+        """
+
+    @abstractmethod
+    def plain_counts(self, counts: Floats) -> Floats:
+        """Return expected counts of answers as (M, L, K)."""
+
+    @abstractmethod
+    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
+        """Return the confusion matrices to report, as (M, L, K)."""
+
+    @abstractmethod
+    def crowd(self, counts: Floats, mass: Floats, prior: Prior) -> Floats:
+        """Return how the workers answer on the whole, (1, L, K): for one who was not there at the fit."""
+
+    # What only some models have: further arrays, and further columns of the report.
+
+    def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:  # noqa: ARG002
+        """Return arrays that a fitted model keeps beside its confusion matrices, by the names of its attributes."""
+        return {}
+
+    @classmethod
+    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:  # noqa: ARG003
+        """Return what is reported in the shape that the model learns in, from attributes of a fitted model."""
+        return np.ascontiguousarray(confusion.transpose(0, 2, 1))
+
+    @classmethod
+    def further_columns(
+        cls,
+        further: Mapping[str, Floats],  # noqa: ARG003
+        labels: Values,  # noqa: ARG003
+        classes: Values,  # noqa: ARG003
+    ) -> dict[str, Column]:
+        """Return columns of the worker report that come after those of every model."""
+        return {}
