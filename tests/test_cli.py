@@ -20,13 +20,14 @@ from click.testing import CliRunner, Result
 
 import consilience as cs
 from consilience.cli import fuse as fuse_command
+from consilience.cli.command import spell_options
 from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
 from consilience.cli.outputs import write_outputs
-from consilience.cli.text import fit_confusion, fit_text, make_inert, speak_options
+from consilience.cli.text import fit_confusion, fit_text, make_inert
 from consilience.data.long_tables import DUPLICATES
 from consilience.distributions import ESTIMATIONS
-from consilience.errors import InputError
+from consilience.errors import InputError, Python, Sentence
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
 from consilience.models.evaluation import evaluate
@@ -600,11 +601,11 @@ def test_interrupted_by_a_signal_during_the_fit(answers):
     # A fit that says when it has begun, and then goes on and on.
     slow = """if True:
         import sys, time
-        import consilience.cli.fuse as command
-        def show(progress):
+        from consilience.cli.progress import Display
+        def show(display, progress):
             print("fitting", file=sys.stderr, flush=True)
             time.sleep(60)
-        command.follow_fit = lambda display, model: show
+        Display.show_iteration = show
         from consilience.cli.main import main
         main()
     """
@@ -695,8 +696,29 @@ def test_names_with_blanks_are_quoted(folder):
 
 
 def test_messages_in_terms_of_options():
-    assert speak_options("Give gold= answers, or duplicates='mean'.") == "Give --gold answers, or --duplicates 'mean'."
-    assert speak_options("found 'item=3,label=x'") == "found 'item=3,label=x'"
+    spell = spell_options(program.commands["fuse"])
+    error = InputError(
+        "Found 'item=3,{label}'.",
+        Sentence("Give {gold}, or {duplicates}.", duplicates="mean"),
+        Sentence("Or another {tol}."),
+        Sentence("Did you mean {label}?", label="two words; {x}"),
+        Sentence("See {workers_report}.", workers_report=Python("worker_report()")),
+    )
+    assert str(error) == (
+        "Found 'item=3,{label}'. Give gold=, or duplicates='mean'. Or another tol=. "
+        "Did you mean label='two words; {x}'? See worker_report()."
+    )
+    assert error.say(spell) == (
+        "Found 'item=3,{label}'. Give --gold, or --duplicates mean. Did you mean --label 'two words; {x}'? "
+        "See --workers-report."
+    )
+
+
+def test_an_option_that_the_model_does_not_have(answers):
+    result = run("fuse", "answers.csv", "--model", "majority", "--estimation", "em")
+    assert result.exit_code == 2
+    assert "MajorityVote has no --estimation. Leave it out." in result.stderr
+    assert "Or choose a model that has it, such as --model dawid-skene." in result.stderr
 
 
 # evaluate

@@ -13,6 +13,7 @@ code   meaning
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import traceback
 import warnings
@@ -22,7 +23,7 @@ from typing import Any, NoReturn
 
 import click
 
-from ..errors import ConsilienceError, ConsilienceWarning
+from ..errors import ConsilienceError, ConsilienceWarning, Python, Spelling
 
 FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -37,18 +38,19 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         debug, quiet = ctx.params.get("debug", False), ctx.params.get("quiet", False)
+        spell = spell_options(self)
         try:
-            with tidy_warnings(debug, quiet):
+            with tidy_warnings(spell, debug, quiet):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click knows what to do
         except KeyboardInterrupt:
             _leave(ctx, INTERRUPTED, "Interrupted.", debug)
         except ConsilienceError as error:
-            _leave(ctx, BAD_INPUT, f"Error: {_told(error)}", debug)
+            _leave(ctx, BAD_INPUT, f"Error: {error.say(spell)}", debug)
         except Exception as error:
             remedy = "" if debug else " Run again with --debug for the traceback."
-            _leave(ctx, FAILURE, f"Failure: {type(error).__name__}: {_told(error).rstrip('.')}.{remedy}", debug)
+            _leave(ctx, FAILURE, f"Failure: {type(error).__name__}: {str(error).rstrip('.')}.{remedy}", debug)
 
 
 def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn:
@@ -56,25 +58,43 @@ def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn
 
     if debug:
         print(*map(make_inert, traceback.format_exc().splitlines()), sep="\n", file=sys.stderr)
-    print(message, file=sys.stderr)
+    print(make_inert(message), file=sys.stderr)
     ctx.exit(code)
 
 
-def _told(problem: object) -> str:
-    from .text import make_inert, speak_options
+def spell_options(command: click.Command) -> Spelling:
+    """Return how parameters of the library are spelled as options of a command, whose names in Python they have.
 
-    return make_inert(speak_options(str(problem)))
+    >>> option = click.Option(["--items", "n_items"])
+    >>> spell = spell_options(click.Command("simulate", params=[option]))
+    >>> spell("n_items", None), spell("n_items", 7), spell("tol", None)
+    ('--items', '--items 7', None)
+    """
+    options = {option.name: option.opts[-1] for option in command.params if isinstance(option, click.Option)}
+
+    def spell(name: str, value: object) -> str | None:
+        given = value.value if isinstance(value, Python) else value
+        option = options.get(name)
+        return option if option is None or given is None else f"{option} {shlex.quote(str(given))}"
+
+    return spell
 
 
 @contextmanager
-def tidy_warnings(debug: bool, quiet: bool) -> Iterator[None]:
+def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[None]:
     """Print each warning of the package once, as one line on stderr; those of others only with `debug`."""
+    from .text import make_inert
+
     told: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        own = issubclass(category, ConsilienceWarning)
-        text = _told(message) if own else f"{category.__name__}: {_told(message)}"
-        if text not in told and not quiet and (own or debug):
+        if isinstance(message, ConsilienceWarning):
+            text = make_inert(message.say(spell))
+        elif debug:
+            text = make_inert(f"{category.__name__}: {message}")
+        else:
+            return
+        if text not in told and not quiet:
             told.add(text)
             # Not by click, which would write past the progress display.
             print(f"Warning: {text}", file=sys.stderr)

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import csv
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..engines import ENGINES
+from ..models.register import MODELS
 from .command import Command, debug_option, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
     from ..data.responses import Responses
-    from ..fitting.em import Progress
     from ..models.base import Model
     from .progress import Display
     from .summary import Summary
 
-# As in the library, which is not imported before a command runs.
-MODELS = ("auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field")
+# As in the library, whose modules with these names take long to import.
 ESTIMATIONS = ("variational", "em")
 DUPLICATES = ("error", "first", "last", "mean")
-ENGINES = ("threads", "dask")
 
 _EXAMPLES = """\b
 Examples:
@@ -116,7 +114,7 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
 @click.option("--gold", metavar="FILE", help="Known labels: item (or sequence, position) and label, gold or truth.")
 @click.option(
     "--model",
-    type=click.Choice(MODELS),
+    type=click.Choice(["auto", *MODELS]),
     default="auto",
     show_default=True,
     help="How to fuse: auto is markov-field with a graph, hidden-markov for sequences, else dawid-skene.",
@@ -126,7 +124,7 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all that is random. Default: 0.")
 @click.option("--save", metavar="FILE", help="Write the fitted model here, for consilience.load.")
 @click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
-@click.option("--engine", type=click.Choice(ENGINES), default="threads", show_default=True, help="Where to work.")
+@click.option("--engine", type=click.Choice(list(ENGINES)), default="threads", show_default=True, help="Where to work.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads. Default: all processors.")
 @quiet_option
 @json_option
@@ -161,19 +159,26 @@ def run(options: Options) -> None:
 
 def fit(options: Options, display: Display) -> tuple[Any, Responses, dict[str, str], int]:
     """Return the fitted model, the answers, the columns they were in, and the number of items of known label."""
-    from ..models.fuse import choose_model
     from ..models.fuse import fuse as fuse_answers
     from .text import fit_text
 
-    settings, engine = check_settings(options), open_engine(options.engine, options.threads)
+    engine = open_engine(options.engine, options.threads)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
     responses, columns = read_answers(options, features)
     graph = make_graph(options, responses, features)
     gold, n_gold = (None, 0) if options.gold is None else read_gold(options, responses)
-    chosen = choose_model(options.model, responses, graph).set_params(**settings)
-    callback = follow_fit(display, chosen)
-    fitted = fuse_answers(responses, graph=graph, gold=gold, model=chosen, engine=engine, callback=callback)
+    parameters = {"estimation": options.estimation, "max_iter": options.max_iter, "seed": options.seed}
+    display.say("Fitting")
+    fitted = fuse_answers(
+        responses,
+        graph=graph,
+        gold=gold,
+        model=options.model,
+        engine=engine,
+        callback=display.show_iteration,
+        **{name: value for name, value in parameters.items() if value is not None},
+    )
     return fitted, responses, columns, n_gold
 
 
@@ -265,46 +270,12 @@ def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:
     return table, 0 if known is None else int((known >= 0).sum())
 
 
-def check_settings(options: Options) -> dict[str, Any]:
-    """Return the settings given; one that the model does not have is an error."""
-    from ..models.register import model_class
-
-    settings = {"estimation": options.estimation, "max_iter": options.max_iter, "seed": options.seed}
-    given = {name: value for name, value in settings.items() if value is not None}
-    known = set(settings) if options.model == "auto" else model_class(options.model)._defaults()
-    for name in given:
-        if name not in known:
-            raise click.UsageError(
-                f"--{name.replace('_', '-')} does not go with --model {options.model}. Leave it out."
-            )
-    return given
-
-
 def open_engine(name: str, n_threads: int | None) -> Any:
-    """Return the engine asked for."""
-    from ..engines import ENGINES, Threads
-    from ..errors import ParameterError
+    """Return the engine asked for; only the name of one that has to be closed in the end."""
+    from ..engines import Threads
 
     if name == "threads":
         return Threads(n_threads)
     if n_threads is not None:
         raise click.UsageError(f"--threads does not go with --engine {name}. Leave it out.")
-    try:
-        return ENGINES[name]()
-    except ValueError as error:
-        raise ParameterError(
-            f"--engine {name} found no cluster to work on ({error}). Use threads, or consilience.fuse with a client."
-        ) from error
-
-
-def follow_fit(display: Display, model: Model) -> Callable[[Progress], None]:
-    """Return a callback that shows the iterations, and says what comes after the last."""
-    tol = getattr(model, "tol", 0.0)
-
-    def show(progress: Progress) -> None:
-        display.show_iteration(progress)
-        if progress.gain < tol or progress.iteration == progress.max_iter:
-            display.say("Comparing with majority vote")
-
-    display.say("Fitting")
-    return show
+    return name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
 # As in the library, which is not imported before a command runs.
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
 ACTIVITIES = ("equal", "unequal")
-
-# What the library calls an option, where that is not what the command line does.
-_NAMES = {"n_items": "items", "n_workers": "workers", "n_classes": "classes", "n_sequences": "sequences"}
-_PARAMETER = re.compile(r"The '(\w+)' parameter of simulate")
 
 _count = click.IntRange(min=1)
 _count_or_none = click.IntRange(min=0)
@@ -250,15 +245,10 @@ def check_folder(output: str, files: dict[str, str], force: bool) -> None:
 
 
 def draw(kind: str, asked: dict[str, Any]) -> Simulation:
-    """Draw the crowd; an error speaks of the options of the command line."""
+    """Draw the crowd."""
     from .. import simulate as simulators
-    from ..errors import ParameterError
 
-    try:
-        crowd: Simulation = getattr(simulators, kind)(**asked)
-    except ParameterError as error:
-        told = _PARAMETER.sub(lambda found: f"--{_NAMES.get(found[1], found[1]).replace('_', '-')}", str(error))
-        raise ParameterError(told) from error
+    crowd: Simulation = getattr(simulators, kind)(**asked)
     return crowd
 
 
@@ -356,7 +346,8 @@ def print_summary(crowd: Simulation, kind: str, seed: int, files: dict[str, str]
     print_title(console, "Next")
     answers, truth = (shlex.quote(files[name]) for name in ("answers", "truth"))
     labels = shlex.quote(str(Path(files["answers"]).with_stem("labels")))
-    console.print(make_inert(f"  consilience fuse {answers} -o {labels}"))
+    graph = f" --graph {shlex.quote(files['edges'])}" if "edges" in files else ""
+    console.print(make_inert(f"  consilience fuse {answers}{graph} -o {labels}"))
     console.print(make_inert(f"  consilience evaluate {labels} {truth}"))
 
 

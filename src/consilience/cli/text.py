@@ -11,11 +11,8 @@ from ..errors import plural
 
 # Joiners hold emoji and many scripts together, and do nothing else.
 _JOINERS = "\u200c\u200d"
-_OPTIONS = "item|worker|label|sequence|position|weight|classes|duplicates|gold|estimation|seed|max_iter"
-_KEYWORD = re.compile(rf"(?<![^\s(])({_OPTIONS})=(?=(['\"\w])?)")
 
 _CONFUSION = re.compile(r"(.*?) -> (.*)( \(\d+%\))", re.DOTALL)
-_TOLERANCE = re.compile(r"Raise max_iter\b[^.]*\.")  # the tolerance is no option
 
 
 def make_inert(text: str) -> str:
@@ -93,14 +90,3 @@ def format_share(share: float | None, sign: bool = False) -> str:
 def format_number(number: float | None) -> str:
     """Return a number with three decimals, a dash where it is not known."""
     return "-" if number is None or math.isnan(number) else f"{number:.3f}"
-
-
-def speak_options(message: str) -> str:
-    """Return a message of the library with its keyword arguments told as options of the command line.
-
-    >>> speak_options("Did you mean label='lable'? Name all classes with classes=.")
-    "Did you mean --label 'lable'? Name all classes with --classes."
-    """
-    message = message.replace("worker_report()", "--workers-report")
-    message = _TOLERANCE.sub("Raise it with --max-iter.", message)
-    return _KEYWORD.sub(lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", message)

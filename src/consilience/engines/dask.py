@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
-from ..errors import MissingDependencyError
+from ..errors import MissingDependencyError, ParameterError, Sentence, first_line
 from .base import Engine, Placed, Result
 
 
@@ -32,8 +32,7 @@ class Dask(Engine):
             try:
                 client = distributed.get_client()
             except ValueError:
-                # No client in this process: the scheduler of Dask's configuration, or a cluster on this machine.
-                client, self._started = distributed.Client(), True  # type: ignore[no-untyped-call]
+                client, self._started = _start_client(distributed), True
         self.client = client
 
     @classmethod
@@ -62,3 +61,16 @@ class Dask(Engine):
         futures = [self.client.submit(function, block, *everywhere, pure=False) for block in placed]
         for future in futures:
             yield future.result()
+
+
+def _start_client(distributed: Any) -> Any:
+    """Return a client of the scheduler that Dask's configuration names, or else of a new cluster on this machine."""
+    try:
+        return distributed.Client()
+    except (ValueError, OSError) as error:
+        raise ParameterError(
+            f"No Dask cluster was found to work on ({first_line(error)}).",
+            Sentence("Use {engine}.", engine="threads"),
+            "Or start a cluster, and give its client as the engine.",
+            keyword="engine",
+        ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ParameterError
+from ..errors import ParameterError, Sentence
 from ..kernels.types import Floats
 
 
@@ -69,8 +69,10 @@ def draw_subset(rng: np.random.Generator, size: int, total: int) -> NDArray[np.i
 def _check_room(wanted: int, room: int, where: str, n_items: int) -> None:
     if wanted > room:
         raise ParameterError(
-            f"{wanted:,} edges {where} are wanted, and {n_items:,} items have only {room:,} pairs {where}. Lower "
-            f"degree, or {'lower' if where.startswith('within') else 'raise'} homophily."
+            f"{wanted:,} edges {where} are wanted, and {n_items:,} items have only {room:,} pairs {where}.",
+            Sentence("Lower {degree}."),
+            Sentence(f"Or {'lower' if where.startswith('within') else 'raise'} {{homophily}}."),
+            keyword="degree",
         )
 
 

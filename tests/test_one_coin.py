@@ -1,0 +1,207 @@
+"""One-coin workers: one accuracy each, whatever the structure around them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import betaln, digamma
+
+import consilience as cs
+from consilience.errors import ParameterError
+from consilience.workers.base import Prior
+from consilience.workers.one_coin import OneCoinWorkers
+from consilience.workers.register import WORKERS
+
+ESTIMATIONS = ("em", "variational")
+SMOOTHING = (0.1, 1.1)
+
+
+def dense_crowd(seed=0, n_items=60, n_workers=6, n_classes=3, missing=0.3):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n_items)
+    accuracy = rng.uniform(0.4, 0.95, n_workers)
+    right = rng.random((n_items, n_workers)) < accuracy
+    wrong = (truth[:, None] + rng.integers(1, n_classes, (n_items, n_workers))) % n_classes
+    answers = np.where(right, truth[:, None], wrong)
+    answers[rng.random(answers.shape) < missing] = -1
+    return answers, truth, accuracy
+
+
+def slow_fit(answers, class_of_label, n_classes, estimation, n_iter):
+    """EM for one-coin workers with a learned prior, written with loops. Returns posterior, accuracies, objectives."""
+    n_items, n_workers = answers.shape
+    n_labels = len(class_of_label)
+    off, diagonal = SMOOTHING
+    pseudo = (diagonal, off * (n_labels - 1))
+    q = np.zeros((n_items, n_classes))
+    for i, m in np.ndindex(answers.shape):
+        if answers[i, m] >= 0 and class_of_label[answers[i, m]] >= 0:
+            q[i, class_of_label[answers[i, m]]] += 1
+    q /= q.sum(axis=1, keepdims=True)
+    objectives = []
+    for _ in range(n_iter + 1):
+        right, wrong = np.zeros(n_workers), np.zeros(n_workers)
+        for i, m in np.ndindex(answers.shape):
+            for k in range(n_classes):
+                if answers[i, m] < 0 or k not in class_of_label:
+                    continue
+                if class_of_label[answers[i, m]] == k:
+                    right[m] += q[i, k]
+                else:
+                    wrong[m] += q[i, k]
+        a, b = right + pseudo[0], wrong + pseudo[1]
+        counts = q.sum(axis=0) + off
+        if estimation == "em":
+            log_right, log_wrong = np.log(a / (a + b)), np.log(b / (a + b))
+            log_prior = np.log(counts / counts.sum())
+            bound = np.sum(pseudo[0] * log_right + pseudo[1] * log_wrong) + off * log_prior.sum()
+        else:
+            log_right, log_wrong = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
+            log_prior = digamma(counts) - digamma(counts.sum())
+            bound = -np.sum(kl_beta(a, b, *pseudo)) - kl_dirichlet(counts, off)
+        logs = np.tile(log_prior, (n_items, 1))
+        for i, m in np.ndindex(answers.shape):
+            for k in range(n_classes):
+                if answers[i, m] < 0:
+                    continue
+                if k not in class_of_label:
+                    logs[i, k] -= np.log(n_labels)
+                elif class_of_label[answers[i, m]] == k:
+                    logs[i, k] += log_right[m]
+                else:
+                    logs[i, k] += log_wrong[m] - np.log(n_labels - 1)
+        top = logs.max(axis=1, keepdims=True)
+        normaliser = np.log(np.exp(logs - top).sum(axis=1)) + top[:, 0]
+        objectives.append(normaliser.sum() + bound)
+        q = np.exp(logs - normaliser[:, None])
+    return q, a / (a + b), np.array(objectives)
+
+
+def kl_beta(a, b, a0, b0):
+    moved = (a - a0) * digamma(a) + (b - b0) * digamma(b) + (a0 + b0 - a - b) * digamma(a + b)
+    return betaln(a0, b0) - betaln(a, b) + moved
+
+
+def kl_dirichlet(counts, smoothing):
+    from scipy.special import gammaln
+
+    total, prior = counts.sum(), smoothing * len(counts)
+    moved = np.sum((counts - smoothing) * (digamma(counts) - digamma(total)))
+    return gammaln(total) - gammaln(counts).sum() - gammaln(prior) + len(counts) * gammaln(smoothing) + moved
+
+
+@pytest.mark.parametrize("estimation", ESTIMATIONS)
+@pytest.mark.parametrize("classes", [None, [0, 1], [0, 1, 2, 3]])
+def test_fit_is_the_slow_one(estimation, classes):
+    """Also where a label names no class, and where a class has no label."""
+    answers, *_ = dense_crowd()
+    answers = answers[((answers == 0) | (answers == 1)).any(axis=1)]  # every item has a vote for some class
+    r = cs.Responses.from_matrix(answers, labels=[0, 1, 2], classes=classes)
+    model = cs.DawidSkene(workers="one-coin", estimation=estimation, smoothing=SMOOTHING, tol=0, max_iter=7).fit(r)
+    named = np.array([k if k in r.classes.tolist() else -1 for k in range(3)])
+    posterior, accuracy, objectives = slow_fit(answers, named, r.n_classes, estimation, 7)
+    np.testing.assert_allclose(model.posterior_, posterior, atol=1e-10)
+    np.testing.assert_allclose(model.trace_, objectives, rtol=1e-10)
+    assert (np.diff(model.trace_) > -1e-9 * abs(model.trace_[-1])).all()
+    confusion = model.confusion_
+    np.testing.assert_allclose(confusion.sum(axis=2), 1)
+    for k in range(r.n_classes):
+        if k < 3:
+            np.testing.assert_allclose(confusion[:, k, k], accuracy)
+            others = np.delete(confusion[:, k], k, axis=1)
+            np.testing.assert_allclose(others, np.repeat((1 - accuracy)[:, None] / 2, 2, axis=1))
+        else:
+            np.testing.assert_allclose(confusion[:, k], 1 / 3)
+
+
+def test_accuracies_are_found():
+    crowd = cs.simulate.independent(4000, n_workers=12, n_classes=4, answers_per_item=6, accuracy=(0.4, 0.95), seed=3)
+    model = cs.DawidSkene(workers="one-coin").fit(crowd.responses)
+    true = crowd.parameters.confusion[:, 0, 0]
+    np.testing.assert_allclose(model.confusion_[:, 0, 0], true, atol=0.03)
+    assert model.worker_report()["accuracy"].to_numpy() == pytest.approx(true, abs=0.03)
+    full = cs.DawidSkene().fit(crowd.responses)
+    assert cs.metrics.accuracy(crowd.truth, model.labels_) >= cs.metrics.accuracy(crowd.truth, full.labels_) - 0.002
+
+
+def posed(name):
+    """A model with each structure, with answers and graph for it."""
+    if name == "HiddenMarkov":
+        return cs.HiddenMarkov, cs.simulate.sequences(40, length=12, n_workers=6, n_classes=3, seed=2).responses, None
+    if name == "MarkovField":
+        crowd = cs.simulate.network(150, n_workers=6, n_classes=3, answers_per_item=4, seed=2)
+        return cs.MarkovField, crowd.responses, crowd.graph
+    return cs.DawidSkene, cs.simulate.independent(200, 8, 3, answers_per_item=4, spammers=1, seed=2).responses, None
+
+
+@pytest.mark.parametrize("estimation", ESTIMATIONS)
+@pytest.mark.parametrize("name", ["DawidSkene", "HiddenMarkov", "MarkovField"])
+def test_with_every_structure(name, estimation, tmp_path):
+    kind, r, graph = posed(name)
+    model = kind(workers="one-coin", estimation=estimation).fit(r, graph=graph)
+    np.testing.assert_array_equal(model.predict_proba(r, graph=graph), model.posterior_)
+    diagonal = model.confusion_[:, range(3), range(3)]
+    np.testing.assert_allclose(diagonal, diagonal[:, :1] + np.zeros(3))
+    model.save(tmp_path / "model")
+    again = cs.load(tmp_path / "model")
+    assert again.workers == "one-coin"
+    np.testing.assert_array_equal(again.predict_proba(r, graph=graph), model.posterior_)
+    assert again.score(r, graph=graph) == model.score(r, graph=graph)
+    assert again.worker_report().equals(model.worker_report())
+
+
+@pytest.mark.parametrize("start", ["majority", "moments", "best", "model", "array"])
+def test_every_start_ends_in_one_coin(start):
+    crowd = cs.simulate.independent(800, n_workers=8, n_classes=3, accuracy=(0.5, 0.9), seed=5)
+    given = {"model": cs.DawidSkene().fit(crowd.responses), "array": crowd.parameters.confusion}.get(start, start)
+    model = cs.DawidSkene(workers="one-coin", start=given).fit(crowd.responses)
+    diagonal = model.confusion_[:, range(3), range(3)]
+    np.testing.assert_allclose(diagonal, diagonal[:, :1] + np.zeros(3))
+    assert cs.metrics.accuracy(crowd.truth, model.labels_) > 0.9
+    if start in ("model", "array"):
+        at_once = cs.DawidSkene(workers="one-coin", start=given, max_iter=0, tol=0).fit(crowd.responses)
+        full = given.confusion_ if start == "model" else given
+        np.testing.assert_allclose(at_once.confusion_[:, 0, 0], full[:, range(3), range(3)].mean(axis=1))
+
+
+def test_silence_is_refused_with_a_way_out():
+    answers = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
+    r = cs.Responses.from_frame(answers, abstain="answer", background="x")
+    with pytest.raises(ParameterError, match=r"'one-coin' cannot take silence.*Use workers='confusion'"):
+        cs.DawidSkene(workers="one-coin").fit(r)
+
+
+def test_one_label_tells_nothing():
+    """With a single label nobody can err: rows are certain, and the prior decides."""
+    r = cs.Responses.from_matrix([[0, 0], [0, -1]], labels=["x"], classes=["x", "y"])
+    for estimation in ESTIMATIONS:
+        model = cs.DawidSkene(workers="one-coin", estimation=estimation).fit(r)
+        np.testing.assert_array_equal(model.confusion_, np.ones((2, 2, 1)))
+        assert np.isfinite(model.trace_).all()
+        assert (np.diff(model.trace_) >= -1e-12).all()
+        np.testing.assert_allclose(model.posterior_, np.tile(model.posterior_[0], (2, 1)))
+
+
+def test_strangers_answer_as_the_crowd():
+    crowd = cs.simulate.independent(300, n_workers=6, n_classes=3, accuracy=0.8, seed=1)
+    model = cs.DawidSkene(workers="one-coin").fit(crowd.responses)
+    new = cs.Responses.from_matrix([[0], [2]], workers=["stranger"])
+    with pytest.warns(cs.errors.DataWarning, match="were not there at the fit"):
+        assert model.predict(new).tolist() == [0, 2]
+
+
+def test_array_smoothing_is_that_of_one_row():
+    """A matrix of pseudo-counts stands for the mean over classes of right and of wrong ones."""
+    r = cs.Responses.from_matrix([[0, 1, 2]])
+    workers = OneCoinWorkers.of(r, r.class_of_label, 3)
+    matrix = np.array([[5.0, 1, 1], [2, 7, 2], [1, 1, 9]])  # [label, class]
+    prior = workers.prior(matrix[None], "em", r.vote_shares())
+    assert isinstance(prior, Prior)
+    np.testing.assert_allclose(prior.smoothing.ravel(), [21 / 3, 8 / 3])
+
+
+def test_the_register_knows_them_by_name():
+    assert list(WORKERS) == ["confusion", "sequential", "one-coin"]
+    assert all(model.name == name for name, model in WORKERS.items())
+    with pytest.raises(ParameterError, match="'workers' parameter of DawidSkene must be one of 'confusion', 'seq"):
+        cs.DawidSkene(workers="two-coin").fit({"item": [1], "worker": [1], "label": [1]})
