@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -442,3 +443,88 @@ def test_report_with_unsure_and_weights():
     assert report["answers"].tolist() == [20, 20]
     assert report["worst_confusion"]["b"] == "yes -> unsure (100%)"
     assert report["accuracy"]["b"] == pytest.approx(0.5, abs=0.01)
+
+
+# ------------------------------------------------------------------------------------------------------ defects mended
+
+
+def sequence_answers():
+    return cs.simulate.sequences(12, length=8, n_workers=4, n_classes=2, seed=1).responses
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("prior", pd.Series([0.3, 0.7], index=["a", "b"])),
+        ("prior", pl.Series([0.3, 0.7])),
+        ("prior", (0.3, 0.7)),
+        ("smoothing", pd.DataFrame([[1.0, 0.2], [0.1, 1.0]])),
+        ("smoothing", np.float32(0.5)),
+        ("transitions", pd.DataFrame([[True, True], [False, True]])),
+        ("transitions", [[True, True], [False, True]]),
+        ("coupling", np.float32(0.5)),
+        ("coupling", np.int64(1)),
+        ("max_iter", np.int32(7)),
+        ("tol", np.float16(0.01)),
+    ],
+)
+def test_what_fit_accepts_can_be_saved(name, value, tmp_path):
+    r = sequence_answers()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.errors.ConvergenceWarning)
+        model = cs.HiddenMarkov(**{"coupling": 0.5, name: value}).fit(r)
+    model.save(tmp_path / "model")
+    again = cs.load(tmp_path / "model")
+    np.testing.assert_array_equal(np.asarray(getattr(again, name)), np.asarray(value))
+    np.testing.assert_array_equal(again.predict_proba(r), model.posterior_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.errors.ConvergenceWarning)
+        np.testing.assert_array_equal(again.fresh().fit(r).posterior_, model.posterior_)
+
+
+def test_the_check_of_the_graph_is_saved(tmp_path):
+    crowd = cs.simulate.network(200, n_workers=5, n_classes=2, seed=1)
+    fused = cs.fuse(crowd.responses, graph=crowd.graph)
+    fused.save(tmp_path / "model")
+    again = cs.load(tmp_path / "model")
+    assert again.graph_check_ == fused.graph_check_
+    assert again.comparison_ == fused.comparison_
+
+
+def test_an_answer_spread_over_labels_is_one_answer():
+    votes = np.array([[[0.5, 0.5], [1.0, 0.0]], [[0.2, 0.8], [np.nan, np.nan]]])
+    r = cs.Responses.from_probabilities(votes)
+    assert r.n_responses == 5
+    for model in (cs.DawidSkene(), cs.MajorityVote()):
+        assert model.fit(r).worker_report()["answers"].to_pylist() == [2, 1]
+
+
+def test_fuse_takes_parameters_of_the_model():
+    answers = pd.DataFrame({"item": [1, 1, 2, 2], "worker": list("abab"), "label": ["x", "x", "y", "x"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
+        fused = cs.fuse(answers, estimation="em", smoothing=0.5)
+        assert isinstance(fused, cs.DawidSkene)
+        assert (fused.estimation, fused.smoothing) == ("em", 0.5)
+        assert cs.fuse(answers, model="majority", ties="first").ties == "first"
+        given = cs.fuse(answers, model=cs.DawidSkene(tol=1e-3), seed=4)
+        assert (given.tol, given.seed) == (1e-3, 4)
+    with pytest.raises(ParameterError, match=r"DawidSkene has no parameter 'coupling'.*such as model='hidden-markov'"):
+        cs.fuse(answers, coupling=1.0)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'estmation'. Did you mean 'estimation'\?"):
+        cs.fuse(answers, estmation="em")
+
+
+def test_a_refit_with_another_worker_model_forgets_its_arrays():
+    model = cs.DawidSkene(workers="sequential").fit(sequence_answers())
+    assert model.sequential_confusion_.shape == (4, 3, 2, 2)
+    model.set_params(workers="confusion").fit(sequence_answers())
+    assert not hasattr(model, "sequential_confusion_")
+
+
+def test_a_model_of_ones_own_cannot_be_saved(tmp_path):
+    class Mine(cs.DawidSkene):
+        pass
+
+    with pytest.raises(cs.errors.StoreError, match="A Mine is not one of this package's models"):
+        Mine().fit(ANSWERS).save(tmp_path / "model")
