@@ -1,0 +1,199 @@
+"""The promises of docs/architecture.md: where things go, and that a new part is one file and one line of a register."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.data.vocabulary import to_column
+from consilience.engines import ENGINES, Threads
+from consilience.models import register as models
+from consilience.models.latent import LatentModel
+from consilience.structures.base import BlockwiseParameters, Structure, Summary
+from consilience.workers.confusion import ConfusionWorkers
+from consilience.workers.register import WORKERS
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "consilience"
+
+
+def modules_of(package: str) -> set[str]:
+    """Return the modules of a package that hold a part: all but the contract, the register and what parts share."""
+    shared = {"__init__", "base", "register", "rows"}
+    return {path.stem for path in (PACKAGE / package).glob("*.py")} - shared
+
+
+# ----------------------------------------------------------------------------------------------------------- the table
+
+
+def test_files_in_the_table_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text[text.index("## Where does it go?") :]
+    named = set(
+        re.findall(r"`((?:workers|structures|models|fitting|engines|formats|metrics|datasets)/[\w./]+\.py)`", table)
+    )
+    assert len(named) > 8
+    for name in named - {name for name in named if "NAME" in name}:
+        assert (PACKAGE / name).is_file(), name
+    for name in (name for name in named if "NAME" in name):
+        assert (PACKAGE / name).parent.is_dir(), name
+
+
+def test_every_part_is_in_its_register():
+    assert {Path(sys.modules[model.__module__].__file__).stem for model in WORKERS.values()} == modules_of("workers")
+    assert {Path(sys.modules[engine.__module__].__file__).stem for engine in ENGINES.values()} == modules_of("engines")
+    for name, entry in models.MODELS.items():
+        assert models.model_class(name).__name__ == entry.class_name
+        assert getattr(cs, entry.class_name) is models.model_class(name)
+
+
+def test_models_are_named_for_type_checkers():
+    """The one other place that names a model: what a type checker reads instead of the lazy names."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert {entry.class_name for entry in models.MODELS.values()} <= imported
+
+
+def test_the_loop_asks_nothing_but_the_contract():
+    for package in ("fitting", "structures", "workers"):
+        for path in (PACKAGE / package).glob("*.py"):
+            calls = {
+                node.func.id
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            }
+            assert not calls & {"hasattr", "getattr", "setattr"}, path
+
+
+# ----------------------------------------------------------------------------------------------- a new worker model
+
+
+class TwiceWorkers(ConfusionWorkers):
+    """Confusion workers who keep an array of their own, and a column of the report."""
+
+    name: ClassVar[str] = "twice"
+
+    def further_arrays(self, found, counts):
+        return {"twice_": 2 * self.plain_counts(counts)}
+
+    @classmethod
+    def further_columns(cls, further, labels, classes):
+        return {"doubled": to_column(further["twice_"].sum(axis=(1, 2)))}
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "hidden-markov", "markov-field"])
+def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
+    monkeypatch.setitem(WORKERS, "twice", TwiceWorkers)
+    network = cs.simulate.network(80, n_workers=5, n_classes=2, seed=1)
+    sequences = cs.simulate.sequences(10, length=8, n_workers=5, n_classes=2, seed=1)
+    r = sequences.responses if name == "hidden-markov" else network.responses
+    graph = network.graph if name == "markov-field" else None
+    model = models.model_class(name)(workers="twice").fit(r, graph=graph)
+    plain = models.model_class(name)().fit(r, graph=graph)
+    np.testing.assert_array_equal(model.posterior_, plain.posterior_)
+    np.testing.assert_allclose(model.twice_.sum(), 2 * r.n_responses)
+    np.testing.assert_allclose(model.worker_report()["doubled"].to_numpy(), 2 * r.votes_per_worker())
+    model.save(tmp_path / "model")
+    again = cs.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.twice_, model.twice_)
+    np.testing.assert_array_equal(again.predict_proba(r, graph=graph), model.posterior_)
+    assert again.worker_report().equals(model.worker_report())
+
+
+# ------------------------------------------------------------------------------------- a new structure, a new model
+
+
+@dataclass(frozen=True, eq=False)
+class FirstParameters(BlockwiseParameters):
+    """Every item is of the first class, unless an answer rules that out."""
+
+    mean: np.ndarray
+    bound: float
+
+    def infer_block(self, block, evidence):
+        evidence *= self.mean
+        total = evidence.sum(axis=1, keepdims=True)
+        evidence /= total
+        return Summary(float(np.log(total).sum()), evidence.sum(axis=0))
+
+    def point(self):
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class First(Structure[Summary, FirstParameters]):
+    """A structure with nothing to learn."""
+
+    n_classes: int
+
+    def update(self, summary):
+        return self.given(summary.mass)
+
+    def summarise(self, block, posterior):
+        return Summary(0.0, posterior.sum(axis=0))
+
+    def given(self, prior):
+        return FirstParameters(np.array([0.9] + [0.1 / (self.n_classes - 1)] * (self.n_classes - 1)), 0.0)
+
+
+class FirstModel(LatentModel):
+    """The model of that structure."""
+
+    _structure_type = FirstParameters
+
+    def __init__(self, *, workers="confusion", smoothing=0.5, prior="learn", start="majority", max_iter=50):
+        self.workers, self.smoothing, self.prior, self.start = workers, smoothing, prior, start
+        self.max_iter = max_iter
+        self.estimation, self.n_init, self.tol, self.seed, self.callback = "em", 1, 1e-6, 0, None
+
+    def _make_structure(self, r):
+        return First(r.n_classes)
+
+
+def test_a_new_structure_works_with_everything_else(tmp_path, monkeypatch):
+    module = types.ModuleType("consilience.models.first")
+    module.FirstModel = FirstModel
+    monkeypatch.setitem(sys.modules, "consilience.models.first", module)
+    monkeypatch.setitem(models.MODELS, "first", models.Entry("first", "FirstModel"))
+    r = cs.simulate.independent(300, n_workers=5, n_classes=3, seed=1).responses
+    for workers in WORKERS:
+        model = FirstModel(workers=workers).fit(r)
+        np.testing.assert_array_equal(model.prior_, [0.9, 0.05, 0.05])
+        assert (np.diff(model.trace_) > -1e-9).all() or workers == "sequential"
+        np.testing.assert_array_equal(model.predict_proba(r, engine="threads"), model.posterior_)
+        model.save(tmp_path / "model")
+        again = cs.load(tmp_path / "model")
+        np.testing.assert_array_equal(again.predict_proba(r), model.posterior_)
+        assert again.score(r) == model.score(r)
+    assert isinstance(cs.fuse(r, model="first"), FirstModel)
+
+
+# ---------------------------------------------------------------------------------------------------- a new engine
+
+
+class OneByOne(Threads):
+    """An engine with a handle of its own."""
+
+    def __init__(self):
+        super().__init__(n_threads=1)
+
+    @classmethod
+    def adopt(cls, handle):
+        return cls() if handle == ("one", "by", "one") else None
+
+
+def test_a_new_engine_is_one_line(monkeypatch):
+    monkeypatch.setitem(ENGINES, "one-by-one", OneByOne)
+    r = cs.simulate.independent(300, n_workers=5, n_classes=3, seed=1).responses
+    expected = cs.DawidSkene().fit(r).posterior_
+    for engine in ("one-by-one", ("one", "by", "one"), OneByOne()):
+        np.testing.assert_array_equal(cs.DawidSkene().fit(r, engine=engine).posterior_, expected)
