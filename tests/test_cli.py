@@ -22,13 +22,12 @@ import consilience as cs
 from consilience.cli import fuse as fuse_command
 from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
-from consilience.cli.outputs import write_outputs
 from consilience.cli.text import fit_confusion, fit_text, make_inert, speak_options
-from consilience.data.long_tables import DUPLICATES
+from consilience.data.duplicates import DUPLICATES
 from consilience.distributions import ESTIMATIONS
 from consilience.errors import InputError
 from consilience.formats.reading import read_table
-from consilience.formats.writing import write_table
+from consilience.formats.writing import replace_file, write_table
 from consilience.models.evaluation import evaluate
 from consilience.models.fuse import MODELS
 
@@ -329,7 +328,9 @@ def test_gold_with_names_of_its_own(answers):
     assert read_table("labels.csv").table["label"].to_pylist()[:2] == ["ant", "bee"]
     assert json.loads(run("evaluate", "labels.csv", "gold.csv", "--item", "thing", "--json").stdout)["accuracy"] == 1
     assert json.loads(run("evaluate", "labels.csv", "gold2.csv", *names, "--json").stdout)["accuracy"] == 1
-    assert_refused(run("evaluate", "labels.csv", "gold.csv", "--item", "thign"), "'thign' for --item", "'thing'")
+    assert_refused(
+        run("evaluate", "labels.csv", "gold.csv", "--item", "thign"), "no column 'thign'", "'thing'", "with --item."
+    )
     write_lines(Path("known.csv"), "item,gold", "i000,ant", "i001,bee")
     for fused in (
         cs.fuse("answers.csv", gold="known.csv"),
@@ -480,7 +481,7 @@ def test_bad_gold(answers):
 
 @pytest.mark.parametrize("option", ["-o", "--workers-report", "--save"])
 def test_bad_outputs_are_found_before_anything_is_read(option, answers, monkeypatch):
-    monkeypatch.setattr("consilience.models.inputs.read_with_columns", lambda *_, **__: pytest.fail("was read"))
+    monkeypatch.setattr("consilience.formats.answers.read_responses", lambda *_, **__: pytest.fail("was read"))
     Path("folder").mkdir()
     before = contents(answers.parent)
     assert_refused(run("fuse", "answers.csv", option, "no/such.csv"), "no/such.csv", "no folder", "Create it")
@@ -617,14 +618,16 @@ def test_interrupted_by_a_signal_during_the_fit(answers):
     assert contents(answers.parent) == before
 
 
-def test_outputs_are_all_or_none(folder):
-    def refuse(path):
-        path.write_text("half")
-        raise InputError(f"{str(path)!r} is no good.")
+def test_outputs_are_all_or_none(answers, monkeypatch):
+    def refuse(model, path):
+        with replace_file(path) as temporary:
+            temporary.write_text("half")
+            raise InputError(f"{path!r} is no good.")
 
-    with pytest.raises(InputError, match=r"'second\.csv' is no good"):
-        write_outputs({"first.csv": lambda path: path.write_text("done"), "second.csv": refuse})
-    assert contents(folder) == {}
+    before = contents(answers.parent)
+    monkeypatch.setattr(cs.DawidSkene, "save", refuse)
+    assert_refused(run("fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model"), "'fit.model' is no good.")
+    assert contents(answers.parent) == before
 
 
 # Text that would act

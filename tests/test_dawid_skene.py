@@ -267,7 +267,7 @@ def test_anaesthetists():
     worker = np.tile([0, 0, 0, 1, 2, 3, 4], 45).astype(np.int32)
     names = np.arange(1, 5)
     # One observer has three answers about each patient, which no table of answers may have.
-    r = cs.Responses(np.arange(0, 316, 7), worker, label, None, np.arange(1, 6), names, names, np.arange(1, 46), None)
+    r = cs.Responses(np.arange(0, 316, 7), worker, label, None, np.arange(1, 6), names, names, np.arange(1, 46))
     model = cs.DawidSkene(estimation="em", smoothing=0, tol=0, max_iter=300).fit(r)
     assert model.prior_.round(2).tolist() == [0.40, 0.42, 0.11, 0.07]
     assert model.confusion_[0].round(2).tolist() == [

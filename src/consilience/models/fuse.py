@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +15,13 @@ from ..data.responses import Responses
 from ..data.tagging import looks_iob2
 from ..errors import ConsilienceWarning, DataWarning, listing, parameter_error, plural
 from ..fitting.em import Progress
-from ..formats.reading import open_file
+from ..formats.answers import check_keywords
+from ..formats.reading import open_path
 from .base import Model
 from .comparison import Comparison, can_compare, compare_with_vote
 from .dawid_skene import DawidSkene
 from .hidden_markov import HiddenMarkov
-from .inputs import as_gold, as_responses, check_keywords
+from .inputs import as_gold, as_responses
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField
 from .moment_matching import MomentMatching
@@ -53,7 +53,7 @@ def fuse(
         The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder.
     graph : Graph, table, path, networkx graph or sparse matrix, optional
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
-        target).
+        target, and perhaps weight).
     gold : dict, Series, table or path, optional
         Known labels.
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
@@ -114,13 +114,11 @@ def as_graph(graph: Any, responses: Responses) -> Graph:
     """Return a graph over these items from whatever describes one."""
     if isinstance(graph, Graph):
         return graph
-    if isinstance(graph, (str, os.PathLike)):
-        graph = open_file(graph, nameable=False)
-    elif issparse(graph):
+    if issparse(graph):
         return Graph.from_scipy(graph, items=responses.items)
-    elif hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
+    if hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
         return Graph.from_networkx(graph)
-    return Graph.from_frame(graph, items=responses.items)
+    return Graph.from_frame(open_path(graph), items=responses.items)
 
 
 def choose_model(model: str | Model, responses: Responses, graph: Graph | None = None) -> Model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.long_tables import Answers, Sequences
+from ..data.items import Sequences
 from ..data.responses import Responses
 from ..data.vocabulary import Values
 from ..kernels.types import Floats
@@ -29,16 +29,8 @@ def draw_answers(
     workers, labels = worker.astype(np.int32).ravel(), label.ravel()
     if crew.copycats:
         workers, labels, offsets = add_copies(workers, labels, offsets, crew)
-    answers = Answers(
-        offsets=offsets,
-        worker=workers,
-        label=labels,
-        weight=None,
-        workers=np.arange(crew.n_workers),
-        labels=np.arange(crew.n_classes),
-        keys=keys,
-    )
-    return Responses.from_answers(answers, None)
+    classes = np.arange(crew.n_classes)
+    return Responses(offsets, workers, labels, None, np.arange(crew.n_workers), classes, classes, keys)
 
 
 def draw_distinct(rng: np.random.Generator, n_items: int, per_item: int, rates: Floats) -> NDArray[np.int64]:

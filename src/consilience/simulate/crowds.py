@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..data.graph import Graph
-from ..data.long_tables import Sequences
+from ..data.items import Sequences
 from ..kernels.types import Floats
 from .answers import draw_answers
 from .checks import as_probabilities, bad_option, check_between, check_whole, cumulate, is_whole
