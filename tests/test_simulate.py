@@ -203,7 +203,7 @@ def test_copycats_copy_exactly():
 def test_everyone_may_be_a_spammer_but_not_a_copycat():
     assert set(cs.simulate.independent(5, 3, spammers=3).parameters.kinds) == {"spammer"}
     assert cs.simulate.independent(5, 3, spammers=1, copycats=2).responses.n_responses == 15
-    with pytest.raises(ParameterError, match="one at least must not be a copycat"):
+    with pytest.raises(ParameterError, match="at least one of whom must not be a copycat"):
         cs.simulate.independent(5, 3, copycats=3)
 
 
@@ -343,9 +343,13 @@ def test_every_edge_of_a_small_network_is_as_likely():
 def test_full_networks():
     assert cs.simulate.network(6, n_classes=1, degree=5).graph.n_edges == 15
     assert cs.simulate.network(1, degree=0).graph.n_edges == 0
-    with pytest.raises(ParameterError, match=r"edges within classes are wanted.*Lower degree, or lower homophily"):
+    with pytest.raises(
+        ParameterError, match=r"edges within classes would be needed.*Lower degree=, or lower homophily="
+    ):
         cs.simulate.network(20, n_classes=4, degree=15, homophily=1.0)
-    with pytest.raises(ParameterError, match=r"edges between classes are wanted.*Lower degree, or raise homophily"):
+    with pytest.raises(
+        ParameterError, match=r"edges between classes would be needed.*Lower degree=, or raise homophily="
+    ):
         cs.simulate.network(20, n_classes=2, degree=15, homophily=0.0)
 
 

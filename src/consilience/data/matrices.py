@@ -168,7 +168,7 @@ def _missing_entries(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
         if number:
             mask |= data == missing
     elif data.dtype.kind == "O" or not number:
-        to_column(data.ravel(), "F")  # which refuses entries that have no identity
+        to_column(data.ravel(), "F")  # which refuses lists and dicts
         lost = (is_missing(entry) or bool(entry == missing) for entry in data.ravel().tolist())
         mask |= np.fromiter(lost, bool, data.size).reshape(data.shape)
     return mask

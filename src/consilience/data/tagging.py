@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, Sentence, listing, parameter_error
-from .vocabulary import Values, objects
+
+if TYPE_CHECKING:
+    from .vocabulary import Values
 
 SCHEMES = {"bio": "BI", "iob2": "BI", "iob1": "BI", "bilou": "BILU", "bioes": "BIES"}
 # Which tags of the same type a tag cannot do without: to be reached, or for the span to end.
@@ -99,7 +101,8 @@ def complete_tags(classes: Values, scheme: str) -> Values:
     missing = [tag for tag in dict.fromkeys(wanted) if tag not in tags]
     if not missing:
         return classes
-    return objects(classes.tolist() + [prefix + (separator + kind if kind else "") for prefix, kind in missing])
+    added = [prefix + (separator + kind if kind else "") for prefix, kind in missing]
+    return np.array(classes.tolist() + added, dtype=object)
 
 
 def tag_transitions(classes: Values, scheme: str) -> Transitions:

@@ -44,7 +44,7 @@ _NOTHING = type(None)
 def to_column(values: Any, what: str = "The data") -> Column:
     """Return any one-dimensional values as a column: Arrow where the types survive it, else Python objects.
 
-    Values that have no identity (lists, dicts) are an error, in which `what` stands for the values.
+    Values that cannot be told apart by a hash (lists, dicts) are an error, in which `what` stands for the values.
 
     >>> to_column(["b", "a"]).type
     DataType(string)
@@ -231,7 +231,10 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
 
 
 def sorted_order(values: Values) -> NDArray[np.int64]:
-    """Return the order that sorts distinct values: enums as defined, what cannot be compared by type and text."""
+    """Return the order that sorts distinct values.
+
+    Members of an enum are in the order of their definition. Values that cannot be compared are sorted by type and text.
+    """
     if values.dtype != object:
         return np.argsort(values, kind="stable")
     entries = values.tolist()

@@ -1,4 +1,4 @@
-"""Labels against known ones: tables matched by item, then scored."""
+"""Labels compared with known ones, item by item."""
 
 from __future__ import annotations
 

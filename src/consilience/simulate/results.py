@@ -48,7 +48,7 @@ class TrueParameters:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """What who knows the true parameters, and not the truth, makes of the answers.
+    """The best labels that the answers allow: those of a judge who knows the true parameters, but not the truth.
 
     Attributes
     ----------
