@@ -546,9 +546,9 @@ def test_broken_json(folder, line, words):
 
 
 def test_duplicate_columns(folder):
-    assert "'a.csv' has several columns named 'a'" in message(read_table, write("a.csv", "a,b,a\n1,2,3\n"), ["b"])
+    assert "'a.csv' has more than one column called 'a'" in message(read_table, write("a.csv", "a,b,a\n1,2,3\n"), ["b"])
     pq.write_table(pa.table([[1], [2]], ["b", "b"]), "a.parquet")
-    assert "several columns named 'b'" in message(read_table, "a.parquet")
+    assert "more than one column called 'b'" in message(read_table, "a.parquet")
 
 
 def test_files_with_different_columns(folder):

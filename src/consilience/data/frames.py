@@ -11,7 +11,7 @@ import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, listing, shorten
-from .tables import Table
+from .tables import Table, check_names
 from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, to_column
 
 
@@ -22,7 +22,7 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     if isinstance(frame, pa.Table):
-        _check_distinct(frame.column_names)
+        check_names(frame.column_names, "A table")
         return open_arrow(frame, name)
     if isinstance(frame, Mapping):
         return _open_mapping(frame, name)
@@ -73,13 +73,6 @@ def _count_rows(row: int) -> str:
     return f"row {row} (counting from 0)"
 
 
-def _check_distinct(names: list[str]) -> None:
-    """Raise an error unless the columns of a table have different names."""
-    if len(set(names)) < len(names):
-        repeated = dict.fromkeys(name for name in names if names.count(name) > 1)
-        raise InputError(f"A table has more than one column called {listing(repeated)}.", "Rename or drop the others.")
-
-
 def is_table(values: Any) -> bool:
     """Tell a table, of any frame library or a mapping of columns, from other things."""
     if isinstance(values, (Mapping, Table, pa.RecordBatch)):
@@ -92,7 +85,7 @@ def _to_native(values: Any) -> Any:
     try:
         return nw.from_native(values, allow_series=True, pass_through=True)
     except DuplicateError:
-        _check_distinct([*getattr(values, "column_names", values.columns)])
+        check_names([*getattr(values, "column_names", values.columns)], "A table")
         raise
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,15 @@ ALIASES = {
     "known label": ("label", "answer", "response", "gold", "truth"),  # in a table of gold
 }
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
+
+
+def check_names(names: Sequence[str], owner: str) -> None:
+    """Raise an error unless the columns of a table, which `owner` stands for, have different names."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"{owner} has more than one column called {listing(repeated)}.", "Give each column its own name."
+        )
 
 
 @dataclass(frozen=True)

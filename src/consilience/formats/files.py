@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Collection
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ..errors import InputError, listing
+from ..data.tables import check_names
+from ..errors import InputError
 from .register import Format, readable_formats
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -60,9 +60,7 @@ def _is_compressed(path: str) -> bool:
 
 def choose_columns(path: str, names: list[str], wanted: Collection[str] | None) -> list[str]:
     """Return the names to read, after a check that no name occurs twice."""
-    if len(set(names)) < len(names):
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        raise InputError(f"{path!r} has several columns named {listing(twice)}.", "Give each column its own name.")
+    check_names(names, repr(path))
     return [name for name in names if wanted is None or name in wanted]
 
 

@@ -202,7 +202,8 @@ def evaluate(
 
 def _check_names(names: Mapping[str, str | None], *tables: Table) -> None:
     """Raise where a column that was named is in no table."""
-    for role, name in names.items():
+    for role in ("item", "label", "sequence", "position"):
+        name = names[role]
         if name is not None and not any(name in table.names for table in tables):
             found = " and ".join(f"{table.name} has {listing(map(str, table.names))}" for table in tables)
             raise InputError(

@@ -67,9 +67,9 @@ def draw_labels(
     """Draw each answer from the worker's row for the item's truth: the place of a random number in cumulated ones."""
     n_classes = confusion.shape[2]
     width = 1 << (n_classes - 1).bit_length()
-    table = np.full((*confusion.shape[:2], width), np.inf)
-    table[:, :, :n_classes] = cumulate(confusion)
-    flat = table.ravel()
+    cumulated = np.full((*confusion.shape[:2], width), np.inf)
+    cumulated[:, :, :n_classes] = cumulate(confusion)
+    flat = cumulated.ravel()
     label = np.empty(worker.shape, np.int32)
     chunk = max(1, CHUNK // worker.shape[1])
     for start in range(0, len(worker), chunk):
