@@ -205,6 +205,36 @@ def test_background_rules():
     assert numbers.classes.tolist() == [0, 1]
 
 
+def test_a_background_that_looks_like_a_slip():
+    def read(background, labels, **options):
+        frame = {"item": [*range(len(labels))], "worker": [0] * len(labels), "label": labels}
+        return cs.Responses.from_frame(frame, abstain="answer", background=background, **options)
+
+    for background, labels, meant in (
+        ("backgroud", ["background", "tumour"], "background"),
+        ("Other", ["other", "spam"], "other"),
+        ("noen", ["none", "a"], None),
+    ):
+        with pytest.raises(ParameterError) as caught:
+            read(background, labels, classes=[*labels])
+        assert f"background={background!r} is not among the classes. They are {labels[0]!r}" in str(caught.value)
+        if meant is not None:
+            with pytest.raises(ParameterError, match=f"Did you mean background='{meant}'?"):
+                read(background, labels)
+        assert read(background, labels, classes=[*labels, background]).background == background
+    for background, labels in (
+        ("O", ["B-X", "I-X"]),
+        ("O", ["x", "y"]),
+        ("neg", ["pos"]),
+        ("abnormal", ["normal"]),
+        ("not spam", ["spam"]),
+        (10001, [10000, 10002]),
+        ("none", ["x", 3]),
+    ):
+        assert read(background, labels).classes.tolist()[0] == background
+    assert read("O", ["B-X", "I-X"], classes=["B-X", "I-X"]).classes.tolist() == ["O", "B-X", "I-X"]
+
+
 def test_majority_vote_takes_silence_for_background():
     answers, _ = crowd(3)
     r = implicit(answers)

@@ -229,7 +229,7 @@ def test_gold_of_another_form(folder):
 def test_edges_to_strangers(folder):
     place = write(folder, "cora", **PAPERS | {"edges": {"source": [0], "target": [9]}})
     sparse.save_npz(place / "features.npz", sparse.csr_matrix(np.eye(3)))
-    assert "edges.parquet are not among the 3 items: 9" in refusal("cora")
+    assert "edges.parquet is not among the 3 items: 9" in refusal("cora")
 
 
 def test_features_of_other_rows(folder):

@@ -267,7 +267,7 @@ def test_anaesthetists():
     worker = np.tile([0, 0, 0, 1, 2, 3, 4], 45).astype(np.int32)
     names = np.arange(1, 5)
     # One observer has three answers about each patient, which no table of answers may have.
-    r = cs.Responses(np.arange(0, 316, 7), worker, label, None, np.arange(1, 6), names, names, np.arange(1, 46), None)
+    r = cs.Responses(np.arange(0, 316, 7), worker, label, None, np.arange(1, 6), names, names, np.arange(1, 46))
     model = cs.DawidSkene(estimation="em", smoothing=0, tol=0, max_iter=300).fit(r)
     assert model.prior_.round(2).tolist() == [0.40, 0.42, 0.11, 0.07]
     assert model.confusion_[0].round(2).tolist() == [
@@ -409,7 +409,7 @@ def test_tolerance_and_iterations():
     assert exact.n_iter_ == model.n_iter_ + 50
     assert not exact.converged_
 
-    with pytest.warns(ConvergenceWarning, match="3 iterations.*per answer. Raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="3 iterations.*per answer. Allow more with max_iter=6"):
         stopped = cs.DawidSkene(tol=1e-7, max_iter=3).fit(r)
     assert stopped.n_iter_ == 3
     assert not stopped.converged_

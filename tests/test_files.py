@@ -2,6 +2,7 @@ import gzip
 import json
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import consilience as cs
 from consilience.errors import InputError
-from consilience.formats import delimited, json_lines
-from consilience.formats.files import SUFFIXES
-from consilience.formats.reading import Source, read_table
-from consilience.formats.writing import check_writable, replace_file, write_table
+from consilience.formats import delimited, json_lines, register
+from consilience.formats.reading import read_table
+from consilience.formats.register import FORMATS, Codec, Format, list_suffixes
+from consilience.formats.writing import check_table_path, check_writable, replace_file, replace_together, write_table
+from consilience.models.inputs import as_responses
 
+SUFFIXES = list_suffixes(FORMATS)
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 AWKWARD = [
     "<script>alert(1)</script>",
@@ -130,6 +134,71 @@ def test_arrow_streams_are_read(folder):
     assert read_table("table.arrow").table.equals(table)
 
 
+# The register of formats
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=[each.name for each in FORMATS])
+def test_the_register_says_what_the_formats_can_do(each):
+    assert (each.codec.read is not None) == each.readable
+    assert (each.codec.write is not None) == each.writable
+    assert all(each.fits(f"x{suffix.upper()}") for suffix in list_suffixes([each]))
+
+
+def read_backwards(path, wanted):
+    names, *rows = Path(path).read_text()[::-1].splitlines()
+    return pa.table({names: rows}), [names]
+
+
+def recognise_backwards(head, _path):
+    return head.endswith(b"!sdrawkcab")
+
+
+@pytest.fixture
+def backwards(monkeypatch):
+    """A format that can only be read, and is recognised by its content: one file and one line of the register."""
+    monkeypatch.setattr(delimited, "ODD", Codec(read_backwards, None, recognise_backwards), raising=False)
+    added = Format("odd", (".odd",), "delimited:ODD", writable=False)
+    monkeypatch.setattr(register, "FORMATS", (*FORMATS, added))
+
+
+def test_a_format_that_can_only_be_read(folder, backwards):
+    assert read_table(write("a.odd", "y\nx\na")).table.to_pydict() == {"a": ["x", "y"]}
+    assert ".odd" in message(read_table, write("answers.xlsx", "x"))
+    for refused in (message(check_table_path, "b.odd"), message(write_table, pa.table({"a": [1]}), "b.odd")):
+        assert "'b.odd' has no suffix that can be written. Use one of .csv" in refused
+        assert ".odd" not in refused.partition("Use")[2]
+
+
+def test_content_beats_the_suffix(folder, backwards):
+    for name in ("a", "a.csv", "a.txt"):
+        assert read_table(write(name, "y\n!sdrawkcab")).table.to_pydict() == {"backwards!": ["y"]}
+
+
+@pytest.mark.parametrize("name", ["table", "table.csv", "table.data", "table.jsonl"])
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".jsonl", ".jsonl.gz"])
+def test_formats_that_show_in_the_content(folder, suffix, name):
+    table = pa.table({"item": [1, 2], "label": ["a", "b"]})
+    write_table(table, f"other{suffix}")
+    os.rename(f"other{suffix}", name)
+    source = read_table(name)
+    assert source.table.equals(table)
+    assert source.locate(1) == f"{name}, {'line' if 'jsonl' in suffix else 'row'} 2"
+
+
+def test_streams_and_compressed_text_with_another_suffix(folder):
+    table = pa.table({"a": [1, 2]})
+    with pa.OSFile("stream.csv", "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    for name in ("stream.csv", write("packed.csv", gzip.compress(b"a\n1\n2\n"))):
+        assert read_table(name).table.equals(table)
+
+
+@pytest.mark.parametrize("content", ["PAR1,a\n1,2\n", "ARROW1,a\n1,2\n", '{"a": 1},b\n1,2\n', '{"a": 1}\n[1]\n'])
+def test_text_that_only_begins_like_another_format(folder, content):
+    assert read("a.csv", content).num_rows == 1
+    assert "nor is its content that of a known format" in message(read_table, write("a", content))
+
+
 # CSV and TSV
 
 
@@ -229,6 +298,51 @@ def test_nested_values_are_named_in_a_file_with_mixed_columns(folder):
     assert "Column 'a' of 'a.jsonl' holds nested values (list)" in message(read_table, "a.jsonl", ["a"])
 
 
+# Answers
+
+
+ANSWERS = "item,who,label\n1,a,x\n2,a,y\n1,b,x\n"
+
+
+def test_answers_remember_their_columns(folder):
+    r = cs.read_responses(write("a.csv", ANSWERS), worker="who")
+    assert r.columns == {"item": "item", "worker": "who", "label": "label"}
+    assert r.keep(r.worker == 0).columns == r.columns
+    assert cs.Responses.from_matrix([[0, 1]]).columns == {}
+
+
+def test_an_arrow_table_stays_one(folder, monkeypatch):
+    write_table(read("a.csv", ANSWERS), "a.parquet")
+
+    def refuse(*_, **__):
+        raise AssertionError("not through narwhals")
+
+    monkeypatch.setattr("narwhals.stable.v1.from_native", refuse)
+    for path in ("a.csv", "a.parquet"):
+        assert cs.read_responses(path, worker="who").n_responses == 3
+
+
+def test_items_may_be_in_a_file(folder):
+    write("a.csv", ANSWERS)
+    write("items.csv", "task\n3\n2\n")
+    frame = read_table("a.csv").table
+    for items in ("items.csv", Path("items.csv")):
+        for r in (
+            cs.read_responses("a.csv", worker="who", items=items),
+            as_responses("a.csv", worker="who", items=items),
+            as_responses(frame, worker="who", items=items),
+        ):
+            assert r.items.tolist() == [3, 2, 1]
+    assert cs.fuse("a.csv", model="majority", worker="who", items="items.csv").to_frame()["item"].to_pylist() == [
+        3,
+        2,
+        1,
+    ]
+    assert "'itmes.csv' does not exist. Did you mean 'items.csv'?" in message(
+        lambda: cs.read_responses("a.csv", worker="who", items="itmes.csv")
+    )
+
+
 # Several files
 
 
@@ -309,7 +423,9 @@ def test_locate_in_several_files(folder):
 
 
 def test_locate_without_the_file(folder):
-    assert Source(pa.table({"a": [1]}), (("gone.csv", 1),)).locate(0) == "gone.csv, row 1"
+    source = read_table(write("gone.csv", "a\n1\n"))
+    os.remove("gone.csv")
+    assert source.locate(0) == "gone.csv, row 1"
 
 
 # Errors of reading
@@ -430,9 +546,9 @@ def test_broken_json(folder, line, words):
 
 
 def test_duplicate_columns(folder):
-    assert "'a.csv' has several columns named 'a'" in message(read_table, write("a.csv", "a,b,a\n1,2,3\n"), ["b"])
+    assert "'a.csv' has more than one column called 'a'" in message(read_table, write("a.csv", "a,b,a\n1,2,3\n"), ["b"])
     pq.write_table(pa.table([[1], [2]], ["b", "b"]), "a.parquet")
-    assert "several columns named 'b'" in message(read_table, "a.parquet")
+    assert "more than one column called 'b'" in message(read_table, "a.parquet")
 
 
 def test_files_with_different_columns(folder):
@@ -471,12 +587,12 @@ def test_no_permission_to_read(folder, monkeypatch):
 def test_check_writable(folder, monkeypatch):
     write("d/old.csv", "x")
     assert "is a folder" in message(check_writable, "d")
-    assert "Use one of .csv" in message(check_writable, "labels.xlsx")
+    assert "Use one of .csv" in message(check_table_path, "labels.xlsx")
     assert "there is no folder" in message(check_writable, "nowhere/labels.csv")
     for path in ("labels.csv", "d/old.csv", "LABELS.PARQUET", Path("d/new.csv.gz")):
-        check_writable(path)
+        check_table_path(path)
     check_writable("report.html", suffixes=[".html"])
-    check_writable("model", suffixes=None)
+    check_writable("model")
     assert sorted(os.listdir()) == ["d"]
     assert os.listdir("d") == ["old.csv"]
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("old.csv"))
@@ -487,7 +603,7 @@ def test_check_writable(folder, monkeypatch):
 @pytest.mark.parametrize("path", ["d", "labels.xlsx", "labels", "nowhere/labels.csv"])
 def test_write_table_checks_first(folder, path):
     Path("d").mkdir()
-    assert message(write_table, pa.table({"a": [1]}), path) == message(check_writable, path)
+    assert message(write_table, pa.table({"a": [1]}), path) == message(check_table_path, path)
 
 
 def test_types_a_format_cannot_hold(folder):
@@ -530,6 +646,38 @@ def test_replace_file(folder):
     assert os.path.islink("link.npz")
     assert Path("old.npz").read_text() == "new"
     assert os.stat("old.npz").st_mode & 0o777 == 0o640
+
+
+def test_files_are_replaced_together(folder):
+    write("b.csv", "old")
+    with replace_together():
+        write_table(pa.table({"a": [1]}), "a.csv")
+        with replace_together():
+            write_table(pa.table({"a": [2]}), "b.csv")
+        assert not os.path.exists("a.csv")
+        assert Path("b.csv").read_text() == "old"
+        assert len(os.listdir()) == 3  # one temporary file each
+    assert [Path(name).read_text() for name in sorted(os.listdir())] == ["a\n1\n", "a\n2\n"]
+
+
+def test_all_files_are_replaced_or_none(folder):
+    write("b.csv", "old")
+
+    def write_both(second):
+        with replace_together():
+            write_table(pa.table({"a": [1]}), "a.csv")
+            second()
+
+    assert "cannot be written to 'b.csv'" in message(write_both, lambda: write_table(pa.table({"a": [[1]]}), "b.csv"))
+    with pytest.raises(OSError, match="elsewhere"):  # not blamed on a file
+        write_both(partial(os.listdir, "elsewhere"))
+    assert os.listdir() == ["b.csv"]
+    assert Path("b.csv").read_text() == "old"
+    with replace_together():
+        write_table(pa.table({"a": [1]}), "a.csv")
+        with pytest.raises(InputError):
+            write_table(pa.table({"a": [[1]]}), "c.csv")
+    assert sorted(os.listdir()) == ["a.csv", "b.csv"]
 
 
 def test_disk_errors(folder, monkeypatch):

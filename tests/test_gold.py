@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import consilience as cs
 from consilience import DawidSkene, Responses
 from consilience.data.frames import open_frame
 from consilience.data.gold import match_gold
@@ -149,7 +150,33 @@ def test_items_called_like_columns():
 
 
 def test_items_that_nobody_answered_may_be_gold():
-    assert match({"z": "yes"}, items=["z"]) == [-1, -1, -1, 1]
+    assert match({"z": "yes"}, items=["z"]) == [1, -1, -1, -1]
+
+
+@pytest.mark.parametrize("labels", [["True", "FALSE"], [True, False], pd.Categorical(["true", "false"])])
+def test_truth_values_and_their_text_are_the_same_labels(labels):
+    said = {"item": [1, 2, 3], "worker": [1, 1, 1], "label": [True, False, True]}
+    assert match({"item": [1, 2], "label": labels}, said) == [1, 0, -1]
+    said["label"] = ["true", "false", "maybe"]
+    assert match({"item": [1, 2], "label": labels}, said) == [2, 0, -1]
+    assert "1 label not among the classes False, True: 'yes'" in error(
+        {1: "True", 2: "yes"}, {**said, "label": [True, False, True]}
+    )
+
+
+def test_a_file_of_truth_values_is_gold_as_it_is_for_evaluate(tmp_path):
+    (tmp_path / "gold.csv").write_text("item,label\n1,True\n2,true\n3,False\n")
+    said = {"item": [1, 1, 2, 2, 3, 3], "worker": [1, 2] * 3, "label": [True, True, False, False, False, True]}
+    model = DawidSkene().fit(said, gold=tmp_path / "gold.csv")
+    assert model.labels_.tolist() == [True, True, False]
+    assert cs.evaluate(model, tmp_path / "gold.csv").accuracy == 1
+
+
+def test_items_with_several_labels_are_counted_once():
+    table = pd.DataFrame({"item": ["a", "a", "a", "b"], "label": ["yes", "no", "yes", "no"]})
+    assert "gold gives 1 item more than one label, such as 'a'" in error(table)
+    three = pd.DataFrame({"item": ["a", "a", "a"], "label": ["yes", "no", "no"]})
+    assert "gold gives 1 item more than one label" in error(three.iloc[::-1])
 
 
 def test_classes_that_nobody_said_may_be_gold():

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,9 +17,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import consilience as cs
-from consilience.data import graph as graphs
 from consilience.data import nearest
+from consilience.data.graph import METRICS
+from consilience.data.grids import NEIGHBOURHOODS
 from consilience.errors import InputError, ParameterError
+from consilience.models.fuse import as_graph
 
 Graph = cs.Graph
 
@@ -137,13 +140,13 @@ def test_ids_of_any_kind(ids):
         (([1], [2], [0.0]), "positive numbers; 1 of 1 are not: 0.0"),
         (([1], [2], [np.nan]), "positive numbers"),
         (([1], [2], ["much"]), "positive numbers; could not convert"),
-        (([1], [2], [1.0, 2.0]), "1 edges and 2 weights"),
-        (([1], [2], None, [1, 1, 2]), "items must be distinct: 3 ids are given, and only 2 differ"),
-        (([1], [2], None, [1, None, 2]), "1 missing ids"),
-        ((range(9), range(1, 10), None, [0, 1]), "7 id.s. in the edges are not among the 2 items: 2, 3, 4, 5, 6 and 2"),
+        (([1], [2], [1.0, 2.0]), "There are 2 weights for 1 edge"),
+        (([1], [2], None, [1, 1, 2]), "items must be distinct values. Found more than once: 1"),
+        (([1], [2], None, [1, None, 2]), "items must be distinct values; 1 of 3 are missing"),
+        ((range(9), range(1, 10), None, [0, 1]), "7 ids in the edges are not among the 2 items: 2, 3, 4, 5, 6 and 2"),
         (
             (["a"], ["b"], None, ["a"]),
-            "not among the 1 items: 'b'. Items that nobody answered must be named with items=",
+            "not among the 1 item: 'b'. Name items that nobody answered with items= when",
         ),
     ],
 )
@@ -158,6 +161,27 @@ def test_from_frame(build):
     graph = check_form(Graph.from_frame(frame, weight="strength"))
     assert edges_of(graph) == {("a", "b"): 1.0, ("b", "a"): 1.0, ("b", "c"): 0.5, ("c", "b"): 0.5}
     assert set(edges_of(Graph.from_frame(frame, items=["c", "b", "a"])).values()) == {1.0}
+
+
+@pytest.mark.parametrize("name", ["weight", "Weight"])
+def test_from_frame_takes_the_column_of_weights(name, tmp_path):
+    frame = {"source": ["a", "b"], "target": ["b", "c"], name: [2.0, 0.5]}
+    weighted = {("a", "b"): 2.0, ("b", "a"): 2.0, ("b", "c"): 0.5, ("c", "b"): 0.5}
+    graph = Graph.from_frame(frame)
+    assert edges_of(graph) == edges_of(Graph.from_frame(frame, weight=name)) == weighted
+    assert graph.description == f"given edges, weighted by {name!r}"
+    plain = Graph.from_frame(frame, weight=None)
+    assert set(edges_of(plain).values()) == {1.0}
+    assert plain.description == "given edges"
+    answers = cs.Responses.from_frame({"item": ["a", "b", "c"], "worker": [1] * 3, "label": ["x", "y", "x"]})
+    pq.write_table(pa.table(frame), tmp_path / "edges.parquet")
+    for edges in (frame, tmp_path / "edges.parquet"):
+        assert edges_of(as_graph(edges, answers)) == weighted
+    frame[name] = [2.0, 0.0]
+    with pytest.raises(
+        InputError, match=f"Weights in column '{name}' of the table of edges must be .*1 of 2 are not: 0.0"
+    ):
+        Graph.from_frame(frame)
 
 
 def test_from_frame_with_other_names():
@@ -197,7 +221,7 @@ def test_from_scipy_takes_matrices_as_scipy_does():
 def test_from_scipy_wants_a_square(matrix):
     with pytest.raises(InputError, match="An adjacency matrix is square"):
         Graph.from_scipy(matrix)
-    with pytest.raises(InputError, match="one id per node: 1 are given, and there are 2 nodes"):
+    with pytest.raises(InputError, match="items must be 2 distinct values; got 1"):
         Graph.from_scipy(np.ones((2, 2)), items=["a"])
 
 
@@ -248,7 +272,7 @@ def brute_force_grid(shape, reach):
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (2, 2), (3, 4), (1, 1, 1), (2, 1, 3), (3, 4, 2)])
 def test_grid(shape):
-    for connectivity, reach in graphs.NEIGHBOURHOODS[len(shape)].items():
+    for connectivity, reach in NEIGHBOURHOODS[len(shape)].items():
         graph = check_form(Graph.grid(shape, connectivity=connectivity))
         assert pairs_of(graph) == brute_force_grid(shape, reach)
         assert graph.n_items == np.prod(shape)
@@ -259,6 +283,13 @@ def test_inner_pixels_have_as_many_neighbours_as_said():
     for shape, kinds in (((5, 5), (4, 8)), ((5, 5, 5), (6, 18, 26))):
         for connectivity in kinds:
             assert Graph.grid(shape, connectivity).degrees.max() == connectivity
+
+
+def test_by_default_all_that_touch_are_neighbours():
+    assert pairs_of(Graph.grid((3, 4))) == pairs_of(Graph.grid((3, 4), 8))
+    assert pairs_of(Graph.grid((3, 4, 2))) == pairs_of(Graph.grid((3, 4, 2), 26))
+    both = Graph.grid([(2, 2), (2, 2, 2)])
+    assert (both.n_edges, both.description) == (6 + 28, "8-neighbour grid and 26-neighbour grid")
 
 
 def test_grids_of_several_images():
@@ -273,7 +304,7 @@ def test_grids_of_several_images():
     ("arguments", "message"),
     [
         (((3, 4), 6), "'connectivity' .* 4 or 8 for images. Got 6"),
-        (((3, 4, 5),), "'connectivity' .* 6, 18 or 26 for volumes. Got 8"),
+        (((3, 4, 5), 8), "'connectivity' .* 6, 18 or 26 for volumes. Got 8"),
         (((0, 4),), "'shape'"),
         (((3,),), "'shape'"),
         (((2.5, 2),), "'shape'"),
@@ -298,7 +329,7 @@ def brute_force_neighbours(features, k, metric="euclidean"):
     return {(i, int(j)) for i, row in enumerate(nearest) for j in row}
 
 
-@pytest.mark.parametrize("metric", graphs.METRICS)
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("n_features", [2, 15, 16, 40])
 @pytest.mark.parametrize("k", [1, 5, 59])
 def test_knn(metric, n_features, k, monkeypatch):
@@ -314,7 +345,7 @@ def test_knn(metric, n_features, k, monkeypatch):
     assert mutual.degrees.max() <= k
 
 
-@pytest.mark.parametrize("metric", graphs.METRICS)
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("build", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
 def test_knn_of_sparse_features(metric, build):
     rng = np.random.default_rng(1)
@@ -388,7 +419,10 @@ def test_aligned_with():
 
 def test_aligned_with_strangers():
     graph = Graph.from_edges(["a", "b"], ["b", "c"])
-    with pytest.raises(InputError, match=r"1 id.s. of the graph are not among the items: 'c'. Leave their edges out"):
+    with pytest.raises(
+        InputError,
+        match=r"1 id of the graph is not among the 2 items: 'c'. Leave their edges out. Name items .* with items=",
+    ):
         graph.aligned_with(np.array(["a", "b"], object))
 
 

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import NamedTuple
 
 import krippendorff
 import numpy as np
@@ -22,25 +21,13 @@ import sklearn.metrics
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from consilience import metrics
+from consilience import Responses, metrics
 from consilience.errors import InputError, ParameterError
 
 
 class Color(enum.Enum):
     RED = 1
     BLUE = 2
-
-
-class Answers(NamedTuple):
-    """The part of `Responses` that metrics may read."""
-
-    n_items: int
-    n_workers: int
-    offsets: np.ndarray
-    worker: np.ndarray
-    label: np.ndarray
-    labels: np.ndarray
-    weight: np.ndarray | None
 
 
 def make_answers(rows, n_items=None, n_workers=None, labels=None):
@@ -50,14 +37,15 @@ def make_answers(rows, n_items=None, n_workers=None, labels=None):
     n_items = max((row[0] for row in rows), default=-1) + 1 if n_items is None else n_items
     n_workers = max((row[1] for row in rows), default=-1) + 1 if n_workers is None else n_workers
     per_item = np.bincount(np.array([row[0] for row in rows], dtype=np.int64), minlength=n_items)
-    return Answers(
-        n_items=n_items,
-        n_workers=n_workers,
+    return Responses(
         offsets=np.append(0, np.cumsum(per_item)).astype(np.int64),
         worker=np.array([row[1] for row in rows], dtype=np.int32),
         label=np.array([labels.index(row[2]) for row in rows], dtype=np.int32),
-        labels=np.array(labels),
         weight=np.array([row[3] for row in rows]) if rows and len(rows[0]) == 4 else None,
+        workers=np.arange(n_workers),
+        labels=np.array(labels),
+        classes=np.array(labels),
+        keys=np.arange(n_items),
     )
 
 
@@ -557,17 +545,10 @@ def test_agreement_knows_its_limits():
     assert abs(metrics.krippendorff_alpha(chance)) < 0.03
 
 
-def test_agreement_needs_no_table_of_items_by_labels():
+def test_agreement_needs_no_array_of_items_by_labels():
     n = 50_000
-    r = Answers(
-        n_items=n,
-        n_workers=2,
-        offsets=np.arange(n + 1) * 2,
-        worker=np.tile(np.array([0, 1], dtype=np.int32), n),
-        label=np.repeat(np.arange(n, dtype=np.int32), 2),
-        labels=np.arange(n),
-        weight=None,
-    )
+    answers = np.repeat(np.arange(n), 2).reshape(n, 2)
+    r = Responses.from_matrix(answers)
     assert metrics.krippendorff_alpha(r) == 1
     assert metrics.pairwise_agreement(r) == 1
     np.testing.assert_array_equal(metrics.agreement_matrix(r)[1], np.full((2, 2), n))

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import consilience as cs
 from consilience import Responses
 from consilience.data.frames import build_frame
 from consilience.data.vocabulary import (
@@ -739,8 +740,8 @@ def test_classes_are_written_as_the_labels():
     [
         (["x", "y"], "No worker ever said any of the classes 'x', 'y'; they said 'maybe', 'no', 'yes'"),
         (["YES"], "No worker ever said"),
-        (["yes", "yes"], "distinct values, at least one; got 'yes', 'yes'"),
-        (["yes", None], "distinct values, at least one; got 'yes', None"),
+        (["yes", "yes"], "classes must be distinct values. Found more than once: 'yes'"),
+        (["yes", None], "classes must be distinct values; 1 of 2 are missing"),
         ([], "at least one"),
         (3, "classes must be a sequence of values. Got 3"),
         ([["yes"]], r"classes must hold single values.* Got \['yes'\]"),
@@ -831,13 +832,13 @@ def settle(rows, policy):
         answers[row[:2]].append(row)
     settled = []
     for group in answers.values():
-        if sum(row[3] for row in group) > 1 + 1e-6:
-            if policy == "error":
-                raise InputError
-            if policy == "mean":
-                group = [(*row[:3], row[3] / len(group)) for row in group]
-            else:
-                group = group[:1] if policy == "first" else group[-1:]
+        spread = sum(row[3] for row in group) <= 1 + 1e-6 and len({row[2] for row in group}) == len(group)
+        if policy in ("first", "last"):
+            group = group[:1] if policy == "first" else group[-1:]
+        elif policy == "mean" and not spread:
+            group = [(*row[:3], row[3] / len(group)) for row in group]
+        elif not spread:
+            raise InputError("")
         settled += group
     return settled
 
@@ -886,6 +887,20 @@ def test_duplicates_by_policy(library):
     assert mean.classes.tolist() == ["cat", "catt", "dog"]
 
 
+def test_duplicates_of_small_weight():
+    table = {"item": [1, 1, 1], "worker": ["a", "a", "b"], "label": ["x", "y", "x"], "weight": [0.25, 0.5, 1.0]}
+    spread = [(1, "a", "x", 0.25), (1, "a", "y", 0.5), (1, "b", "x", 1.0)]
+    for policy, expected in {"error": spread, "mean": spread, "first": spread[::2], "last": spread[1:]}.items():
+        assert rows_of(read(table, weight="weight", duplicates=policy)) == expected
+    assert read(table, weight="weight", duplicates="first").labels.tolist() == ["x"]
+    table["label"] = ["x", "x", "x"]
+    text = message(read, table, weight="weight")
+    assert "Worker 'a' answered item 1 more than once, with the same label: see row 0" in text
+    assert "Remove them, or settle them with duplicates='first' (or last, or mean)." in text
+    halves = rows_of(read(table, weight="weight", duplicates="mean"))
+    assert halves == [(1, "a", "x", 0.125), (1, "a", "x", 0.25), (1, "b", "x", 1.0)]
+
+
 def test_duplicates_in_a_sequence():
     text = message(read, {**SEQUENCES, "worker": ["bo"] * 5})
     assert "Worker 'bo' answered item ('t', 2) more than once" in text
@@ -920,9 +935,9 @@ EXTRA = {
 @pytest.mark.parametrize("extra", EXTRA.values(), ids=EXTRA)
 def test_items(extra):
     r = read(TABLE, items=extra)
-    assert r.items.tolist() == ["i2", "i1", "i3", "i9", "i8"]
-    assert r.offsets.tolist() == [0, 2, 4, 5, 5, 5]
-    assert rows_of(r) == rows_of(read(TABLE))
+    assert r.items.tolist() == ["i9", "i1", "i8", "i2", "i3"]  # as named, then as they appear
+    assert r.offsets.tolist() == [0, 0, 2, 2, 4, 5]
+    assert sorted(rows_of(r)) == sorted(rows_of(read(TABLE)))
 
 
 PAIRS = [("t", 5), ("u", 0), ("s", 1), ("u", -1)]
@@ -942,9 +957,38 @@ EXTRA_PAIRS = {
 @pytest.mark.parametrize("extra", EXTRA_PAIRS.values(), ids=EXTRA_PAIRS)
 def test_items_of_sequences(extra):
     r = read(SEQUENCES, items=extra)
-    assert_back(r.items.tolist(), [("t", 2), ("t", 5), ("t", 10), ("s", 0), ("s", 1), ("u", -1), ("u", 0)])
+    assert_back(r.items.tolist(), [("t", 2), ("t", 5), ("t", 10), ("u", -1), ("u", 0), ("s", 0), ("s", 1)])
     assert rows_of(r) == rows_of(read(SEQUENCES))
-    assert r.offsets.tolist() == [0, 2, 2, 3, 4, 5, 5, 5]
+    assert r.offsets.tolist() == [0, 2, 2, 3, 3, 3, 4, 5]
+
+
+@quickly
+@given(crowds(), st.data())
+def test_rows_follow_the_named_items(crowd, data):
+    named = data.draw(st.lists(st.sampled_from([*crowd.items, "new", 77]), max_size=9))
+    r = read(crowd.frame, items=named)
+    assert r.items.tolist() == [*dict.fromkeys([*named, *crowd.frame["item"]])]
+    assert sorted(rows_of(r), key=str) == sorted(rows_of(read(crowd.frame)), key=str)
+
+
+@quickly
+@given(st.data())
+def test_sequences_follow_the_named_items(data):
+    pairs = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), min_size=1, max_size=6)
+    answered, named = data.draw(pairs), data.draw(pairs)
+    n = len(answered)
+    columns = {"sequence": [s for s, _ in answered], "position": [p for _, p in answered]}
+    r = read({**columns, "worker": [*range(n)], "label": [0] * n}, items=named)
+    owners = [*dict.fromkeys(s for s, _ in named + answered)]
+    assert r.items.tolist() == sorted({*answered, *named}, key=lambda pair: (owners.index(pair[0]), pair[1]))
+
+
+def test_results_follow_the_named_items():
+    frame = {"item": [2, 0, 2, 0], "worker": ["a", "a", "b", "b"], "label": ["x", "y", "x", "y"]}
+    model = cs.MajorityVote().fit(read(frame, items=range(3)))
+    assert model.labels_[[0, 2]].tolist() == ["y", "x"]
+    assert model.posterior_[[0, 2]].tolist() == [[0, 1], [1, 0]]
+    assert model.to_frame()["item"].to_pylist() == [0, 1, 2]
 
 
 def test_no_items_to_add():
@@ -955,22 +999,22 @@ def test_no_items_to_add():
 
 def test_items_of_other_types():
     numbers = {"item": [1, 7], "worker": [1, 1], "label": [1, 1]}
-    assert read(numbers, items=["7", "1"]).items.tolist() == [1, 7]  # the same ids
-    assert read(numbers, items=np.array([7, 8], np.int8)).items.tolist() == [1, 7, 8]
-    assert read(numbers, items=["x", "7"]).items.tolist() == [1, 7, "x"]
-    assert read(numbers, items=[7.0, 8.5]).items.tolist() == [1, 7, 8.5]
-    assert read(numbers, items=[("a", 1)]).items.tolist() == [1, 7, ("a", 1)]
-    assert read({**numbers, "item": ["1", "7"]}, items=[7, 8]).items.tolist() == ["1", "7", 8]
+    assert read(numbers, items=["7", "1"]).items.tolist() == [7, 1]  # the same ids
+    assert read(numbers, items=np.array([7, 8], np.int8)).items.tolist() == [7, 8, 1]
+    assert read(numbers, items=["x", "7"]).items.tolist() == ["x", 7, 1]
+    assert read(numbers, items=[7.0, 8.5]).items.tolist() == [7, 8.5, 1]
+    assert read(numbers, items=[("a", 1)]).items.tolist() == [("a", 1), 1, 7]
+    assert read({**numbers, "item": ["1", "7"]}, items=[7, 8]).items.tolist() == ["7", 8, "1"]
     sequences = {**SEQUENCES, "sequence": [1, 2, 1, 2, 1]}
     assert read(sequences, items=[("1", 10), ("x", 3), ("2", 5)]).items.tolist() == [
         (1, 2),
         (1, 10),
+        ("x", 3),
         (2, 0),
         (2, 1),
         (2, 5),
-        ("x", 3),
     ]
-    assert read(SEQUENCES, items=[("s", 0.5)]).items.tolist()[2:4] == [("s", 0), ("s", 0.5)]
+    assert read(SEQUENCES, items=[("s", 0.5)]).items.tolist()[:2] == [("s", 0), ("s", 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -978,19 +1022,21 @@ def test_items_of_other_types():
     [
         (TABLE, ["i9", None], "items= has missing entries"),
         (TABLE, [float("nan")], "items= has missing entries"),
-        (TABLE, 5, "items= must be a sequence of values. Got 5"),
-        (TABLE, np.eye(2), "items= must have one dimension"),
-        (TABLE, [["i9"]], "items= must hold single values"),
-        (TABLE, pd.DataFrame({"itme": [1]}), "the items table has no column for the item .* Rename 'itme'"),
-        (TABLE, pd.DataFrame({"item": ["i9", None]}), "Column 'item' of the items table has 1 missing"),
+        (TABLE, 5, "items must be a sequence of values. Got 5"),
+        (TABLE, "i9", "items='i9' is text.*read_responses"),
+        (SEQUENCES, "items.csv", "items='items.csv' is text.*read_responses"),
+        (TABLE, np.eye(2), "items must have one dimension"),
+        (TABLE, [["i9"]], "items must hold single values"),
+        (TABLE, pd.DataFrame({"itme": [1]}), "the table of items has no column for the item .* Rename 'itme'"),
+        (TABLE, pd.DataFrame({"item": ["i9", None]}), "Column 'item' of the table of items has 1 missing"),
         (SEQUENCES, ["s"], "must be a table or .sequence, position. pairs"),
         (SEQUENCES, ["ab"], "must be a table or .sequence, position. pairs"),
         (SEQUENCES, [("s", 1, 2)], "must be a table or .sequence, position. pairs"),
         (SEQUENCES, 5, "must be a table or .sequence, position. pairs"),
         (SEQUENCES, [("s", None)], "items= has missing entries"),
-        (SEQUENCES, [("s", "x")], "Positions of items= must be numbers or times"),
+        (SEQUENCES, [("s", "x")], "Positions of the named items must be numbers or times"),
         (SEQUENCES, [("s", dt.date(2020, 1, 1))], "cannot be compared"),
-        (SEQUENCES, {"sequence": ["s"]}, "the items table has no column for the position"),
+        (SEQUENCES, {"sequence": ["s"]}, "the table of items has no column for the position"),
     ],
 )
 def test_bad_items(table, items, expected):
@@ -1168,8 +1214,8 @@ def test_matrix_with_classes():
         ([[None, NAN]], {}, "F has no answers"),
         ([[0, 2]], {"labels": ["a", "b"]}, "F holds 2, which is no index into the 2 labels"),
         ([[0, -2]], {"labels": ["a", "b"]}, "F holds -2"),
-        ([["a", "c"]], {"labels": ["a", "b"]}, "F holds labels that are not in labels=: 'c'"),
-        ([[0, 1]], {"labels": ["a", "a"]}, "labels must be distinct values; got 2, 1 of them distinct"),
+        ([["a", "c"]], {"labels": ["a", "b"]}, "F holds labels that were not named: 'c'. Name all labels with labels="),
+        ([[0, 1]], {"labels": ["a", "a"]}, "labels must be distinct values. Found more than once: 'a'"),
         ([[0, 1]], {"labels": ["a", None]}, "labels must be distinct values; 1 of 2 are missing"),
         ([[0, 1]], {"labels": {"a", "b"}}, "labels must be in order"),
         ([[0, 1]], {"labels": [["a"], ["b"]]}, "labels must hold single values"),
@@ -1194,7 +1240,11 @@ def test_matrix_with_classes():
         ([[0], [1]], {"lengths": [2], "items": [("s", 0), ("t", 1)]}, "by sequence as in lengths"),
         ([[0], [1]], {"lengths": [1, 1], "items": [("s", 0), ("s", 1)]}, "by sequence as in lengths"),
         ([[0], [1]], {"lengths": [2], "items": [("s", 0)]}, "each row's"),
-        ([[0], [1]], {"lengths": [2], "items": [("s", "x"), ("s", "y")]}, "Positions of items= must be numbers"),
+        (
+            [[0], [1]],
+            {"lengths": [2], "items": [("s", "x"), ("s", "y")]},
+            "Positions of the named items must be numbers",
+        ),
         ([[0, 1]], {"classes": [5]}, "No worker ever said"),
     ],
 )
@@ -1263,7 +1313,7 @@ def test_probabilities_of_sequences():
     [
         ([[[0.5, 0.6]]], {}, r"P\[0, 0\] = \[0.5, 0.6\] is not a vote"),
         ([[[1, 0], [-0.1, 0.5]]], {}, r"P\[0, 1\] = \[-0.1, 0.5\] is not a vote"),
-        ([[[0, 0]], [[1, 0]]], {}, "is not a vote.* 1 such rows"),
+        ([[[0, 0]], [[1, 0]]], {}, "is not a vote.* There is 1 such row."),
         ([[[float("inf"), 0]]], {}, "is not a vote"),
         ([[[NAN, NAN]]], {}, "P has no votes"),
         ([[0.5, 0.5]], {}, r"indexed by item, worker and class; got an array of shape \(1, 2\)"),
@@ -1281,6 +1331,22 @@ def test_probabilities_of_sequences():
 def test_bad_probabilities(P, options, expected):
     with pytest.raises(InputError, match=expected):
         Responses.from_probabilities(P, **options)
+
+
+def test_probabilities_with_axes_in_another_order():
+    P = np.random.default_rng(0).dirichlet(np.ones(4), size=(30, 3))
+    weighted = P * np.linspace(0.2, 1, 90).reshape(30, 3, 1)
+    holed = P.copy()
+    holed[0] = NAN
+    for proper in (P, weighted, holed, P.transpose(1, 0, 2), P.astype(np.float32), P[:1], P[:, :1]):
+        assert Responses.from_probabilities(proper).n_classes == 4
+    for order, axis in (((0, 2, 1), 1), ((1, 2, 0), 1), ((2, 0, 1), 0), ((2, 1, 0), 0)):
+        for array in (P, holed, P.astype(np.float32), P[:, :1]):
+            text = message(Responses.from_probabilities, array.transpose(order))
+            assert f"P sums to 1 along axis {axis}, and not along its last axis" in text
+    # Votes that count less have no sums to tell by, but the classes may have names.
+    text = message(Responses.from_probabilities, 0.2 * P.transpose(0, 2, 1), classes="abcd")
+    assert "There are 4 classes, and P has 3 entries along its last axis, but 4 along axis 1." in text
 
 
 # What a Responses can do

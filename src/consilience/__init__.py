@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Responses": "data.responses",
     "Graph": "data.graph",
-    "read_responses": "models.inputs",
+    "read_responses": "formats.answers",
     **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
     "fuse": "models.fuse",
     "held_out_score": "models.held_out",
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from .data.graph import Graph as Graph
     from .data.responses import Responses as Responses
+    from .formats.answers import read_responses as read_responses
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.evaluation import evaluate as evaluate
     from .models.fuse import fuse as fuse
     from .models.held_out import held_out_score as held_out_score
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
-    from .models.inputs import read_responses as read_responses
     from .models.majority_vote import MajorityVote as MajorityVote
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..engines import ENGINES
+from ..formats.register import readable_formats, usual_suffixes, writable_formats
 from ..models.register import MODELS
 from .command import Command, debug_option, json_option, print_json, quiet_option
 
@@ -28,6 +31,13 @@ Examples:
   consilience fuse answers.csv -o labels.parquet
   consilience fuse answers.csv --item question --gold known.csv --json
 """  # \b keeps the lines apart
+
+_HELP = f"""Fuse the answers in SOURCE into one label per item.
+
+SOURCE is a table of answers, one per row: a file ({usual_suffixes(readable_formats())}), a folder, or a quoted pattern
+such as 'answers/*.csv'. Probabilities are the model's own: overconfident where workers gave few answers or err
+together. Without -o nothing is written, and only a summary is printed.
+"""
 
 
 @dataclass(frozen=True)
@@ -86,9 +96,9 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
     return classes
 
 
-@click.command(cls=Command, epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES, help=_HELP)
 @click.argument("source", nargs=-1, required=True, metavar="SOURCE", callback=_take_one)
-@click.option("-o", "--output", metavar="FILE", help="Write labels here: .parquet .csv .tsv .jsonl or .arrow.")
+@click.option("-o", "--output", metavar="FILE", help=f"Write labels here: {usual_suffixes(writable_formats())}.")
 @click.option("--item", metavar="COL", help="Column of items, if not item, task, question or id.")
 @click.option("--worker", metavar="COL", help="Column of workers, if not worker, annotator, judge or labeler.")
 @click.option("--label", metavar="COL", help="Column of answers, if not label, answer or response.")
@@ -103,8 +113,10 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
     show_default=True,
     help="What to do when a worker answered an item more than once.",
 )
-@click.option("--items", metavar="FILE", help="Items that exist even if nobody answered them, by id.")
-@click.option("--graph", metavar="FILE", help="Edges between items: a table with columns source and target.")
+@click.option("--items", metavar="FILE", help="Items that exist even if nobody answered them, in the order wanted.")
+@click.option(
+    "--graph", metavar="FILE", help="Edges between items: a table with columns source and target, and perhaps weight."
+)
 @click.option(
     "--knn", metavar="FILE", help="Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked."
 )
@@ -130,12 +142,7 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
 @json_option
 @debug_option
 def fuse(**arguments: Any) -> None:
-    """Fuse the answers in SOURCE into one label per item.
-
-    SOURCE is a table of answers, one per row: a file (.csv .tsv .jsonl .parquet .arrow), a folder, or a quoted pattern
-    such as 'answers/*.csv'. Probabilities are the model's own: overconfident where workers gave few answers or err
-    together. Without -o nothing is written, and only a summary is printed.
-    """
+    """Fuse the answers in a file into one label per item."""
     run(Options(**arguments))
 
 
@@ -149,23 +156,23 @@ def run(options: Options) -> None:
     sources = [options.source, options.gold, options.graph, options.knn, options.items]
     check_outputs([options.output, options.workers_report], [options.save], sources)
     with Display(options.quiet) as display:
-        model, responses, columns, n_gold = fit(options, display)
+        model, responses, n_gold = fit(options, display)
         labels, workers = model.to_frame(), model.worker_report()
-        summary = summarise(model, responses, labels, workers, options.source, columns, n_gold)
+        summary = summarise(model, responses, labels, workers, options.source, n_gold)
         display.say("Writing")
         files = write(options, model, labels, workers)
     tell(summary, files, time.perf_counter() - started, options)
 
 
-def fit(options: Options, display: Display) -> tuple[Any, Responses, dict[str, str], int]:
-    """Return the fitted model, the answers, the columns they were in, and the number of items of known label."""
+def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
+    """Return the fitted model, the answers, and the number of items of known label."""
     from ..models.fuse import fuse as fuse_answers
     from .text import fit_text
 
     engine = open_engine(options.engine, options.threads)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
-    responses, columns = read_answers(options, features)
+    responses = read_answers(options, features)
     graph = make_graph(options, responses, features)
     gold, n_gold = (None, 0) if options.gold is None else read_gold(options, responses)
     parameters = {"estimation": options.estimation, "max_iter": options.max_iter, "seed": options.seed}
@@ -179,21 +186,24 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, dict[str, s
         callback=display.show_iteration,
         **{name: value for name, value in parameters.items() if value is not None},
     )
-    return fitted, responses, columns, n_gold
+    return fitted, responses, n_gold
 
 
 def write(options: Options, model: Model, labels: Any, workers: Any) -> dict[str, str]:
     """Write the files asked for; return what is where."""
-    from ..formats.writing import write_table
-    from .outputs import Writer, write_outputs
+    from ..formats.writing import replace_together, write_table
 
-    writers: dict[str, tuple[str | None, Writer]] = {
-        "labels": (options.output, lambda path: write_table(labels, path)),
-        "workers": (options.workers_report, lambda path: write_table(workers, path)),
-        "model": (options.save, model.save),
+    paths = {"labels": options.output, "workers": options.workers_report, "model": options.save}
+    writers: dict[str, Callable[[str], object]] = {
+        "labels": partial(write_table, labels),
+        "workers": partial(write_table, workers),
+        "model": model.save,
     }
-    write_outputs({path: writer for path, writer in writers.values() if path is not None})
-    return {kind: path for kind, (path, _) in writers.items() if path is not None}
+    files = {kind: path for kind, path in paths.items() if path is not None}
+    with replace_together():
+        for kind, path in files.items():
+            writers[kind](path)
+    return files
 
 
 def tell(summary: Summary, files: dict[str, str], seconds: float, options: Options) -> None:
@@ -207,19 +217,15 @@ def tell(summary: Summary, files: dict[str, str], seconds: float, options: Optio
         print_summary(summary)
 
 
-def read_answers(options: Options, features: Any) -> tuple[Responses, dict[str, str]]:
-    """Read the answers; also return which column played which role. Every row of features is an item."""
-    from ..models.inputs import read_with_columns
+def read_answers(options: Options, features: Any) -> Responses:
+    """Read the answers. Every row of features is an item."""
+    from ..formats.answers import read_responses
 
-    roles = ("item", "worker", "label", "sequence", "position", "weight", "classes", "duplicates")
-    items: Any = None
-    if options.items is not None:
-        from ..formats.reading import open_file
-
-        items = open_file(options.items, nameable=False)
-    elif features is not None:
-        items = list(range(features.shape[0]))
-    return read_with_columns(options.source, items=items, **{role: getattr(options, role) for role in roles})
+    names = ("item", "worker", "label", "sequence", "position", "weight", "classes", "duplicates")
+    items: Any = options.items
+    if items is None and features is not None:
+        items = range(features.shape[0])
+    return read_responses(options.source, items=items, **{name: getattr(options, name) for name in names})
 
 
 def read_features(path: str) -> Any:
@@ -250,23 +256,16 @@ def make_graph(options: Options, responses: Responses, features: Any) -> Any:
 
 
 def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:
-    """Read known labels, checked here so that an error names the file; also return how many items they are for.
+    """Read known labels; also return how many items they are for.
 
     The columns named for the answers are taken, where the file has them.
     """
     from ..data.gold import match_gold
-    from ..errors import InputError
     from ..formats.reading import open_file
 
-    path = str(options.gold)
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
-    table = open_file(path, nameable=False, preferred={**names, "known label": options.label})
-    try:
-        known = match_gold(table, responses, responses.classes)
-    except InputError as error:
-        if path in str(error):
-            raise
-        raise InputError(f"{path}: {error}") from error
+    table = open_file(str(options.gold), preferred={**names, "known label": options.label})
+    known = match_gold(table, responses, responses.classes)
     return table, 0 if known is None else int((known >= 0).sum())
 
 

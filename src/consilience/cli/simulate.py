@@ -7,19 +7,18 @@ import os
 import shlex
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..formats.register import writable_formats
 from .command import Command, debug_option, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
     from ..simulate import Simulation
 
 # As in the library, which is not imported before a command runs.
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
 ACTIVITIES = ("equal", "unequal")
 
 _count = click.IntRange(min=1)
@@ -131,7 +130,7 @@ def _crowd_options(command: Any) -> Any:
         click.option(
             "--format",
             "file_format",
-            type=click.Choice(FORMATS),
+            type=click.Choice([each.name for each in writable_formats()]),
             default="csv",
             show_default=True,
             help="Format of the tables.",
@@ -241,7 +240,7 @@ def check_folder(output: str, files: dict[str, str], force: bool) -> None:
     if there and not force:
         raise InputError(f"There are files already: {listing(there)}. Name another folder, or add --force to replace.")
     for path in files.values():
-        check_writable(path, suffixes=None)
+        check_writable(path)
 
 
 def draw(kind: str, asked: dict[str, Any]) -> Simulation:
@@ -254,18 +253,18 @@ def draw(kind: str, asked: dict[str, Any]) -> Simulation:
 
 def write(crowd: Simulation, output: str, files: dict[str, str], settings: dict[str, Any]) -> None:
     """Write all files, or none, in a folder that is made if need be."""
-    from ..formats.writing import write_table
-    from .outputs import Writer, write_outputs
+    from ..formats.writing import replace_file, replace_together, write_table
 
-    tables = make_tables(crowd)
-    writers: dict[str, Writer] = {files[name]: partial(write_table, table) for name, table in tables.items()}
-    content = describe(crowd, settings)
-    writers[files["parameters"]] = lambda path: path.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    tables, content = make_tables(crowd), json.dumps(describe(crowd, settings))
     made = [folder for folder in (Path(output), *Path(output).parents) if not folder.exists()]
     try:
         for folder in reversed(made):
             folder.mkdir()
-        write_outputs(writers)
+        with replace_together():
+            for name, table in tables.items():
+                write_table(table, files[name])
+            with replace_file(files["parameters"]) as temporary:
+                temporary.write_text(f"{content}\n", encoding="utf-8")
     except BaseException:
         for folder in made:
             with suppress(OSError):  # not made yet

@@ -54,7 +54,6 @@ def summarise(
     labels: Any,
     workers: Any,
     source: str,
-    columns: dict[str, str],
     n_gold: int,
 ) -> Summary:
     """Return the figures of a fitted model.
@@ -69,8 +68,6 @@ def summarise(
         Its `to_frame` and `worker_report`.
     source : str
         Where the answers came from.
-    columns : dict
-        The column that played each role.
     n_gold : int
         Number of items whose label was known.
     """
@@ -79,7 +76,7 @@ def summarise(
     n_worst = min(N_WORKERS, len(ranked) - n_best)
     return Summary(
         source=source,
-        columns=columns,
+        columns=dict(responses.columns),
         model=type(model).__name__,
         settings={name: value for name, value in model.get_params().items() if name not in _NOT_TOLD},
         items=responses.n_items,

@@ -29,12 +29,12 @@ class Block:
     first_item : int
         Index of the first item among all items.
     codes : int32 array
-        For each answer its row in this block's slice of the worker model's table.
+        For each answer, its row among those of the worker model that this block needs.
     offsets : int64 array
         Item i of the block owns the answers offsets[i]:offsets[i + 1].
     rows : int64 array
-        Which rows of the whole table the slice holds. Only workers met in the block are in it, so that what a block
-        reads and returns stays small when there are hundreds of thousands of them.
+        Which of all rows of the worker model these are. Only workers met in the block have rows here, so that what a
+        block reads and returns stays small when there are hundreds of thousands of workers.
     weight : float64 array
         Weight of each answer.
     gold : int32 array
@@ -66,7 +66,7 @@ class Block:
 def cut_blocks(
     responses: Responses, codes: NDArray[np.signedinteger], n_codes: int, gold: NDArray[np.int32] | None = None
 ) -> list[Block]:
-    """Cut the answers into blocks; `codes` is each answer's row in the worker model's table of `n_codes` rows."""
+    """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows."""
     from ..kernels.layout import compact_codes
 
     offsets, sequences = responses.offsets, responses.sequences

@@ -1,10 +1,8 @@
-"""Tables of any frame library, through narwhals: columns in, results out in the caller's own library."""
+"""Tables of any frame library: columns in, and results out in the caller's own library."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -12,165 +10,83 @@ import numpy as np
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 
-from ..errors import InputError, listing, plural, shorten
-from .vocabulary import Column, find_missing, to_column
-
-ALIASES = {
-    "item": ("item", "task", "question", "id"),
-    "worker": ("worker", "annotator", "judge", "labeler"),
-    "label": ("label", "answer", "response"),
-    "sequence": ("sequence",),
-    "position": ("position",),
-    "weight": ("weight",),
-    "known label": ("label", "answer", "response", "gold", "truth"),  # in a table of gold
-}
-_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+from ..errors import InputError, listing, shorten
+from .tables import Table, check_names
+from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, to_column
 
 
-@dataclass(frozen=True)
-class Table:
-    """Named columns of one length, read when asked for, and words for where a row stands."""
-
-    names: Sequence[str]
-    read: Callable[[str], Column]
-    n_rows: int
-    backend: str
-    name: str
-    locate: Callable[[int], str]
-    nameable: bool = True  # whether the caller can say which column plays which role
-    preferred: Mapping[str, str | None] = field(default_factory=dict)  # by role: a column to take if there is one
-
-    def find(self, role: str, given: str | None) -> str | None:
-        """Return the name of the column that plays `role`: the given one, or the first alias that exists.
-
-        Upper and lower case are the same to an alias.
-        """
-        if given is not None:
-            if given not in self.names:
-                raise self.no_column(role, given)
-            return given
-        wanted = self.preferred.get(role)
-        if wanted is not None and wanted in self.names:
-            return wanted
-        by_lower = {str(name).lower(): name for name in reversed(self.names)} | {name: name for name in self.names}
-        return next((by_lower[alias] for alias in ALIASES[role] if alias in by_lower), None)
-
-    def need(self, role: str, given: str | None) -> str:
-        """Return `find`'s column, or raise an error that says what was found instead."""
-        name = self.find(role, given)
-        if name is None:
-            raise self.no_column(role, None)
-        return name
-
-    def no_column(self, role: str, given: str | None) -> InputError:
-        """Return the error for a missing column, with the nearest name there is."""
-        names = {str(name).lower(): str(name) for name in self.names}
-        tried = ALIASES[role] if given is None else (str(given).lower(),)
-        close = [names[name] for word in tried for name in difflib.get_close_matches(word, names, n=1, cutoff=0.6)]
-        wanted = f"has no column for the {role}" if given is None else f"has no column {shorten(given)}"
-        if self.nameable:
-            hint = f" Did you mean {role}={close[0]!r}?" if close else f" Name it with {role}=."
-        else:
-            hint = f" Rename {close[0]!r}?" if close else " Rename the column that holds it."
-        aliases = f" (looked for {', '.join(ALIASES[role])})" if given is None else ""
-        found = f"It has {listing(names.values())}" if names else "It has no columns"
-        return InputError(f"{self.name} {wanted}{aliases}. {found}.{self._explain_names(tried) or hint}")
-
-    def no_columns(self, roles: Sequence[str]) -> InputError:
-        """Return the error for several missing columns."""
-        looked = "; ".join(f"{role}: looked for {', '.join(ALIASES[role])}" for role in roles)
-        found = f"It has {listing(map(str, self.names))}" if self.names else "It has no columns"
-        tried = [alias for role in roles for alias in ALIASES[role]]
-        hint = self._explain_names(tried) or f" Name them with {', '.join(f'{role}=' for role in roles)}."
-        return InputError(f"{self.name} has no columns for {', '.join(roles)} ({looked}). {found}.{hint}")
-
-    def _explain_names(self, tried: Sequence[str]) -> str:
-        """Return why names may not be what they seem: another separator, or blanks around them."""
-        names = [str(name) for name in self.names]
-        if len(names) == 1:
-            for sign, plural in _SEPARATORS.items():
-                if sign in names[0]:
-                    remedy = "Save it with commas" + (", or call it .tsv." if sign == "\t" else ".")
-                    return f" That is one column: its parts seem to be separated by {plural}. {remedy}"
-        padded = [name for name in names if name != name.strip() and name.strip().lower() in tried]
-        return f" Remove the blanks around the name {padded[0]!r}." if padded else ""
-
-    def values(self, name: str, remedy: str) -> Column:
-        """Return one column; a missing entry is an error that says where it is and ends with the remedy."""
-        column = self.read(name)
-        rows = find_missing(column)
-        if len(rows):
-            share = "is empty throughout" if len(rows) == len(column) else f"has {plural(len(rows), 'missing value')}"
-            raise InputError(
-                f"Column {name!r} of {self.name} {share}; the first is at {self.locate(int(rows[0]))}. {remedy}"
-            )
-        return column
-
-
-def open_frame(frame: Any, name: str = "the table", nameable: bool = True) -> Table:
+def open_frame(frame: Any, name: str = "the table") -> Table:
     """Return a frame of any library narwhals knows, or a mapping of columns, as a `Table`; a `Table` as it is."""
     if isinstance(frame, Table):
         return frame
-
-    def locate(row: int) -> str:
-        return f"row {row} (counting from 0)"
-
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
+    if isinstance(frame, pa.Table):
+        check_names(frame.column_names, "A table")
+        return open_arrow(frame, name)
     if isinstance(frame, Mapping):
-        for column, values in frame.items():
-            if not hasattr(values, "__len__"):
-                raise InputError(f"Column {column!r} of {name} must be a sequence of values. Got {shorten(values)}.")
-        lengths = {len(values) for values in frame.values()}
-        if len(lengths) > 1:
-            raise InputError(f"The columns of {name} have different lengths: {listing(sorted(lengths))}.")
-        n_rows = lengths.pop() if lengths else 0
-        return Table(
-            list(frame),
-            lambda column: read_column(frame[column], f"Column {column!r} of {name}"),
-            n_rows,
-            "pyarrow",
-            name,
-            locate,
-            nameable,
-        )
+        return _open_mapping(frame, name)
     native = _to_native(frame)
     if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(
-            f"Cannot read {name} from a {type(frame).__name__}. Give a pandas, polars or pyarrow table, a dict of "
-            "columns, a path, or consilience.Responses; for arrays see Responses.from_matrix."
+            f"Cannot read {name} from a {type(frame).__name__}.",
+            "Give a pandas, polars or pyarrow table, a dict of columns, a path, or consilience.Responses; for arrays "
+            "see Responses.from_matrix.",
         )
     if isinstance(native, nw.LazyFrame):
         # polars collects to polars; engines such as DuckDB have no frame of their own and give Arrow.
         native = native.collect("polars" if native.implementation.is_polars() else "pyarrow")
-    backend = "pandas" if native.implementation.is_pandas_like() else native.implementation.name.lower()
     eager = native
-    return Table(
-        eager.columns,
-        lambda column: _series_to_column(eager[column], f"Column {column!r} of {name}"),
-        len(eager),
-        backend,
-        name,
-        locate,
-        nameable,
-    )
+
+    def read(column: str) -> Column:
+        return _series_to_column(eager[column], f"Column {column!r} of {name}")
+
+    backend = "pandas" if eager.implementation.is_pandas_like() else eager.implementation.name.lower()
+    return Table(eager.columns, read, len(eager), backend, name, _count_rows)
+
+
+def open_arrow(table: pa.Table, name: str) -> Table:
+    """Return an Arrow table as a `Table`."""
+
+    def read(column: str) -> Column:
+        return to_column(table.column(column), f"Column {column!r} of {name}")
+
+    return Table(table.column_names, read, table.num_rows, "pyarrow", name, _count_rows)
+
+
+def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
+    """Return a mapping of columns as a `Table`."""
+    for column, values in columns.items():
+        if not hasattr(values, "__len__"):
+            raise InputError(f"Column {column!r} of {name} must be a sequence of values. Got {shorten(values)}.")
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) > 1:
+        raise InputError(f"The columns of {name} have different lengths: {listing(sorted(lengths))}.")
+
+    def read(column: str) -> Column:
+        return read_column(columns[column], f"Column {column!r} of {name}")
+
+    return Table(list(columns), read, lengths.pop() if lengths else 0, "pyarrow", name, _count_rows)
+
+
+def _count_rows(row: int) -> str:
+    return f"row {row} (counting from 0)"
 
 
 def is_table(values: Any) -> bool:
     """Tell a table, of any frame library or a mapping of columns, from other things."""
-    return isinstance(values, (Mapping, Table)) or isinstance(_to_native(values), (nw.DataFrame, nw.LazyFrame))
+    if isinstance(values, (Mapping, Table, pa.RecordBatch)):
+        return True
+    return isinstance(_to_native(values), (nw.DataFrame, nw.LazyFrame))
 
 
 def _to_native(values: Any) -> Any:
     """Return what narwhals makes of a table or series; other things as they are."""
-    if isinstance(values, pa.RecordBatch):
-        values = pa.Table.from_batches([values])
     try:
         return nw.from_native(values, allow_series=True, pass_through=True)
-    except DuplicateError as error:
-        names = [*getattr(values, "column_names", values.columns)]
-        repeated = dict.fromkeys(name for name in names if names.count(name) > 1)
-        raise InputError(
-            f"A table has more than one column called {listing(repeated)}. Rename or drop the others."
-        ) from error
+    except DuplicateError:
+        check_names([*getattr(values, "column_names", values.columns)], "A table")
+        raise
 
 
 def read_column(values: Any, what: str = "The data") -> Column:
@@ -185,8 +101,35 @@ def read_column(values: Any, what: str = "The data") -> Column:
         values = values.to_series() if isinstance(values, pd.Index) else pd.Series(values)
     native = _to_native(values)
     if isinstance(native, (nw.DataFrame, nw.LazyFrame)):
-        raise InputError(f"{what} must be a sequence of values. Got a {type(values).__name__} instead: name a column.")
+        raise InputError(
+            f"{what} must be a sequence of values. Got a {type(values).__name__} instead.", "Give one column of it."
+        )
     return _series_to_column(native, what) if isinstance(native, nw.Series) else to_column(values, what)
+
+
+def read_distinct(values: Any, what: str) -> Values:
+    """Return values that must be distinct and in order; `what` stands for them in messages."""
+    if isinstance(values, (set, frozenset)):
+        raise InputError(f"{what} must be in order.", "Give a list, not a set.")
+    column = read_column(values, what)
+    n_missing = len(find_missing(column))
+    if n_missing:
+        raise InputError(f"{what} must be distinct values; {n_missing:,} of {len(column):,} are missing.")
+    codes, distinct = encode_in_order_of_appearance(column)
+    if len(distinct) < len(codes):
+        repeated = distinct[np.bincount(codes) > 1]
+        raise InputError(f"{what} must be distinct values. Found more than once: {listing(repeated.tolist())}.")
+    return distinct
+
+
+def read_names(values: Any, count: int, what: str) -> Values:
+    """Return the names of `count` things: those given, which must be distinct and as many, or 0, 1, 2, ..."""
+    if values is None:
+        return np.arange(count)
+    names = read_distinct(values, what)
+    if len(names) != count:
+        raise InputError(f"{what} must be {count:,} distinct values; got {len(names):,}.")
+    return names
 
 
 def build_frame(columns: Mapping[str, Column], backend: str) -> Any:

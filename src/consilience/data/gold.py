@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataWarning, InputError, listing, plural, shorten
-from .frames import Table, is_table, open_frame, open_series
+from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
+from .frames import is_table, open_frame, open_series
 from .responses import Responses
-from .vocabulary import Values, find_missing, lookup, to_values
+from .tables import Table
+from .vocabulary import Column, Values, find_missing, lookup, plain_labels, to_values
 
 KEY_REMEDY = "Say which item each label belongs to."
 
@@ -37,48 +37,62 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
     paired = responses.sequences is not None
     keyed = _open_keyed(gold, paired)
     table = open_gold(gold, paired) if keyed is None else keyed
-    name, labels = table.name, table.read(table.need("known label", None))
-    names = [table.need(role, None) for role in _roles(paired)[:-1]]
-    # A missing key of a dict or a Series is no item of ours, like any stranger; a missing cell of a table is a slip.
-    keys = [table.values(key, KEY_REMEDY) if keyed is None else table.read(key) for key in names]
+    labels = table.read(table.need("known label"))
+    names = [table.need(role) for role in _roles(paired)[:-1]]
+    # A missing key of a dict or a Series is an item without answers, like any other; in a table it is a slip.
+    keys = [table.values(name, KEY_REMEDY) if keyed is None else table.read(name) for name in names]
     known = np.ones(len(labels), bool)
     known[find_missing(labels)] = False
     if not known.any():
-        raise InputError(f"{name} holds no label.")
-    item = responses.find_items(keys)
+        raise InputError(f"{table.name} holds no label.")
     code = lookup(classes, labels)
-    unknown = known & (code < 0)
+    if (known & (code < 0)).any():
+        # Text may be spelled in another way than the classes: "True" where they are "true" and "false".
+        code = np.where(code < 0, lookup(classes, plain_labels(labels)), code)
+    _check_labels(table.name, labels, known & (code < 0), classes)
+    item = responses.find_items(keys)
+    _check_items(table.name, keys, known, item, responses)
+    used = known & (item >= 0)
+    item, code = item[used], code[used]
+    classes_of_items = np.full(responses.n_items, -1, np.int32)
+    classes_of_items[item] = code
+    clash = np.unique(item[classes_of_items[item] != code])
+    if len(clash):
+        raise InputError(
+            f"{table.name} gives {plural(len(clash), 'item')} more than one label, such as "
+            f"{listing(responses.items[clash[:1]].tolist())}.",
+            "Keep one label per item.",
+        )
+    return classes_of_items
+
+
+def _check_labels(name: str, labels: Column, unknown: NDArray[np.bool_], classes: Values) -> None:
+    """Raise an error if some labels are no classes."""
     if unknown.any():
         found = dict.fromkeys(to_values(labels)[unknown].tolist())
         raise InputError(
             f"{name} has {plural(int(unknown.sum()), 'label')} not among the classes {listing(classes.tolist())}: "
-            f"{listing(found)}. Correct them, or name all classes with classes=."
+            f"{listing(found)}.",
+            "Correct them.",
+            Sentence("Or name all classes with {classes}."),
         )
-    used = known & (item >= 0)
-    if not used.any():
-        first = np.flatnonzero(known)[:3]
-        columns = [to_values(key)[first].tolist() for key in keys]
+
+
+def _check_items(
+    name: str, keys: list[Column], known: NDArray[np.bool_], item: NDArray[np.int64], responses: Responses
+) -> None:
+    """Raise an error if there are no answers about any of the items, and warn if there are none about some."""
+    n_known, n_absent = int(known.sum()), int((known & (item < 0)).sum())
+    if n_absent == n_known:
+        columns = [to_values(key)[np.flatnonzero(known)[:3]].tolist() for key in keys]
         example = listing(columns[0] if len(columns) == 1 else zip(*columns, strict=True))
         raise InputError(
-            f"None of the {int(known.sum()):,} gold items occurs in the answers (gold has {example}; the answers have "
-            f"{listing(responses.items[:3].tolist())}). Check that both use the same ids."
+            f"None of the {n_known:,} gold items occurs in the answers ({name} has {example}; the answers have "
+            f"{listing(responses.items[:3].tolist())}).",
+            "Check that both use the same ids.",
         )
-    absent = int((known & (item < 0)).sum())
-    if absent:
-        warnings.warn(
-            f"{absent:,} of {int(known.sum()):,} gold items do not occur in the answers and were left out.",
-            DataWarning,
-            stacklevel=3,
-        )
-    classes_of_items = np.full(responses.n_items, -1, np.int32)
-    classes_of_items[item[used]] = code[used]
-    if (classes_of_items[item[used]] != code[used]).any():
-        clash = np.flatnonzero(used)[classes_of_items[item[used]] != code[used]]
-        raise InputError(
-            f"{name} gives {plural(len(clash), 'item')} more than one label, such as "
-            f"{listing(responses.items[item[clash[:1]]].tolist())}. Keep one label per item."
-        )
-    return classes_of_items
+    if n_absent:
+        warn(DataWarning(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out."))
 
 
 def open_gold(gold: Any, paired: bool) -> Table:
@@ -92,9 +106,10 @@ def open_gold(gold: Any, paired: bool) -> Table:
     if not is_table(gold):
         raise InputError(
             f"gold must be a dict such as {{item: label}}, a Series, or a table or file with columns item and label. "
-            f"Got {shorten(gold)} instead."
+            f"Got {shorten(gold)} instead.",
+            keyword="gold",
         )
-    return open_frame(gold, "gold", nameable=False)
+    return open_frame(gold, "gold")
 
 
 def _open_keyed(gold: Any, paired: bool) -> Table | None:
@@ -110,13 +125,13 @@ def _open_keyed(gold: Any, paired: bool) -> Table | None:
 
 
 def _build_table(keys: list[Any], labels: Any, paired: bool) -> Table:
-    return open_frame(dict(zip(_roles(paired), (*keys, labels), strict=True)), "gold", nameable=False)
+    return open_frame(dict(zip(_roles(paired), (*keys, labels), strict=True)), "gold")
 
 
 def _is_columns(gold: Mapping[Any, Any], paired: bool) -> bool:
     """Tell a dict of columns from a dict of items."""
     table = Table(list(gold), gold.__getitem__, 0, "", "", str)
-    names = [table.find(role, None) for role in (*_roles(paired)[:-1], "known label")]
+    names = [table.find(role) for role in (*_roles(paired)[:-1], "known label")]
     columns = [gold[name] for name in names if name is not None]
     return len(columns) == len(names) and all(map(_is_column, columns))
 
@@ -133,5 +148,7 @@ def _split(keys: list[Any], paired: bool) -> list[Any]:
     if not paired:
         return [keys]
     if any(not isinstance(key, tuple) or len(key) != 2 for key in keys):
-        raise InputError("gold of sequences must be keyed by (sequence, position), such as {('s1', 0): 'B'}.")
+        raise InputError(
+            "gold of sequences must be keyed by (sequence, position), such as {('s1', 0): 'B'}.", keyword="gold"
+        )
     return [[key[0] for key in keys], [key[1] for key in keys]]

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pyarrow import chunked_array
 from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 
-from ..errors import InputError, first_line, listing, parameter_error
+from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural
 from ..kernels.types import Floats
-from .frames import open_frame, read_column
+from .frames import open_frame, read_column, read_distinct, read_names
+from .grids import link_pixels
 from .nearest import TREE_FEATURES, feature_rows, nearest_by_comparison, nearest_by_tree
-from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, lookup, to_column, to_values
+from .vocabulary import (
+    Column,
+    Values,
+    encode_in_order_of_appearance,
+    find_missing,
+    join_columns,
+    lookup,
+    to_column,
+    to_values,
+)
 
 METRICS = ("euclidean", "cosine")
-NEIGHBOURHOODS = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
+NAME_UNANSWERED = Sentence("Name items that nobody answered with {items} when the answers are read.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +100,11 @@ class Graph:
         """
         ends = [read_column(source, "source"), read_column(target, "target")]
         if len(ends[0]) != len(ends[1]):
-            raise InputError(f"source has {len(ends[0]):,} ids and target {len(ends[1]):,}: an edge has one of each.")
-        return cls._from_columns(ends, weight, items, "the edges")
+            raise InputError(
+                f"source has {plural(len(ends[0]), 'id')} and target {len(ends[1]):,}: an edge has one of each."
+            )
+        weights = None if weight is None else _read_weights(weight, len(ends[0]), "Edge weights")
+        return cls._from_columns(ends, weights, items, "the edges", "given edges")
 
     @classmethod
     def from_frame(
@@ -101,7 +112,7 @@ class Graph:
         frame: Any,
         source: str = "source",
         target: str = "target",
-        weight: str | None = None,
+        weight: str | None = "auto",
         items: Any = None,
     ) -> Graph:
         """Build a graph from a table with one row per edge.
@@ -110,19 +121,35 @@ class Graph:
         ----------
         frame : pandas, polars or pyarrow table, or dict of columns
             The edges.
-        source, target, weight : str
-            Names of the columns that hold the two ends, and the weight if there is one.
+        source, target : str
+            Names of the columns that hold the two ends.
+        weight : str or None
+            Name of the column that holds the weights. "auto": the column called weight, if there is one. None: all
+            weights are 1.
         items : array-like, optional
             As in `from_edges`.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> edges = {"source": ["a", "b"], "target": ["b", "c"], "weight": [0.5, 2.0]}
+        >>> cs.Graph.from_frame(edges).weights, cs.Graph.from_frame(edges, weight=None).weights
+        (array([0.5, 0.5, 2. , 2. ]), array([1., 1., 1., 1.]))
         """
         table = open_frame(frame, "the table of edges")
-        for role, name in (("source", source), ("target", target), *((("weight", weight),) if weight else ())):
-            if name not in table.names:
-                raise table.no_column(role, name)
+        chosen = table.find("weight") if weight == "auto" else weight
+        for role, name in {"source": source, "target": target, "weight": chosen}.items():
+            if name is not None and name not in table.names:
+                error = table.no_column(role, name)
+                named = Sentence(f"Or name it with {{{role}}}.", **{role: Python(f"{role}= of Graph.from_frame")})
+                raise InputError(error.problem, *error.remedies, named)
         remedy = "Every edge needs two ends: fill it in or drop the row."
         ends = [table.values(source, remedy), table.values(target, remedy)]
-        strength = None if weight is None else to_values(table.values(weight, "Every edge needs one: fill it in."))
-        return cls._from_columns(ends, strength, items, table.name)
+        if chosen is None:
+            return cls._from_columns(ends, None, items, table.name, "given edges")
+        column = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
+        weights = _read_weights(column, table.n_rows, f"Weights in column {chosen!r} of {table.name}")
+        return cls._from_columns(ends, weights, items, table.name, f"given edges, weighted by {chosen!r}")
 
     @classmethod
     def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: Any = None) -> Graph:
@@ -142,8 +169,9 @@ class Graph:
         square = coo_array(matrix, copy=True)
         square.sum_duplicates()
         square.eliminate_zeros()
-        names = _node_names(items, square.shape[0])
-        return cls._from_indices(square.row, square.col, square.data, names, "given adjacency matrix")
+        names = read_names(items, square.shape[0], "items")
+        weights = _read_weights(square.data, len(square.data), "Edge weights")
+        return cls._from_indices(square.row, square.col, weights, names, "given adjacency matrix")
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: str | None = "weight", items: Any = None) -> Graph:
@@ -165,15 +193,16 @@ class Graph:
         return cls.from_edges([t[0] for t in triples], [t[1] for t in triples], [t[2] for t in triples], items=names)
 
     @classmethod
-    def grid(cls, shape: Any, connectivity: int = 8, items: Any = None) -> Graph:
+    def grid(cls, shape: Any, connectivity: int | None = None, items: Any = None) -> Graph:
         """Build the graph of neighbouring pixels or voxels.
 
         Parameters
         ----------
         shape : tuple, or list of tuples
             Shape of the image (2-D or 3-D), or of several images, one after the other.
-        connectivity : int
-            Neighbours of an inner pixel: 4 or 8 in two dimensions, 6, 18 or 26 in three.
+        connectivity : int, optional
+            Neighbours of an inner pixel: 4 or 8 in two dimensions, 6, 18 or 26 in three. Default: all that touch it, 8
+            or 26.
         items : array-like, optional
             Ids of the pixels, row by row; default 0, 1, 2, ...
 
@@ -183,21 +212,8 @@ class Graph:
         >>> cs.Graph.grid((3, 4), connectivity=4)
         Graph(12 items, 17 edges, mean degree 2.83)
         """
-        sources, targets, first = [], [], 0
-        for extent in _image_shapes(shape):
-            reach = NEIGHBOURHOODS[len(extent)].get(connectivity)
-            if reach is None:
-                allowed = "4 or 8 for images" if len(extent) == 2 else "6, 18 or 26 for volumes"
-                raise parameter_error("connectivity", "Graph.grid", allowed, connectivity)
-            index = np.arange(np.prod(extent)).reshape(extent) + first
-            for step in _half_neighbourhood(len(extent), reach):
-                here = tuple(slice(max(0, -d), n - max(0, d)) for d, n in zip(step, extent, strict=True))
-                there = tuple(slice(max(0, d), n - max(0, -d)) for d, n in zip(step, extent, strict=True))
-                sources.append(index[here].ravel())
-                targets.append(index[there].ravel())
-            first += index.size
-        source, target = np.concatenate(sources), np.concatenate(targets)
-        return cls._from_indices(source, target, None, _node_names(items, first), f"{connectivity}-neighbour grid")
+        source, target, n_pixels, description = link_pixels(shape, connectivity)
+        return cls._from_indices(source, target, None, read_names(items, n_pixels, "items"), description)
 
     @classmethod
     def knn(
@@ -247,60 +263,44 @@ class Graph:
             both = np.isin(forth, back)
             source, target = source[both], target[both]
         described = f"{k} nearest neighbours ({metric}, {'mutual' if mutual else 'union'}, exact: {how})"
-        return cls._from_indices(source, target, None, _node_names(items, n_items), described)
+        return cls._from_indices(source, target, None, read_names(items, n_items, "items"), described)
 
     @classmethod
-    def _from_columns(cls, ends: list[Column], weight: ArrayLike | None, items: Any, name: str) -> Graph:
+    def _from_columns(
+        cls, ends: list[Column], weights: Floats | None, items: Any, name: str, description: str
+    ) -> Graph:
         for column in ends:
             n_missing = len(find_missing(column))
             if n_missing:
-                raise InputError(f"An end of {n_missing:,} of {name} is missing. Fill it in or drop the edge.")
+                raise InputError(f"An end of {n_missing:,} of {name} is missing.", "Fill it in or drop the edge.")
         if items is None:
-            codes, names = encode_in_order_of_appearance(_join(*ends))
+            codes, names = encode_in_order_of_appearance(join_columns(*ends))
             source, target = np.split(codes.astype(np.int64), [len(ends[0])])
         else:
-            names = _node_names(items)
+            names = read_distinct(items, "items")
             source, target = lookup(names, ends[0]), lookup(names, ends[1])
             for index, column in ((source, ends[0]), (target, ends[1])):
-                if (index < 0).any():
-                    unknown = dict.fromkeys(to_values(column)[index < 0].tolist())
-                    raise InputError(
-                        f"{len(unknown):,} id(s) in {name} are not among the {len(names):,} items: {listing(unknown)}. "
-                        "Items that nobody answered must be named with items= when the answers are read."
-                    )
-        return cls._from_indices(source, target, weight, names, "given edges")
+                unknown = dict.fromkeys(to_values(column)[index < 0].tolist())
+                if unknown:
+                    raise InputError(_say_unknown(unknown, f"in {name}", len(names)), NAME_UNANSWERED)
+        return cls._from_indices(source, target, weights, names, description)
 
     @classmethod
-    def _from_indices(
-        cls, source: Any, target: Any, weight: ArrayLike | None, names: Values, description: str
-    ) -> Graph:
+    def _from_indices(cls, source: Any, target: Any, weights: Floats | None, names: Values, description: str) -> Graph:
         """Merge, symmetrise, drop self loops."""
         source, target = np.asarray(source, np.int64), np.asarray(target, np.int64)
-        try:
-            strength = np.ones(len(source)) if weight is None else np.asarray(weight, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"Edge weights must be positive numbers; {first_line(error)}.") from error
-        if strength.shape != source.shape:
-            raise InputError(f"There are {len(source):,} edges and {strength.size:,} weights.")
-        if not (np.isfinite(strength) & (strength > 0)).all():
-            bad = strength[~(np.isfinite(strength) & (strength > 0))]
-            raise InputError(
-                f"Edge weights must be positive numbers; {len(bad):,} of {len(strength):,} are not: "
-                f"{listing(bad.tolist())}. Drop edges that do not count."
-            )
         proper = source != target
         pair = (np.minimum(source, target) * len(names) + np.maximum(source, target))[proper]
-        strength = strength[proper]
-        if weight is None:
-            pair = np.sort(pair)
+        if weights is None:
+            pair, weights = np.sort(pair), np.ones(len(pair))
         else:
-            order = np.lexsort((-strength, pair))  # of equal pairs the heaviest first
-            pair, strength = pair[order], strength[order]
+            order = np.lexsort((-weights[proper], pair))  # of equal pairs the heaviest first
+            pair, weights = pair[order], weights[proper][order]
         first = np.ones(len(pair), bool)
         first[1:] = pair[1:] != pair[:-1]
         low, high = np.divmod(pair[first], max(len(names), 1))
         ends = np.concatenate([low, high]), np.concatenate([high, low])
-        matrix = coo_array((np.tile(strength[first], 2), ends), shape=(len(names), len(names))).tocsr()
+        matrix = coo_array((np.tile(weights[first], 2), ends), shape=(len(names), len(names))).tocsr()
         matrix.sort_indices()
         return cls(
             names,
@@ -353,8 +353,7 @@ class Graph:
         if (linked & (place < 0)).any():
             unknown = self.items[linked & (place < 0)].tolist()
             raise InputError(
-                f"{len(unknown):,} id(s) of the graph are not among the items: {listing(unknown)}. Leave their edges "
-                "out, or name items that nobody answered with items= when the answers are read."
+                _say_unknown(unknown, "of the graph", len(items)), "Leave their edges out.", NAME_UNANSWERED
             )
         source = np.repeat(np.arange(self.n_items), self.degrees)
         moved = Graph._from_indices(place[source], place[self.neighbours], self.weights, items, self.description)
@@ -388,45 +387,23 @@ class Graph:
         return Graph._from_indices(a, b, weights, self.items, f"{self.description}, shuffled")
 
 
-def _node_names(items: Any, count: int | None = None) -> Values:
-    """Return the ids of the nodes, of which there must be `count` if it is given."""
-    if items is None:
-        return np.arange(count or 0)
-    column = read_column(items, "items")
-    if len(find_missing(column)):
-        raise InputError(f"items has {len(find_missing(column)):,} missing ids. Every item needs one.")
-    _, names = encode_in_order_of_appearance(column)
-    if len(names) != len(column):
-        raise InputError(f"items must be distinct: {len(column):,} ids are given, and only {len(names):,} differ.")
-    if count is not None and count != len(names):
-        raise InputError(f"items must hold one id per node: {len(names):,} are given, and there are {count:,} nodes.")
-    return names
-
-
-def _join(first: Column, second: Column) -> Column:
-    """Return two columns as one."""
-    if not isinstance(first, np.ndarray) and not isinstance(second, np.ndarray):
-        parts = [each.dictionary_decode() if hasattr(each, "dictionary_decode") else each for each in (first, second)]
-        if parts[0].type == parts[1].type:
-            return to_column(chunked_array(parts))
-    return to_column(to_values(first).tolist() + to_values(second).tolist())
-
-
-def _image_shapes(shape: Any) -> list[tuple[int, ...]]:
-    """Return the shapes of one or several images or volumes."""
-    expected = "a tuple of two or three whole numbers >= 1, or a list of such tuples"
+def _read_weights(weight: Any, n_edges: int, what: str) -> Floats:
+    """Return the weights of edges, after a check; `what` stands for them in messages."""
     try:
-        shapes = [tuple(shape)] if all(np.ndim(n) == 0 for n in shape) else [tuple(size) for size in shape]
-    except TypeError as error:
-        raise parameter_error("shape", "Graph.grid", expected, shape) from error
-    for extent in shapes:
-        whole = all(isinstance(n, (int, np.integer)) and n >= 1 for n in extent)
-        if len(extent) not in NEIGHBOURHOODS or not whole:
-            raise parameter_error("shape", "Graph.grid", expected, shape)
-    return [tuple(map(int, extent)) for extent in shapes]
+        weights = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be positive numbers; {first_line(error)}.") from error
+    if weights.shape != (n_edges,):
+        raise InputError(f"There are {plural(weights.size, 'weight')} for {plural(n_edges, 'edge')}.")
+    bad = weights[~(np.isfinite(weights) & (weights > 0))]
+    if len(bad):
+        raise InputError(
+            f"{what} must be positive numbers; {len(bad):,} of {n_edges:,} are not: {listing(bad.tolist())}.",
+            "Drop edges that do not count.",
+        )
+    return weights
 
 
-def _half_neighbourhood(dimensions: int, reach: int) -> Sequence[tuple[int, ...]]:
-    """Return the steps to neighbours at most `reach` axes away, one of each opposite pair."""
-    steps = product((-1, 0, 1), repeat=dimensions)
-    return [step for step in steps if 0 < sum(map(abs, step)) <= reach and step > (0,) * dimensions]
+def _say_unknown(unknown: Collection[Any], where: str, n_items: int) -> str:
+    verb = "is" if len(unknown) == 1 else "are"
+    return f"{plural(len(unknown), 'id')} {where} {verb} not among the {plural(n_items, 'item')}: {listing(unknown)}."

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError, listing
-from .frames import read_column
-from .long_tables import Answers, Sequences, key_columns, read_positions
+from ..errors import InputError, Sentence, listing, plural
+from .classes import choose_classes
+from .frames import read_column, read_distinct, read_names
+from .items import NAMED, Sequences, read_keys, read_positions
+from .responses import Responses, keep_weights
 from .vocabulary import (
     Codes,
     Values,
     encode_in_order_of_appearance,
     encode_sorted,
-    find_missing,
     is_missing,
     lookup,
     objects,
@@ -24,15 +25,21 @@ from .vocabulary import (
     to_values,
 )
 
+# Probabilities of one vote may exceed 1 by rounding.
+VOTE_SLACK = 1e-3
+# Sums along another axis are 1 so closely only if they are sums over classes.
+SUM_SLACK = 1e-5
 
-def answers_from_matrix(
+
+def read_matrix(
     F: ArrayLike,
     missing: Any,
     lengths: ArrayLike | None,
     labels: ArrayLike | None,
+    classes: ArrayLike | None,
     items: Any,
     workers: Any,
-) -> Answers:
+) -> Responses:
     """Read F[item, worker]; see `Responses.from_matrix`."""
     matrix = _to_matrix(F)
     if matrix.ndim != 2 or 0 in matrix.shape:
@@ -43,24 +50,27 @@ def answers_from_matrix(
         raise InputError(f"F has no answers: all {matrix.size:,} entries are missing.")
     codes, vocabulary = _encode_entries(entries, labels)
     n_items, n_workers = matrix.shape
-    return Answers(
+    names, keys = read_names(workers, n_workers, "workers"), _row_keys(items, n_items, lengths)
+    known, _ = choose_classes(classes, vocabulary)
+    return Responses(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
         label=codes,
         weight=None,
-        workers=_names(workers, n_workers, "workers"),
+        workers=names,
         labels=vocabulary,
-        keys=_row_keys(items, n_items, lengths),
+        classes=known,
+        keys=keys,
     )
 
 
-def answers_from_probabilities(
+def read_probabilities(
     P: ArrayLike,
     lengths: ArrayLike | None,
     classes: ArrayLike | None,
     items: Any,
     workers: Any,
-) -> Answers:
+) -> Responses:
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
     try:
         votes: NDArray[np.float64] = np.ma.filled(np.ma.asarray(P, dtype=np.float64), np.nan)
@@ -68,31 +78,64 @@ def answers_from_probabilities(
         raise InputError(f"P must be an array of probabilities indexed by item, worker and class: {error}.") from error
     if votes.ndim != 3 or 0 in votes.shape:
         raise InputError(f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.")
+    _check_axes(votes, classes)
     answered: NDArray[np.bool_] = np.logical_not(np.isnan(votes).any(axis=2))
     votes = np.where(answered[:, :, None], votes, 0.0)
     total = votes.sum(axis=2)
     if not answered.any():
         raise InputError("P has no votes: every row holds a NaN.")
-    wrong = np.argwhere((votes < 0).any(axis=2) | (total > 1 + 1e-3) | (answered & (total <= 0)))
+    wrong = np.argwhere((votes < 0).any(axis=2) | (total > 1 + VOTE_SLACK) | (answered & (total <= 0)))
     if len(wrong):
         i, m = wrong[0]
         raise InputError(
             f"P[{i}, {m}] = {votes[i, m].tolist()} is not a vote: entries must be >= 0 and sum to at most 1 (and "
-            f"more than 0). {len(wrong):,} such rows; normalise them, or set them to NaN if the worker did not vote."
+            f"more than 0). There {'is' if len(wrong) == 1 else 'are'} {plural(len(wrong), 'such row')}.",
+            "Normalise such rows, or set them to NaN if the worker did not vote.",
         )
     votes /= np.maximum(total, 1.0)[:, :, None]
     n_items, n_workers, n_classes = votes.shape
     voted = votes > 0
     _, worker, label = np.nonzero(voted)
-    return Answers(
+    labels = read_names(classes, n_classes, "classes")
+    return Responses(
         offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
         worker=worker.astype(np.int32),
         label=label.astype(np.int32),
-        weight=votes[voted],
-        workers=_names(workers, n_workers, "workers"),
-        labels=_names(classes, n_classes, "classes"),
+        weight=keep_weights(votes[voted]),
+        workers=read_names(workers, n_workers, "workers"),
+        labels=labels,
+        classes=labels,
         keys=_row_keys(items, n_items, lengths),
     )
+
+
+def _check_axes(votes: NDArray[np.float64], classes: Any) -> None:
+    """Raise an error if the classes seem to be along another axis than the last.
+
+    They are where the names of the classes fit only there, or where all sums along another axis are 1 and those along
+    the last are not. Votes that count less than 1 pass: their sums along the other axes are 1 by no more than chance.
+    """
+    remedy = "P must be indexed by item, worker and class, in this order: transpose it."
+    n_classes = len(classes) if hasattr(classes, "__len__") else votes.shape[2]
+    if n_classes > 1 and n_classes != votes.shape[2] and n_classes in votes.shape:
+        raise InputError(
+            f"There are {n_classes:,} classes, and P has {votes.shape[2]:,} entries along its last axis, but "
+            f"{n_classes:,} along axis {votes.shape.index(n_classes)}.",
+            remedy,
+        )
+    if _sums_to_one(votes, 2, VOTE_SLACK):
+        return
+    for axis in (1, 0):
+        if _sums_to_one(votes, axis, SUM_SLACK):
+            raise InputError(f"P sums to 1 along axis {axis}, and not along its last axis.", remedy)
+
+
+def _sums_to_one(votes: NDArray[np.float64], axis: int, slack: float) -> bool:
+    """Tell whether all sums along an axis are 1; those with a missing entry do not count."""
+    with np.errstate(invalid="ignore"):  # infinities of both signs, which are an error later
+        totals = votes.sum(axis=axis)
+    totals = totals[~np.isnan(totals)]
+    return bool(len(totals) and np.all(np.abs(totals - 1) <= slack))
 
 
 def _to_matrix(F: ArrayLike) -> NDArray[Any]:
@@ -125,7 +168,7 @@ def _missing_entries(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
         if number:
             mask |= data == missing
     elif data.dtype.kind == "O" or not number:
-        to_column(data.ravel(), "F")  # which refuses entries that have no identity
+        to_column(data.ravel(), "F")  # which refuses lists and dicts
         lost = (is_missing(entry) or bool(entry == missing) for entry in data.ravel().tolist())
         mask |= np.fromiter(lost, bool, data.size).reshape(data.shape)
     return mask
@@ -145,51 +188,31 @@ def _encode_entries(entries: NDArray[Any], labels: ArrayLike | None) -> tuple[Co
         entries = entries.astype(np.int64)
     if labels is None:
         return encode_sorted(to_column(entries, "F"))
-    vocabulary = _distinct(labels, "labels")
+    vocabulary = read_distinct(labels, "labels")
     if entries.dtype.kind in "iu":
         outside = np.flatnonzero((entries < 0) | (entries >= len(vocabulary)))
         if len(outside):
             raise InputError(
-                f"F holds {entries[outside[0]]}, which is no index into the {len(vocabulary)} labels given. "
-                "With labels=, the integers of F are indices into it; say which entry means missing with missing=."
+                f"F holds {entries[outside[0]]}, which is no index into the {len(vocabulary)} labels given.",
+                Sentence("With {labels}, the integers of F are indices into it."),
+                Sentence("Name the entry that stands for no answer with {missing}."),
             )
         return entries.astype(np.int32), vocabulary
     codes = lookup(vocabulary, to_column(entries, "F"))
     if (codes < 0).any():
         unknown = dict.fromkeys(entries[codes < 0].tolist())
-        raise InputError(f"F holds labels that are not in labels=: {listing(unknown)}.")
-    return codes.astype(np.int32), vocabulary
-
-
-def _distinct(given: Any, what: str) -> Values:
-    """Return the values of an option that must be distinct."""
-    if isinstance(given, (set, frozenset)):
-        raise InputError(f"{what} must be in order: give a list, not a set.")
-    column = read_column(given, what)
-    if len(find_missing(column)):
         raise InputError(
-            f"{what} must be distinct values; {len(find_missing(column)):,} of {len(column):,} are missing."
+            f"F holds labels that were not named: {listing(unknown)}.",
+            Sentence("Name all labels with {labels}."),
+            keyword="labels",
         )
-    codes, values = encode_in_order_of_appearance(column)
-    if len(values) < len(codes):
-        raise InputError(f"{what} must be distinct values; got {len(codes):,}, {len(values):,} of them distinct.")
-    return values
-
-
-def _names(given: Any, count: int, what: str) -> Values:
-    """Return the names of rows or columns: those given, which must be distinct and as many, or 0, 1, 2, ..."""
-    if given is None:
-        return np.arange(count)
-    values = _distinct(given, what)
-    if len(values) != count:
-        raise InputError(f"{what} must be {count:,} distinct values; got {len(values):,}.")
-    return values
+    return codes.astype(np.int32), vocabulary
 
 
 def _row_keys(items: Any, n_items: int, lengths: ArrayLike | None) -> Values | Sequences:
     """Return the keys of a matrix's rows: item ids, or sequences of the given lengths."""
     if lengths is None:
-        return _names(items, n_items, "items")
+        return read_names(items, n_items, "items")
     sizes = to_values(read_column(lengths, "lengths"))
     if sizes.dtype.kind not in "iu" or (sizes <= 0).any() or sizes.sum() != n_items:
         raise InputError(
@@ -200,9 +223,9 @@ def _row_keys(items: Any, n_items: int, lengths: ArrayLike | None) -> Values | S
     owner = np.repeat(np.arange(len(sizes)), sizes)
     if items is None:
         return Sequences(np.arange(len(sizes)), offsets, np.arange(n_items) - offsets[owner])
-    sequence, position = key_columns(items, 2)
+    sequence, position = read_keys(items, 2)
     codes, ids = encode_in_order_of_appearance(sequence)
-    place = read_positions(position, "items=")
+    place = read_positions(position, NAMED)
     in_order = np.all((place[1:] > place[:-1]) | (np.diff(owner) > 0)) if len(codes) == n_items else False
     if not (in_order and np.array_equal(codes, owner)):
         raise InputError(

@@ -7,34 +7,19 @@ order of position), item i owns the answers `offsets[i]:offsets[i + 1]`, and `wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError, ParameterError, listing, parameter_error
+from ..errors import listing
 from ..kernels.types import Floats
-from .frames import open_frame, read_column
-from .long_tables import Answers, Sequences, answers_from_table
-from .matrices import answers_from_matrix, answers_from_probabilities
-from .tagging import looks_tagged
-from .vocabulary import (
-    Codes,
-    Column,
-    Values,
-    encode_in_order_of_appearance,
-    find_missing,
-    lookup,
-    objects,
-    sorted_order,
-    to_column,
-    to_values,
-)
-
-ABSTAIN = ("ignore", "answer")
+from .frames import open_frame
+from .items import Sequences
+from .vocabulary import Codes, Column, Values, lookup, objects, to_column
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +31,8 @@ class Responses:
     Attributes
     ----------
     items : ndarray
-        Item ids in order of first appearance; (sequence, position) pairs for sequences.
+        Item ids in the order of ``items=`` where that was given, else of first appearance; (sequence, position) pairs
+        for sequences.
     workers : ndarray
         Worker ids, sorted.
     labels : ndarray
@@ -55,6 +41,9 @@ class Responses:
         What can be true; the labels seen, unless given.
     n_items, n_workers, n_classes, n_responses : int
         How many there are.
+    columns : dict
+        The column of the table that played each role, such as ``{"item": "task", "worker": "who", "label": "label"}``;
+        empty for matrices.
 
     Examples
     --------
@@ -71,13 +60,19 @@ class Responses:
     workers: Values
     labels: Values
     classes: Values
-    item_ids: Values | None  # None where the items are the positions of `sequences`
-    sequences: Sequences | None
+    keys: Values | Sequences  # what identifies the items
     backend: str = "pyarrow"  # the frame library in which results go back
     background: Any = None  # where silence is an answer: the class of items about which all are silent
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Kernels are compiled for arrays that are read-only.
+        for array in (self.offsets, self.worker, self.label, self.weight):
+            if array is not None:
+                array.flags.writeable = False
 
     def __repr__(self) -> str:
-        kind = f" in {len(self.sequences):,} sequences" if self.sequences is not None else ""
+        kind = "" if self.sequences is None else f" in {len(self.sequences):,} sequences"
         return (
             f"Responses({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} workers, "
             f"{self.n_classes} classes: {listing(self.classes.tolist())})"
@@ -108,14 +103,18 @@ class Responses:
         """Number of answers."""
         return len(self.worker)
 
+    @property
+    def sequences(self) -> Sequences | None:
+        """The sequences that the items are in; None where items are independent of each other."""
+        return self.keys if isinstance(self.keys, Sequences) else None
+
     @cached_property
     def items(self) -> Values:
         """Item ids, in the order of every per-item result; pairs (sequence, position) for sequences."""
-        if self.item_ids is not None:
-            return self.item_ids
-        assert self.sequences is not None
-        owners = self.sequences.ids[self.sequences.of_items()].tolist()
-        return objects(list(zip(owners, self.sequences.position.tolist(), strict=True)))
+        if not isinstance(self.keys, Sequences):
+            return self.keys
+        owners = self.keys.ids[self.keys.of_items()].tolist()
+        return objects(list(zip(owners, self.keys.position.tolist(), strict=True)))
 
     @cached_property
     def class_of_label(self) -> NDArray[np.int64]:
@@ -172,7 +171,7 @@ class Responses:
             worker=self.worker[answers],
             label=self.label[answers],
             weight=None if self.weight is None else self.weight[answers],
-        )._freeze()
+        )
 
     def with_classes(self, classes: Values) -> Responses:
         """Return the same answers with other classes."""
@@ -234,17 +233,25 @@ class Responses:
             What can be true, in this order. Default: all labels seen. May leave labels out ("unsure" is an answer and
             no class) and may name classes nobody said.
         items : table, array, or (sequence, position) pairs, optional
-            Items that exist even if nobody answered them.
+            Items that exist even if nobody answered them, in the order that all results have. Answered items that are
+            not named come after them, in order of first appearance. Sequences are in the order in which they are first
+            named, and the positions in a sequence are always sorted.
         duplicates : {"error", "first", "last", "mean"}
-            What to do when a worker answered an item more than once; "mean" spreads one vote over the answers.
+            What to do when a worker answered an item more than once, which means in more than one row. With weights,
+            rows with different labels whose weights sum to at most 1 are one answer that is spread over these labels,
+            which "error" and "mean" accept as it is.
 
+            - "error": raise an error that says where.
+            - "first", "last": keep the first or last row of a worker about an item, also of an answer that is spread.
+            - "mean": divide the weights of a worker's rows about an item by their number.
         abstain : {"ignore", "answer"}
             What a worker's silence about an item means: nothing; or something, for every worker and every item, as with
             labelling functions that speak only where they see a sign. Silence is then the last column of
-            `confusion_`. Name all items with `items=`, also those nobody spoke about.
+            `confusion_`. Name all items with `items`, also those nobody spoke about.
         background : label, optional
             With ``abstain="answer"``: the class that an item is taken for at first if all are silent about it. Default:
-            "O" where the labels are tags. Added to the classes if it is none.
+            "O" where the labels are tags. A class that nobody said is added to the classes, unless `classes` is given
+            or the name looks like a misspelt label: then it is an error.
 
         Returns
         -------
@@ -257,10 +264,17 @@ class Responses:
         >>> cs.Responses.from_frame(table).classes
         array([False,  True])
         """
-        answers = answers_from_table(
-            open_frame(frame), item, worker, label, sequence, position, weight, items, duplicates
-        )
-        return cls.from_answers(answers, classes, _background(abstain, background, answers.labels, classes))
+        from .long_tables import read_answers  # which needs this class
+
+        names = {
+            "item": item,
+            "worker": worker,
+            "label": label,
+            "sequence": sequence,
+            "position": position,
+            "weight": weight,
+        }
+        return read_answers(open_frame(frame), names, classes, items, duplicates, abstain, background)
 
     @classmethod
     def from_matrix(
@@ -303,7 +317,9 @@ class Responses:
         >>> cs.Responses.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
         Responses(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
-        return cls.from_answers(answers_from_matrix(F, missing, lengths, labels, items, workers), classes)
+        from .matrices import read_matrix  # which needs this class
+
+        return read_matrix(F, missing, lengths, labels, classes, items, workers)
 
     @classmethod
     def from_probabilities(
@@ -321,7 +337,8 @@ class Responses:
         Parameters
         ----------
         P : array of shape (n_items, n_workers, n_classes)
-            Probabilities; a row may sum to less than 1 (a vote that counts less), not to more.
+            Probabilities. A row may sum to less than 1 (a vote that counts less), not to more. Where rows do not sum to
+            1 and all sums along another axis do, the axes are taken to be in the wrong order, which is an error.
         lengths, items, workers
             As in `from_matrix`.
         classes : sequence, optional
@@ -337,77 +354,11 @@ class Responses:
         >>> cs.Responses.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
         Responses(4 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
-        return cls.from_answers(answers_from_probabilities(P, lengths, classes, items, workers), None)
+        from .matrices import read_probabilities  # which needs this class
 
-    @classmethod
-    def from_answers(cls, answers: Answers, classes: ArrayLike | None, background: Any = None) -> Responses:
-        """Return answers that are sorted and encoded already, with their classes."""
-        weight = answers.weight
-        keys = answers.keys
-        return cls(
-            offsets=answers.offsets,
-            worker=answers.worker,
-            label=answers.label,
-            weight=None if weight is None or bool(np.all(weight == 1.0)) else weight,
-            workers=answers.workers,
-            labels=answers.labels,
-            classes=_with_background(_class_values(classes, answers.labels), background),
-            item_ids=None if isinstance(keys, Sequences) else keys,
-            sequences=keys if isinstance(keys, Sequences) else None,
-            backend=answers.backend,
-            background=background,
-        )._freeze()
-
-    def _freeze(self) -> Responses:
-        """Mark the arrays as read-only: kernels are compiled for such arrays."""
-        for array in (self.offsets, self.worker, self.label, self.weight):
-            if array is not None:
-                array.flags.writeable = False
-        return self
+        return read_probabilities(P, lengths, classes, items, workers)
 
 
-def _background(abstain: str, background: Any, labels: Values, classes: ArrayLike | None) -> Any:
-    """Return the class of items about which all are silent, or None where silence means nothing."""
-    if abstain not in ABSTAIN:
-        raise parameter_error("abstain", "Responses", "'ignore' or 'answer'", abstain)
-    if abstain == "ignore":
-        if background is not None:
-            raise ParameterError("background= says what silence begins as: it needs abstain='answer'.")
-        return None
-    if background is not None:
-        return background
-    known = _class_values(classes, labels).tolist()
-    if "O" in known or looks_tagged(labels):
-        return "O"
-    raise ParameterError(
-        "With abstain='answer', say with background= which class an item is if nobody speaks about it; the classes are "
-        f"{listing(known)}."
-    )
-
-
-def _with_background(classes: Values, background: Any) -> Values:
-    if background is None or (lookup(classes, to_column([background])) >= 0).any():
-        return classes
-    return to_values(to_column([background, *classes.tolist()]))
-
-
-def _class_values(classes: ArrayLike | None, labels: Values) -> Values:
-    """Return the classes: the labels, or those given, which must include at least one label."""
-    if classes is None:
-        return labels
-    if isinstance(classes, (set, frozenset)):
-        entries = objects(list(classes))
-        classes = entries[sorted_order(entries)]
-    column = read_column(classes, "classes")
-    values = column if len(find_missing(column)) else encode_in_order_of_appearance(column)[1]
-    if values is column or len(values) < len(column) or not len(values):
-        raise InputError(f"classes must be distinct values, at least one; got {listing(to_values(column).tolist())}.")
-    found = lookup(labels, column)
-    if (found < 0).all():
-        raise InputError(
-            f"No worker ever said any of the classes {listing(values.tolist())}; they said {listing(labels.tolist())}. "
-            "classes must be written as the labels are."
-        )
-    if labels.dtype != values.dtype and (found >= 0).all():
-        return labels[found]  # as the workers' labels are written: 1, not "1"
-    return values
+def keep_weights(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Return the weights of answers, None where all are 1: models are faster without."""
+    return None if weight is None or bool(np.all(weight == 1.0)) else weight

@@ -10,13 +10,16 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Container
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, listing, parameter_error
-from .vocabulary import Values, objects
+from ..errors import InputError, Sentence, listing, parameter_error
+
+if TYPE_CHECKING:
+    from .vocabulary import Values
 
 SCHEMES = {"bio": "BI", "iob2": "BI", "iob1": "BI", "bilou": "BILU", "bioes": "BIES"}
 # Which tags of the same type a tag cannot do without: to be reached, or for the span to end.
@@ -49,21 +52,28 @@ def free_transitions(n_classes: int) -> Transitions:
     return Transitions(np.ones((n_classes, n_classes), bool), np.ones(n_classes, bool), np.ones(n_classes, bool))
 
 
-def parse_tag(tag: object, letters: str) -> tuple[str, str]:
-    """Return (prefix, type) of a tag: ("B", "PER") of "B-PER", ("B", "") of a bare "B", ("O", "") of "O".
+def split_tag(tag: object, letters: Container[str]) -> tuple[str, str] | None:
+    """Return (prefix, type) of a tag, whose prefix is "O" or one of `letters`; None if it is no such tag.
 
-    >>> parse_tag("B-PER", "BI")
-    ('B', 'PER')
+    >>> split_tag("B-PER", "BI"), split_tag("B", "BI"), split_tag("O", "BI"), split_tag("PER", "BI")
+    (('B', 'PER'), ('B', ''), ('O', ''), None)
     """
     if tag == "O":
         return "O", ""
     match = _TAG.fullmatch(tag) if isinstance(tag, str) else None
-    if match is None or match[1] not in letters:
+    return None if match is None or match[1] not in letters else (match[1], match[2] or "")
+
+
+def parse_tag(tag: object, letters: str) -> tuple[str, str]:
+    """Return what `split_tag` does; anything but a tag of the scheme is an error."""
+    parts = split_tag(tag, letters)
+    if parts is None:
         raise InputError(
             f"{tag!r} is no tag of this scheme: expected O or one of {', '.join(letters)} with a type, such as "
-            f"{letters[0]}-PER. Use transitions='free', or a boolean matrix."
+            f"{letters[0]}-PER.",
+            Sentence("Use {transitions}, or a boolean matrix.", transitions="free"),
         )
-    return match[1], match[2] or ""
+    return parts
 
 
 def looks_tagged(labels: Values) -> bool:
@@ -72,11 +82,8 @@ def looks_tagged(labels: Values) -> bool:
     >>> looks_tagged(np.array(["O", "B-PER"], dtype=object)), looks_tagged(np.array(["O", "A"], dtype=object))
     (True, False)
     """
-    try:
-        prefixes = {parse_tag(label, SCHEMES["bio"])[0] for label in labels.tolist()}
-    except InputError:
-        return False
-    return bool(prefixes - {"O"})
+    tags = {split_tag(label, SCHEMES["bio"]) for label in labels.tolist()}
+    return None not in tags and bool(tags - {("O", "")})
 
 
 def looks_iob2(labels: Values) -> bool:
@@ -101,7 +108,8 @@ def complete_tags(classes: Values, scheme: str) -> Values:
     missing = [tag for tag in dict.fromkeys(wanted) if tag not in tags]
     if not missing:
         return classes
-    return objects(classes.tolist() + [prefix + (separator + kind if kind else "") for prefix, kind in missing])
+    added = [prefix + (separator + kind if kind else "") for prefix, kind in missing]
+    return np.array(classes.tolist() + added, dtype=object)
 
 
 def tag_transitions(classes: Values, scheme: str) -> Transitions:
@@ -132,7 +140,9 @@ def given_transitions(matrix: object, classes: Values) -> Transitions:
         raise parameter_error("transitions", "HiddenMarkov", expected, matrix)
     stuck = ~steps.any(axis=1)
     if stuck.any():
-        raise InputError(f"transitions forbid every step from {listing(classes[stuck].tolist())}. Allow at least one.")
+        raise InputError(
+            f"transitions forbid every step from {listing(classes[stuck].tolist())}.", "Allow at least one."
+        )
     return Transitions(steps, np.ones(n_classes, bool), np.ones(n_classes, bool))
 
 

@@ -44,7 +44,7 @@ _NOTHING = type(None)
 def to_column(values: Any, what: str = "The data") -> Column:
     """Return any one-dimensional values as a column: Arrow where the types survive it, else Python objects.
 
-    Values that have no identity (lists, dicts) are an error, in which `what` stands for the values.
+    Values that cannot be told apart by a hash (lists, dicts) are an error, in which `what` stands for the values.
 
     >>> to_column(["b", "a"]).type
     DataType(string)
@@ -231,7 +231,10 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
 
 
 def sorted_order(values: Values) -> NDArray[np.int64]:
-    """Return the order that sorts distinct values: enums as defined, what cannot be compared by type and text."""
+    """Return the order that sorts distinct values.
+
+    Members of an enum are in the order of their definition. Values that cannot be compared are sorted by type and text.
+    """
     if values.dtype != object:
         return np.argsort(values, kind="stable")
     entries = values.tolist()
@@ -260,19 +263,18 @@ def _texts(entry: Any) -> list[str]:
 def lookup(values: Values, column: Column) -> NDArray[np.int64]:
     """Return the index of each entry of `column` in the distinct `values`, or -1.
 
-    Whole numbers and their text are the same id: a CSV file of gold labels may read "7" where the answers have 7.
+    Whole numbers and their text are the same, and so are truth values and theirs: a CSV file of gold labels may read
+    "7" where the answers have 7, and "true" where they have True.
 
     >>> lookup(np.array([10, 20]), to_column(["20", "x"]))
     array([ 1, -1])
     """
     known = to_column(values)
     if not isinstance(known, np.ndarray) and not isinstance(column, np.ndarray):
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        known, column = _same_type(known, column)
+        known, column = _same_type(known, decode_categories(column))
         if known.type == column.type:
             try:
-                found = pc.index_in(column, value_set=known)
+                found = pc.index_in(column, value_set=known, skip_nulls=True)
                 return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int64)
             except pa.ArrowNotImplementedError:
                 pass
@@ -281,30 +283,77 @@ def lookup(values: Values, column: Column) -> NDArray[np.int64]:
     return np.fromiter((index.get(entry, -1) for entry in entries), np.int64, len(entries))
 
 
+def join_columns(first: Column, second: Column) -> Column:
+    """Return the entries of both columns in one; whole numbers become floats beside floats if that loses nothing.
+
+    >>> join_columns(to_column([1, 2]), to_column([2.5]))
+    <pyarrow.lib.DoubleArray object at ...>
+    [
+      1,
+      2,
+      2.5
+    ]
+    """
+    if not len(second):
+        return first
+    if not isinstance(first, np.ndarray) and not isinstance(second, np.ndarray):
+        parts = [decode_categories(first), decode_categories(second)]
+        common = parts[0].type if parts[0].type == parts[1].type else _number_type(*(part.type for part in parts))
+        if common is not None:
+            try:
+                return to_column(pa.chunked_array([pc.cast(part, common) for part in parts]))
+            except pa.ArrowInvalid:  # a number that a float does not hold exactly
+                pass
+    return to_column(to_values(first).tolist() + to_values(second).tolist())
+
+
+def plain_labels(labels: Column) -> Column:
+    """Return labels without categories, and text that says nothing but true and false as truth values.
+
+    >>> plain_labels(to_column(["True", "false"])).to_pylist(), plain_labels(to_column(["True", "yes"])).to_pylist()
+    ([True, False], ['True', 'yes'])
+    """
+    if isinstance(labels, np.ndarray):
+        return labels
+    labels = decode_categories(labels)
+    truth = _read_truth(labels) if is_text(labels.type) else labels
+    return truth if truth.null_count == labels.null_count else labels
+
+
+def _read_truth(texts: pa.Array) -> pa.Array:
+    """Return text as truth values, whatever its case; null where it is neither "true" nor "false"."""
+    lower = pc.utf8_lower(texts)
+    is_true = pc.equal(lower, "true")
+    return pc.if_else(pc.or_(is_true, pc.equal(lower, "false")), is_true, None)
+
+
+def decode_categories(column: pa.Array) -> pa.Array:
+    """Return a categorical as its values; any other array as it is."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 def _same_type(known: pa.Array, column: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Bring two arrays to one type where their values can be equal at all."""
-    if known.type == column.type:
-        return known, column
-
-    def is_number(kind: pa.DataType) -> bool:
-        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-    def is_whole(kind: pa.DataType) -> bool:
-        return bool(pa.types.is_integer(kind))
-
     kinds = (known.type, column.type)
-    if all(map(is_text, kinds)) or (any(map(is_text, kinds)) and any(map(is_whole, kinds))):
-        common = pa.large_string()
-    elif all(map(is_whole, kinds)):
-        common = pa.int64()
-    elif all(map(is_number, kinds)):
-        common = pa.float64()
-    else:
+    if kinds[0] == kinds[1]:
         return known, column
+    if any(map(is_text, kinds)) and any(map(pa.types.is_boolean, kinds)):
+        known, column = (_read_truth(each) if is_text(each.type) else each for each in (known, column))
+        return known, column
+    common = _number_type(*kinds)
+    if any(map(is_text, kinds)) and all(is_text(kind) or pa.types.is_integer(kind) for kind in kinds):
+        common = pa.large_string()
     try:
-        return pc.cast(known, common), pc.cast(column, common)
+        return (known, column) if common is None else (pc.cast(known, common), pc.cast(column, common))
     except pa.ArrowInvalid:  # a number too large for the common type
         return known, column
+
+
+def _number_type(*kinds: pa.DataType) -> pa.DataType | None:
+    """Return the type for numbers of several types, None unless all are numbers."""
+    if all(map(pa.types.is_integer, kinds)):
+        return pa.int64()
+    return pa.float64() if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds) else None
 
 
 def _encode_objects(entries: NDArray[np.object_]) -> tuple[Codes, Values]:

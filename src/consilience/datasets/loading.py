@@ -11,9 +11,9 @@ from ..errors import InputError, first_line, listing, plural
 from .catalogue import ANSWERS, GOLD, ITEMS, SPARSE, Entry, find_entry
 
 if TYPE_CHECKING:
-    from ..data.frames import Table
     from ..data.graph import Graph
     from ..data.responses import Responses
+    from ..data.tables import Table
     from ..data.vocabulary import Values
 
 VARIABLE = "CONSILIENCE_DATA"
@@ -185,11 +185,11 @@ def _read_gold(entry: Entry, path: Path) -> tuple[dict[Any, Any], dict[Any, Any]
     """Return the known label of each item, and the part that each belongs to if the file says so."""
     from ..formats.reading import open_file
 
-    table = open_file(path / GOLD, nameable=False)
-    names = [table.need(role, None) for role in (("sequence", "position") if entry.kind == "sequences" else ("item",))]
+    table = open_file(path / GOLD)
+    names = [table.need(role) for role in (("sequence", "position") if entry.kind == "sequences" else ("item",))]
     columns = [_to_list(table, name) for name in names]
     keys = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-    gold = dict(zip(keys, _to_list(table, table.need("known label", None)), strict=True))
+    gold = dict(zip(keys, _to_list(table, table.need("known label")), strict=True))
     if len(gold) < table.n_rows:
         raise InputError(
             f"{table.name} has {table.n_rows:,} rows about {len(gold):,} items. Keep one row for each item."
@@ -215,13 +215,13 @@ def _read_items(entry: Entry, path: Path, gold: dict[Any, Any]) -> Values | None
         return None
     if ITEMS not in entry.files:
         return to_values(to_column(list(gold)))
-    table = open_file(path / ITEMS, nameable=False)
-    return to_values(table.values(table.need("item", None), "Every item needs an id."))
+    table = open_file(path / ITEMS)
+    return to_values(table.values(table.need("item"), "Every item needs an id."))
 
 
 def _read_answers(entry: Entry, path: Path, items: Values | None, gold: dict[Any, Any]) -> Responses:
     from ..data.responses import Responses
-    from ..models.inputs import read_responses
+    from ..formats.answers import read_responses
 
     if entry.name in _BACKGROUND:
         background = _BACKGROUND[entry.name]
@@ -250,7 +250,7 @@ def _read_graph(entry: Entry, path: Path, items: Values | None) -> Graph | None:
     from ..formats.reading import open_file
 
     files = [file for file in entry.files if file.startswith("edges")]
-    return Graph.from_frame(open_file(path / files[0], nameable=False), items=items) if files else None
+    return Graph.from_frame(open_file(path / files[0]), items=items) if files else None
 
 
 def _read_features(entry: Entry, path: Path, items: Values | None) -> Any:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 
 import pyarrow as pa
 
 from .files import choose_columns
+from .register import Codec
+
+_PARQUET_MARK = b"PAR1"
+_ARROW_MARK = b"ARROW1"
+_STREAM_MARK = b"\xff\xff\xff\xff"  # no text begins with it
 
 
-def read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    """Return the wanted columns, and the names of all."""
+def _read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
@@ -20,10 +25,9 @@ def read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, l
         return file.read(columns=chosen).select(chosen), names
 
 
-def read_arrow(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    """Return the wanted columns, and the names of all."""
+def _read_arrow(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     with pa.OSFile(path, "rb") as file:
-        is_file = file.read(6) == b"ARROW1"
+        is_file = file.read(len(_ARROW_MARK)) == _ARROW_MARK
         file.seek(0)
         with pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file) as reader:
             names = reader.schema.names
@@ -31,14 +35,30 @@ def read_arrow(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, lis
             return reader.read_all().select(chosen), names
 
 
-def write_parquet(table: pa.Table, path: str) -> None:
-    """Write the table."""
+def _write_parquet(table: pa.Table, path: str) -> None:
     from pyarrow import parquet
 
     parquet.write_table(table, path, compression="zstd")
 
 
-def write_arrow(table: pa.Table, path: str) -> None:
-    """Write the table."""
+def _write_arrow(table: pa.Table, path: str) -> None:
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
+
+
+def _recognise_parquet(head: bytes, path: str) -> bool:
+    return head.startswith(_PARQUET_MARK) and _ends_with(path, _PARQUET_MARK)
+
+
+def _recognise_arrow(head: bytes, path: str) -> bool:
+    return head.startswith(_STREAM_MARK) or (head.startswith(_ARROW_MARK) and _ends_with(path, _ARROW_MARK))
+
+
+def _ends_with(path: str, mark: bytes) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-len(mark), os.SEEK_END)
+        return file.read() == mark
+
+
+PARQUET = Codec(_read_parquet, _write_parquet, _recognise_parquet)
+ARROW = Codec(_read_arrow, _write_arrow, _recognise_arrow)

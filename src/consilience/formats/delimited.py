@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 import csv
-import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..data.vocabulary import decode_categories
 from ..errors import InputError, shorten
-from .files import BLOCK, HUGE_BLOCK, ROWS_PER_WRITE, choose_columns, find_format, open_input, open_output
-from .lines import DELIMITERS, open_text, place_of_row, record_lines
+from .files import BLOCK, HUGE_BLOCK, ROWS_PER_WRITE, choose_columns, open_input, open_output
+from .lines import open_text, place_of_row
+from .register import Codec
 
 
-def read_csv(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    """Return the wanted columns, and the names of all."""
+def _read(delimiter: str, path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     with open_text(path, errors="strict") as text:
-        names = next(filter(None, csv.reader(text, delimiter=DELIMITERS[find_format(path)])), [])
+        names = next(filter(None, csv.reader(text, delimiter=delimiter)), [])
     chosen = choose_columns(path, names, wanted)
     if not chosen:
         return pa.table({}), names
     try:
-        table = _parse(path, names, chosen, BLOCK, use_threads=True)
+        table = _parse(delimiter, path, names, chosen, BLOCK, use_threads=True)
     except pa.ArrowInvalid:
-        table = _parse_slowly(path, names, chosen)
+        table = _parse_slowly(delimiter, path, names, chosen)
     if table.num_rows and "\n" in (table.column(names[-1])[-1].as_py() or "") and not _ends_in_quote(path):
         raise InputError(
-            f"{place_of_row(path, table.num_rows - 1)}: a quote is opened and never closed. Close it, or double a "
-            'quote that is part of the text and quote the field ("5"" disk").'
+            f"{_place(delimiter, path, table.num_rows - 1)}: a quote is opened and never closed.",
+            'Close it, or double a quote that is part of the text and quote the field ("5"" disk").',
         )
     return pa.table({name: _to_integers(table.column(name)) for name in chosen}), names
 
 
 def _parse(
-    path: str, names: list[str], chosen: list[str], block_size: int, use_threads: bool, on_faulty_row: Any = None
+    delimiter: str,
+    path: str,
+    names: list[str],
+    chosen: list[str],
+    block_size: int,
+    use_threads: bool,
+    on_faulty_row: Any = None,
 ) -> pa.Table:
     """Return the chosen columns and the last one, which shows whether a quote was left open, all as text."""
     from pyarrow import csv as arrow_csv
@@ -45,7 +52,7 @@ def _parse(
             stream,
             read_options=arrow_csv.ReadOptions(block_size=block_size, use_threads=use_threads),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=DELIMITERS[find_format(path)], newlines_in_values=True, invalid_row_handler=on_faulty_row
+                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_faulty_row
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types={name: pa.string() for name in names},
@@ -57,7 +64,7 @@ def _parse(
         )
 
 
-def _parse_slowly(path: str, names: list[str], chosen: list[str]) -> pa.Table:
+def _parse_slowly(delimiter: str, path: str, names: list[str], chosen: list[str]) -> pa.Table:
     """Do what `_parse` does after it failed: take rows of any length, or raise the error that names the faulty one."""
     faulty: list[Any] = []
 
@@ -67,17 +74,34 @@ def _parse_slowly(path: str, names: list[str], chosen: list[str]) -> pa.Table:
 
     try:
         # Only a reading by one thread knows the number of a faulty row.
-        return _parse(path, names, chosen, HUGE_BLOCK, use_threads=False, on_faulty_row=note)
+        return _parse(delimiter, path, names, chosen, HUGE_BLOCK, use_threads=False, on_faulty_row=note)
     except pa.ArrowInvalid:
         if faulty:
             row = faulty[0]
             raise InputError(
-                f"{place_of_row(path, row.number - 2)}: expected {row.expected_columns} columns as in the header, "
-                f"found {row.actual_columns}: {shorten(row.text)}. Quote fields that hold a separator or quotes."
+                f"{_place(delimiter, path, row.number - 2)}: expected {row.expected_columns} columns as in the header, "
+                f"found {row.actual_columns}: {shorten(row.text)}.",
+                "Quote fields that hold a separator or quotes.",
             ) from None
-        if len(list(itertools.islice(record_lines(path), 2))) > 1:
+        if next(_find_lines(delimiter, path), None) is not None:
             raise
         return pa.table({name: pa.array([], pa.string()) for name in names})
+
+
+def _find_lines(delimiter: str, path: str) -> Iterator[int]:
+    """Yield the number of the line on which each row starts. Blank lines hold no row, nor does the header."""
+    with open_text(path, errors="replace") as text:
+        reader = csv.reader(text, delimiter=delimiter)
+        header, start = True, 1
+        for record in reader:
+            if record and not header:
+                yield start
+            header &= not record
+            start = reader.line_num + 1
+
+
+def _place(delimiter: str, path: str, row: int) -> str:
+    return place_of_row(path, row, partial(_find_lines, delimiter))
 
 
 def _to_integers(texts: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
@@ -100,9 +124,8 @@ def _ends_in_quote(path: str) -> bool:
     return tail.rstrip(b"\r\n").endswith(b'"')
 
 
-def write_csv(table: pa.Table, path: str) -> None:
-    """Write the table, its names in the first line, with quotes only where they are needed."""
-    delimiter = DELIMITERS[find_format(path)]
+def _write(delimiter: str, table: pa.Table, path: str) -> None:
+    """Write the names in the first line, then the rows, with quotes only where they are needed."""
     header = pa.table({str(i): [name] for i, name in enumerate(table.column_names)})
     with open_output(path) as sink:
         for batch in (*header.to_batches(), *table.to_batches(ROWS_PER_WRITE)):
@@ -113,12 +136,20 @@ def write_csv(table: pa.Table, path: str) -> None:
 
 def _quote(column: Any, delimiter: str, alone: bool) -> Any:
     """Return the fields of one column as text, quoted where needed; pyarrow's own writer quotes all text."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    # Of 64-bit offsets, since the lines of one batch may exceed 2 GB.
-    text = pc.fill_null(pc.cast(column, pa.large_string()), "")
-    # Readers skip an empty line, so a missing value in an only column has to be seen.
+    # With 64-bit offsets, since the lines of one batch may exceed 2 GB.
+    text = pc.fill_null(pc.cast(decode_categories(column), pa.large_string()), "")
+    # Readers skip an empty line, so a missing value in an only column has to be quoted.
     needed = pc.match_substring_regex(text, f'["\r\n{delimiter}]{"|^$" if alone else ""}')
     mark, nothing = pa.scalar('"', text.type), pa.scalar("", text.type)
     quoted: Any = pc.binary_join_element_wise(mark, pc.replace_substring(text, '"', '""'), mark, nothing)
     return pc.if_else(needed, quoted, text)
+
+
+def _codec(delimiter: str) -> Codec:
+    return Codec(
+        read=partial(_read, delimiter), write=partial(_write, delimiter), find_lines=partial(_find_lines, delimiter)
+    )
+
+
+CSV = _codec(",")
+TSV = _codec("\t")

@@ -1,72 +1,69 @@
-"""What a file's name says: its format and compression. And what reading any format has in common."""
+"""What reading and writing have in common in all formats: which format a file has, compression, names of columns."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Collection
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ..errors import InputError, listing
+from ..data.tables import check_names
+from ..errors import InputError
+from .register import Format, readable_formats
 
 PathLike: TypeAlias = str | os.PathLike[str]
-
-_FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".csv.gz": "csv",
-    ".tsv.gz": "tsv",
-    ".jsonl.gz": "jsonl",
-}
-SUFFIXES = tuple(_FORMATS)
-TEXT_FORMATS = ("csv", "tsv", "jsonl")
 
 # Text is parsed in parallel in blocks of this size; a row longer than one is left to a second reading in blocks of the
 # other. It is written this many rows at a time.
 BLOCK = 1 << 22
 HUGE_BLOCK = 1 << 30
 ROWS_PER_WRITE = 1 << 14
+# So much of a file is shown to formats that may recognise it.
+HEAD = 1 << 16
+_GZIP = b"\x1f\x8b"
 
 
-def find_suffix(path: str) -> str:
-    """Return the supported suffix of `path`, or the empty string."""
-    return next((suffix for suffix in SUFFIXES if path.lower().endswith(suffix)), "")
+def find_format(path: str) -> Format | None:
+    """Return the format in which to read a file: the one its content shows, else the one its suffix names, or None."""
+    head = _read_head(path)
+    for each in readable_formats():
+        if each.codec.recognise is not None and each.codec.recognise(head, path):
+            return each
+    return next((each for each in readable_formats() if each.fits(path)), None)
 
 
-def find_format(path: str) -> str:
-    """Return the format of a file with a supported suffix."""
-    return _FORMATS[find_suffix(path)]
+def _read_head(path: str) -> bytes:
+    """Return the first bytes of a file, decompressed; none if that fails, since the reader will say why."""
+    try:
+        with open_input(path) as stream:
+            return bytes(stream.read(HEAD))
+    except OSError:
+        return b""
 
 
 def open_input(path: str) -> Any:
-    """Return a stream of the bytes of a file, decompressed."""
-    return pa.input_stream(path, compression=_find_compression(path))
+    """Return a stream of the bytes of a file, decompressed if its content or its suffix says that it is compressed."""
+    with open(path, "rb") as file:
+        compressed = file.read(len(_GZIP)) == _GZIP or _is_compressed(path)
+    return pa.input_stream(path, compression="gzip" if compressed else None)
 
 
 def open_output(path: str) -> Any:
     """Return a stream that writes to a file, compressed if its suffix says so."""
-    return pa.output_stream(path, compression=_find_compression(path))
+    return pa.output_stream(path, compression="gzip" if _is_compressed(path) else None)
 
 
-def _find_compression(path: str) -> Any:
-    return "gzip" if path.lower().endswith(".gz") else None
+def _is_compressed(path: str) -> bool:
+    return path.lower().endswith(".gz")
 
 
 def choose_columns(path: str, names: list[str], wanted: Collection[str] | None) -> list[str]:
     """Return the names to read, after a check that no name occurs twice."""
-    if len(set(names)) < len(names):
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        raise InputError(f"{path!r} has several columns named {listing(twice)}. Give each column its own name.")
+    check_names(names, repr(path))
     return [name for name in names if wanted is None or name in wanted]
 
 
 def nested_error(path: str, name: str, kind: str) -> InputError:
     """Return the error for a column of lists or objects."""
-    return InputError(f"Column {name!r} of {path!r} holds nested values ({kind}). Give it plain text or numbers.")
+    return InputError(f"Column {name!r} of {path!r} holds nested values ({kind}).", "Give it plain text or numbers.")

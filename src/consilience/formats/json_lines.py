@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Literal
 
 import pyarrow as pa
@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from ..errors import InputError, shorten
 from .files import BLOCK, HUGE_BLOCK, ROWS_PER_WRITE, choose_columns, nested_error, open_input, open_output
 from .lines import encoding_error, numbered_lines
+from .register import Codec
 
 _TYPES: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
-def read_json(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    """Return the wanted columns, and the names of all."""
+def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     from pyarrow import json as arrow_json
 
     def parse(
@@ -46,8 +46,7 @@ def read_json(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list
 def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema]:
     """Return all names and the schema of the wanted columns, or raise the error that names the faulty line.
 
-    This slow reading follows a failed fast one, which may have failed on a very long line or on a column that
-    nobody wants.
+    It is slow, and follows a fast reading that failed, perhaps on a very long line or on a column that nobody wants.
     """
     names: dict[str, None] = {}
     kinds: dict[str, type] = {}
@@ -59,7 +58,7 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
             raise encoding_error(place) from error
         except ValueError as error:
             raise InputError(
-                f"{place}: not valid JSON ({error}): {shorten(line.decode().strip())}. Correct or remove the line."
+                f"{place}: not valid JSON ({error}): {shorten(line.decode().strip())}.", "Correct or remove the line."
             ) from error
         if not isinstance(record, dict):
             raise InputError(f"{place}: expected one JSON object per line, found {shorten(record)}.")
@@ -71,8 +70,8 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
                 continue
             if known is not type(None) and {kind, known} != {int, float}:
                 raise InputError(
-                    f"{place}: column {name!r} holds {shorten(value)}, and a value of type {known.__name__} before. "
-                    "Give all values of a column one type."
+                    f"{place}: column {name!r} holds {shorten(value)}, and a value of type {known.__name__} before.",
+                    "Give all values of a column one type.",
                 )
             kinds[name] = kind if known is type(None) else float
     chosen = choose_columns(path, list(names), wanted)
@@ -83,8 +82,8 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
     return list(names), pa.schema(schema)
 
 
-def write_json(table: pa.Table, path: str) -> None:
-    """Write the table, one object per row; a number that is not finite is null."""
+def _write(table: pa.Table, path: str) -> None:
+    """Write one object per row; a number that is not finite becomes null."""
     for i, field in enumerate(table.schema):
         if pa.types.is_floating(field.type):
             values = table.column(i)
@@ -93,3 +92,24 @@ def write_json(table: pa.Table, path: str) -> None:
     with open_output(path) as sink:
         for batch in table.to_batches(ROWS_PER_WRITE):
             sink.write("".join(f"{encode(record)}\n" for record in batch.to_pylist()).encode())
+
+
+def _recognise(head: bytes, _path: str) -> bool:
+    """Tell whether the first two lines are one JSON object each. One alone may begin a document of another kind."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    lines = [line for line in text.splitlines() if line.strip()][:2] if text.startswith(b"{") else []
+    return len(lines) == 2 and all(map(_is_object, lines))
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _find_lines(path: str) -> Iterator[int]:
+    return (number for number, _ in numbered_lines(path))
+
+
+JSON_LINES = Codec(_read, _write, _recognise, _find_lines)

@@ -1,4 +1,4 @@
-"""Text files line by line: slow readings, to say in a message where something stands."""
+"""Text files read line by line. This is slow: it serves messages that say where something is."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import itertools
 from collections.abc import Iterator
 
 from ..errors import InputError
-from .files import TEXT_FORMATS, find_format, open_input
-
-DELIMITERS = {"csv": ",", "tsv": "\t"}
+from .files import open_input
+from .register import LineFinder
 
 
 def open_text(path: str, errors: str) -> io.TextIOWrapper:
@@ -25,28 +24,11 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
         yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
 
 
-def record_lines(path: str) -> Iterator[int]:
-    """Yield the number of the line on which each record starts, the header being a record; blank lines hold none."""
-    delimiter = DELIMITERS.get(find_format(path))
-    if delimiter is None:
-        yield from (number for number, _ in numbered_lines(path))
-        return
-    with open_text(path, errors="replace") as text:
-        reader = csv.reader(text, delimiter=delimiter)
-        start = 1
-        for record in reader:
-            if record:
-                yield start
-            start = reader.line_num + 1
-
-
-def place_of_row(path: str, row: int) -> str:
-    """Return where row `row` (from 0) of a file stands, for a message."""
-    format_ = find_format(path)
-    if format_ in TEXT_FORMATS:
+def place_of_row(path: str, row: int, find_lines: LineFinder | None) -> str:
+    """Return the place of row `row` (from 0) of a file, for a message: its line if there are lines, else its number."""
+    if find_lines is not None:
         try:
-            n_before = row + (format_ in DELIMITERS)
-            return f"{path}, line {next(itertools.islice(record_lines(path), n_before, None))}"
+            return f"{path}, line {next(itertools.islice(find_lines(path), row, None))}"
         except (OSError, csv.Error, StopIteration):
             # The file is gone or changed, or has a field too long for the csv module.
             pass
@@ -62,10 +44,10 @@ def check_encoding(path: str) -> None:
             except UnicodeDecodeError as error:
                 raise encoding_error(f"{path}, line {number}") from error
     except OSError:
-        # Not even readable: the caller says so.
+        # The file cannot be read at all: the caller says so.
         return
 
 
 def encoding_error(place: str) -> InputError:
     """Return the error for text in another encoding."""
-    return InputError(f"{place}: the text is not UTF-8. Save the file as UTF-8.")
+    return InputError(f"{place}: the text is not UTF-8.", "Save the file as UTF-8.")

@@ -1,4 +1,4 @@
-"""Tables from files: CSV, TSV, JSON lines, Parquet and Arrow, by suffix.
+"""Tables read from files, globs and folders.
 
 Text comes back exactly as it went in. In CSV and TSV only the empty field is missing, and a column becomes integers
 only if that loses nothing (``007`` and ``1.50`` stay text). Every error is an `InputError` that names the file.
@@ -16,16 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data.frames import Table, open_frame
+from ..data.frames import open_arrow
+from ..data.tables import Table
 from ..data.vocabulary import is_text
 from ..errors import InputError, first_line, listing
-from .arrow import read_arrow, read_parquet
-from .delimited import read_csv
-from .files import SUFFIXES, TEXT_FORMATS, PathLike, find_format, find_suffix, nested_error
-from .json_lines import read_json
+from .files import PathLike, find_format, nested_error
 from .lines import check_encoding, place_of_row
+from .register import Format, LineFinder, list_suffixes, readable_formats
 
-_READERS = {"csv": read_csv, "tsv": read_csv, "jsonl": read_json, "parquet": read_parquet, "arrow": read_arrow}
 _UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError, csv.Error)
 
 
@@ -41,14 +39,17 @@ class Source:
         Path and number of rows of each file, in reading order.
     columns : tuple of str
         All column names of the files, also of columns that were not read.
+    find_lines : callable or None
+        Yields the number of the line on which each row of a file starts; None where the format has no lines.
     """
 
     table: pa.Table
     files: tuple[tuple[str, int], ...]
     columns: tuple[str, ...] = ()
+    find_lines: LineFinder | None = None
 
     def locate(self, row: int) -> str:
-        """Return the place of a row of the table, for a message: file and line (Parquet, Arrow: file and row).
+        """Return the place of a row of the table, for a message: file and line, or file and row.
 
         Examples
         --------
@@ -58,7 +59,7 @@ class Source:
         left = row
         for path, n_rows in self.files:
             if 0 <= left < n_rows:
-                return place_of_row(path, left)
+                return place_of_row(path, left, self.find_lines)
             left -= n_rows
         raise IndexError(f"There is no row {row} in a table of {self.table.num_rows} rows.")
 
@@ -69,8 +70,9 @@ def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source
     Parameters
     ----------
     path : str or path-like
-        A file, a glob such as ``"answers/*.csv"``, or a folder (its files in order of name, hidden ones and files of
-        other kinds skipped). The format follows from the suffix; several files must agree in it and in their columns.
+        A file, a glob such as ``"answers/*.csv"``, or a folder (its files in order of name, without hidden ones and
+        those that have no suffix of a known format). The format follows from the content where that leaves no doubt,
+        else from the suffix. Several files must agree in it and in their columns.
     columns : collection of str, optional
         The columns to read, all by default. Names that do not exist are ignored. Nested values (lists, objects) are
         an error in a column that is named here.
@@ -90,72 +92,98 @@ def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source
     ...     read_table(path).table.to_pydict()
     {'item': [1, 2, 3], 'label': ['007', 'NA', None]}
     """
-    paths = _find_files(os.fspath(path))
+    paths, found = _find_files(os.fspath(path))
     wanted = None if columns is None else frozenset(columns)
-    read = [_read_file(file, wanted) for file in paths]
+    read = [_read_file(file, found, wanted) for file in paths]
     tables = [table for table, _ in read]
     names = read[0][1]
     table = _concatenate(paths, tables)
     if not names or (table.num_columns and not table.num_rows):
-        found = f"columns {listing(names)} and no rows" if names else "no columns"
-        raise InputError(f"There is nothing to read in {listing(paths)}: found {found}. Give a file with data.")
+        content = f"columns {listing(names)} and no rows" if names else "no columns"
+        raise InputError(f"There is nothing to read in {listing(paths)}: found {content}.", "Give a file with data.")
     for field in table.schema if wanted is not None else ():
         if pa.types.is_nested(field.type):
             raise nested_error(paths[0], field.name, str(field.type))
-    return Source(table, tuple((file, part.num_rows) for file, part in zip(paths, tables, strict=True)), tuple(names))
+    sizes = tuple((file, part.num_rows) for file, part in zip(paths, tables, strict=True))
+    return Source(table, sizes, tuple(names), found.codec.find_lines)
 
 
-def open_file(path: PathLike, nameable: bool = True, preferred: Mapping[str, str | None] | None = None) -> Table:
-    """Return a table file, glob or folder as a `Table` that knows in which file and line a row stands."""
+def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None) -> Table:
+    """Return a file, glob or folder as a `Table` that knows in which file and line a row is.
+
+    Parameters
+    ----------
+    path : str or path-like
+        As in `read_table`.
+    preferred : mapping, optional
+        For a role, the column to take if there is one of that name.
+    """
     source = read_table(path)
-    table = open_frame(source.table, os.fspath(path), nameable)
+    table = open_arrow(source.table, os.fspath(path))
     return replace(table, locate=source.locate, preferred=preferred or {})
 
 
-def _find_files(path: str) -> list[str]:
-    """Return the files that `path` stands for."""
+def open_path(source: Any) -> Any:
+    """Return a path as the `Table` in the file; anything else as it is."""
+    return open_file(source) if isinstance(source, (str, os.PathLike)) else source
+
+
+def _find_files(path: str) -> tuple[list[str], Format]:
+    """Return the files that `path` stands for, and the format they share."""
+    supported = list_suffixes(readable_formats())
     if os.path.isfile(path):
-        if not find_suffix(path):
-            raise InputError(f"{path!r} has no suffix that can be read. Supported are {' '.join(SUFFIXES)}.")
-        return [path]
-    try:
-        if os.path.isdir(path):
-            found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
-        elif any(sign in path for sign in "*?["):
-            found = glob.glob(path, recursive=True)
-        else:
-            raise _missing_error(path)
-    except PermissionError as error:
-        raise _permission_error(path) from error
-    files = sorted(file for file in found if find_suffix(file) and os.path.isfile(file))
-    if not files:
-        others = f"found only {listing(sorted(found))}" if found else "found nothing"
-        raise InputError(f"No file to read in {path!r}: {others}. Supported are {' '.join(SUFFIXES)}.")
+        files = [path]
+    else:
+        found = _list_files(path)
+        files = sorted(file for file in found if file.lower().endswith(tuple(supported)) and os.path.isfile(file))
+        if not files:
+            others = f"found only {listing(sorted(found))}" if found else "found nothing"
+            raise InputError(f"No file to read in {path!r}: {others}.", f"Supported are {' '.join(supported)}.")
     formats = {find_format(file): file for file in reversed(files)}
     if len(formats) > 1:
         raise InputError(
-            f"The files in {path!r} are of {len(formats)} formats, such as {listing(sorted(formats.values()))}. "
-            "Choose those of one format with a glob."
+            f"The files in {path!r} are of {len(formats)} formats, such as {listing(sorted(formats.values()))}.",
+            "Choose those of one format with a glob.",
         )
-    return files
+    shared = next(iter(formats))
+    if shared is None:
+        raise InputError(
+            f"{path!r} has no suffix that can be read, nor is its content that of a known format.",
+            f"Supported are {' '.join(supported)}.",
+        )
+    return files, shared
 
 
-def _read_file(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
+def _list_files(path: str) -> list[str]:
+    """Return what is in a folder, or matches a glob."""
+    try:
+        if os.path.isdir(path):
+            return [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
+        if any(sign in path for sign in "*?["):
+            return glob.glob(path, recursive=True)
+        raise _missing_error(path)
+    except PermissionError as error:
+        raise _permission_error(path) from error
+
+
+def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     """Return the wanted columns of one file, and the names of all its columns."""
+    read = found.codec.read
+    assert read is not None
     try:
         if os.path.getsize(path) == 0:
-            raise InputError(f"{path!r} is empty (0 bytes). Write it again.")
-        table, names = _READERS[find_format(path)](path, wanted)
+            raise InputError(f"{path!r} is empty (0 bytes).", "Write it again.")
+        table, names = read(path, wanted)
         # Parquet, Arrow and JSON are read without a look at the text; what is not UTF-8 would fail much later.
         table.validate(full=True)
     except PermissionError as error:
         raise _permission_error(path) from error
     except _UNREADABLE as error:
-        if find_format(path) in TEXT_FORMATS:
+        if found.text:
             check_encoding(path)
         raise InputError(
-            f"{path!r} cannot be read: {first_line(error)}. It may be damaged, cut off, or of another format than its "
-            "suffix says; write it again."
+            f"{path!r} cannot be read: {first_line(error)}.",
+            "It may be damaged, cut off, or of another format than its suffix says: write it again.",
         ) from error
     return table, names
 
@@ -168,11 +196,11 @@ def _concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
         for odd, other, missing in ((path, paths[0], first - here), (paths[0], path, here - first)):
             if missing:
                 raise InputError(
-                    f"{odd!r} has no column {listing(sorted(missing))}, which {other!r} has. "
-                    "Give all files the same columns, or read them one by one."
+                    f"{odd!r} has no column {listing(sorted(missing))}, which {other!r} has.",
+                    "Give all files the same columns, or read them one by one.",
                 )
     if len(tables) > 1:
-        columns = {name: _unify([table.column(name) for table in tables]) for name in names}
+        columns = {name: _align_types([table.column(name) for table in tables]) for name in names}
         tables = [pa.table({name: columns[name][i] for name in names}) for i in range(len(tables))]
     schema = tables[0].schema
     for path, table in zip(paths, tables, strict=True):
@@ -180,8 +208,8 @@ def _concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
             schema = pa.unify_schemas([schema, table.schema], promote_options="permissive")
         except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
             raise InputError(
-                f"{path!r} does not go with {paths[0]!r}: {first_line(error)}. "
-                "Give a column the same type in all files."
+                f"{path!r} does not go with {paths[0]!r}: {first_line(error)}.",
+                "Give a column the same type in all files.",
             ) from error
     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
     for i, field in enumerate(table.schema):
@@ -190,8 +218,8 @@ def _concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
     return table
 
 
-def _unify(parts: list[pa.ChunkedArray[Any]]) -> list[pa.ChunkedArray[Any]]:
-    """Return the parts of one column, made alike where no promotion of Arrow does so."""
+def _align_types(parts: list[pa.ChunkedArray[Any]]) -> list[pa.ChunkedArray[Any]]:
+    """Return the parts of one column with types that Arrow can promote to one."""
     categorical = [pa.types.is_dictionary(part.type) for part in parts if not pa.types.is_null(part.type)]
     for i, part in enumerate(parts):
         if pa.types.is_dictionary(part.type):
@@ -204,16 +232,16 @@ def _unify(parts: list[pa.ChunkedArray[Any]]) -> list[pa.ChunkedArray[Any]]:
 
 
 def _permission_error(path: str) -> InputError:
-    return InputError(f"{path!r} cannot be read: permission denied. Change its permissions or copy it.")
+    return InputError(f"{path!r} cannot be read: permission denied.", "Change its permissions or copy it.")
 
 
 def _missing_error(path: str) -> InputError:
     if path == "-":
-        return InputError("Standard input is not supported. Give a file.")
+        return InputError("Standard input is not supported.", "Give a file.")
     folder, name = os.path.split(path)
     if not os.path.isdir(folder or "."):
-        return InputError(f"{path!r} does not exist, nor does the folder {folder!r}. Check the path.")
-    others = [other for other in os.listdir(folder or ".") if other != name]  # a link to nowhere has this very name
+        return InputError(f"{path!r} does not exist, nor does the folder {folder!r}.", "Check the path.")
+    others = [other for other in os.listdir(folder or ".") if other != name]  # a broken link has this very name
     close = difflib.get_close_matches(name, others, cutoff=0.8)
     hint = f"Did you mean {listing(os.path.join(folder, other) for other in close)}?" if close else "Check the path."
-    return InputError(f"{path!r} does not exist. {hint}")
+    return InputError(f"{path!r} does not exist.", hint)

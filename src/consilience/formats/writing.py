@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and tables to files: CSV, TSV, JSON lines, Parquet and Arrow, by suffix."""
+"""Files written whole or not at all, and tables written to files in the format of their suffix."""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ import secrets
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import pyarrow as pa
 
 from ..errors import InputError, first_line
-from .arrow import write_arrow, write_parquet
-from .delimited import write_csv
-from .files import SUFFIXES, PathLike, find_format, find_suffix
-from .json_lines import write_json
+from .files import PathLike
+from .register import list_suffixes, writable_formats
 
-_WRITERS = {
-    "csv": write_csv,
-    "tsv": write_csv,
-    "jsonl": write_json,
-    "parquet": write_parquet,
-    "arrow": write_arrow,
-}
+# The files that wait for the end of `replace_together`; None outside of such a block.
+_waiting: ContextVar[list[tuple[PathLike, Path]] | None] = ContextVar("waiting", default=None)
 
 
 def write_table(table: pa.Table, path: PathLike) -> None:
@@ -38,13 +32,15 @@ def write_table(table: pa.Table, path: PathLike) -> None:
         Where to write.
     """
     target = os.fspath(path)
-    check_writable(target)
+    check_table_path(target)
+    write = next(each for each in writable_formats() if each.fits(target)).codec.write
+    assert write is not None
     with replace_file(target) as temporary:
         try:
-            _WRITERS[find_format(target)](table.unify_dictionaries(), os.fspath(temporary))
+            write(table.unify_dictionaries(), os.fspath(temporary))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(
-                f"The table cannot be written to {target!r}: {first_line(error)}. Write Parquet, or drop the column."
+                f"The table cannot be written to {target!r}: {first_line(error)}.", "Write Parquet, or drop the column."
             ) from error
 
 
@@ -55,53 +51,117 @@ def replace_file(path: PathLike) -> Iterator[Path]:
     Parameters
     ----------
     path : str or path-like
-        The file to write or overwrite; any suffix, which the temporary path shares.
+        The file to write or overwrite. It may have any suffix, and the temporary path has the same.
 
     Yields
     ------
     pathlib.Path
         Where to write meanwhile.
     """
-    check_writable(path, suffixes=None)
-    # A link stays a link: the file it points to is replaced.
-    target = Path(os.path.realpath(path))
-    suffix = find_suffix(os.fspath(path)) or Path(path).suffix
-    temporary = target.with_name(f".{secrets.token_hex(8)}{suffix}")
+    check_writable(path)
+    temporary = _find_target(path).with_name(f".{secrets.token_hex(8)}{_whole_suffix(path)}")
+    with replace_together() as waiting:
+        try:
+            yield temporary
+        except BaseException as error:
+            temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise _disk_error(path, error) from error
+            raise
+        waiting.append((path, temporary))
+
+
+@contextmanager
+def replace_together() -> Iterator[list[tuple[PathLike, Path]]]:
+    """Let all files that `replace_file` replaces in the block take their places at its end, or none if it fails.
+
+    Yields
+    ------
+    list of (path, temporary path)
+        The files that are complete. Those of a block within a block wait for the outer one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "labels.csv")
+    >>> with replace_together():
+    ...     write_table(pa.table({"item": [1]}), path)
+    ...     path.exists()
+    False
+    >>> path.exists()
+    True
+    """
+    outer = _waiting.get()
+    if outer is not None:
+        yield outer
+        return
+    waiting: list[tuple[PathLike, Path]] = []
+    token = _waiting.set(waiting)
     try:
-        yield temporary
+        yield waiting
+        for path, temporary in waiting:
+            _put_in_place(path, temporary)
+    finally:
+        _waiting.reset(token)
+        for _, temporary in waiting:
+            temporary.unlink(missing_ok=True)
+
+
+def _put_in_place(path: PathLike, temporary: Path) -> None:
+    target = _find_target(path)
+    try:
         if target.exists():
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
     except OSError as error:
-        raise InputError(
-            f"{os.fspath(path)!r} cannot be written: {first_line(error)}. Free some space or write elsewhere."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise _disk_error(path, error) from error
 
 
-def check_writable(path: PathLike, suffixes: Collection[str] | None = SUFFIXES) -> None:
-    """Raise the error that writing to `path` would meet, as far as can be told without writing.
+def _find_target(path: PathLike) -> Path:
+    """Return the file to replace. A link stays a link: it is the file it points to."""
+    return Path(os.path.realpath(path))
+
+
+def _whole_suffix(path: PathLike) -> str:
+    """Return the suffix of a path; of a compressed file both, as in .csv.gz."""
+    *_, before, last = ("", "", *Path(path).suffixes)
+    return before + last if last.lower() == ".gz" else last
+
+
+def _disk_error(path: PathLike, error: OSError) -> InputError:
+    return InputError(
+        f"{os.fspath(path)!r} cannot be written: {first_line(error)}.", "Free some space or write elsewhere."
+    )
+
+
+def check_table_path(path: PathLike) -> None:
+    """Raise the error that `write_table` would meet, as far as it can be told without writing."""
+    check_writable(path, list_suffixes(writable_formats()))
+
+
+def check_writable(path: PathLike, suffixes: Collection[str] | None = None) -> None:
+    """Raise the error that writing to `path` would meet, as far as it can be told without writing.
 
     Parameters
     ----------
     path : str or path-like
         Where a file is going to be written.
     suffixes : collection of str, optional
-        The suffixes it may have: by default those of `write_table`; None allows any.
+        The suffixes it may have; any by default.
     """
     target = os.fspath(path)
     if target == "-":
-        raise InputError("Standard output is not supported. Give the name of a file to write.")
+        raise InputError("Standard output is not supported.", "Give the name of a file to write.")
     if os.path.isdir(target):
-        raise InputError(f"{target!r} is a folder. Give the name of a file to write in it.")
+        raise InputError(f"{target!r} is a folder.", "Give the name of a file to write in it.")
     if suffixes is not None and not target.lower().endswith(tuple(suffixes)):
-        raise InputError(f"{target!r} has no suffix that can be written. Use one of {' '.join(suffixes)}.")
+        raise InputError(f"{target!r} has no suffix that can be written.", f"Use one of {' '.join(suffixes)}.")
     folder = os.path.dirname(os.path.realpath(target))
     if not os.path.isdir(folder):
-        raise InputError(f"{target!r} cannot be written: there is no folder {folder!r}. Create it first.")
+        raise InputError(f"{target!r} cannot be written: there is no folder {folder!r}.", "Create it first.")
     for place in (folder, target):
         if os.path.exists(place) and not os.access(place, os.W_OK):
             raise InputError(
-                f"{target!r} cannot be written: no permission to write to {place!r}. Change that or write elsewhere."
+                f"{target!r} cannot be written: no permission to write to {place!r}.",
+                "Change that or write elsewhere.",
             )

@@ -12,36 +12,20 @@ weights they are :math:`\sum_c n_{ic} (n_{ic} - 1)` and :math:`n_i (n_i - 1)`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
 
+if TYPE_CHECKING:
+    from ..data.responses import Responses
+
 _MOST_WORKERS = 5_000  # two dense matrices of this side take 400 MB
 
 
-class Answers(Protocol):
-    """What is read of `Responses`: answers sorted by item, those of item i at `offsets[i]:offsets[i + 1]`."""
-
-    @property
-    def n_items(self) -> int: ...  # noqa: D102
-    @property
-    def n_workers(self) -> int: ...  # noqa: D102
-    @property
-    def offsets(self) -> NDArray[np.int64]: ...  # noqa: D102
-    @property
-    def worker(self) -> NDArray[np.int32]: ...  # noqa: D102
-    @property
-    def label(self) -> NDArray[np.int32]: ...  # noqa: D102
-    @property
-    def labels(self) -> NDArray[Any]: ...  # noqa: D102
-    @property
-    def weight(self) -> NDArray[np.float64] | None: ...  # noqa: D102
-
-
-def krippendorff_alpha(r: Answers) -> float:
+def krippendorff_alpha(r: Responses) -> float:
     r"""Return Krippendorff's alpha for nominal labels.
 
     .. math:: \alpha = 1 - \frac{D_o}{D_e}, \quad
@@ -84,8 +68,8 @@ def krippendorff_alpha(r: Answers) -> float:
     return float(1 - observed / (1 - agreeing / total))
 
 
-def pairwise_agreement(r: Answers) -> float:
-    r"""Return the probability that two answers to one item by different workers agree, all pairs pooled.
+def pairwise_agreement(r: Responses) -> float:
+    r"""Return the probability that two answers to one item by different workers agree, over all pairs.
 
     .. math:: \frac{\sum_i A_i}{\sum_i P_i}
 
@@ -113,7 +97,7 @@ def pairwise_agreement(r: Answers) -> float:
     return float(pairs.agreeing.sum() / pairs.total.sum()) if pairs.total.size else float("nan")
 
 
-def agreement_matrix(r: Answers) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def agreement_matrix(r: Responses) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     r"""Return, for each two workers, the share of common items on which they agree, and how many those are.
 
     .. math:: S_{vw} = \frac{\sum_i \sum_c n_{ivc} \, n_{iwc}}{\sum_i m_{iv} \, m_{iw}}
@@ -145,10 +129,10 @@ def agreement_matrix(r: Answers) -> tuple[NDArray[np.float64], NDArray[np.int64]
     """
     if r.n_workers > _MOST_WORKERS:
         raise InputError(
-            f"An agreement matrix is made for at most {_MOST_WORKERS:,} workers. Got {r.n_workers:,} instead. "
-            f"Select the workers to compare first."
+            f"An agreement matrix is made for at most {_MOST_WORKERS:,} workers. Got {r.n_workers:,} instead.",
+            "Select the workers to compare first.",
         )
-    item = _item_of_answer(r)
+    item = r.item_of_answer()
     owner_item, owner, owner_mass = _sum_by_worker(r, item)
     n_common = _products(owner, owner_item, np.ones(len(owner), dtype=np.int64), r.n_workers)
     # Numbering only the (item, label) pairs that occur keeps the sparse matrix small however many labels there are.
@@ -172,8 +156,8 @@ class _Pairs(NamedTuple):
     own_total: float  # sum of m_iw^2
 
 
-def _count_pairs(r: Answers) -> _Pairs:
-    item = _item_of_answer(r)
+def _count_pairs(r: Responses) -> _Pairs:
+    item = r.item_of_answer()
     weight = np.ones(len(item)) if r.weight is None else r.weight
     owner_item, _, owner_mass = _sum_by_worker(r, item)
     label_item, label, label_mass = _sum_by_pair(item, r.label, len(r.labels), r.weight)
@@ -191,12 +175,8 @@ def _count_pairs(r: Answers) -> _Pairs:
     )
 
 
-def _item_of_answer(r: Answers) -> NDArray[np.int64]:
-    return np.repeat(np.arange(r.n_items, dtype=np.int64), np.diff(r.offsets))
-
-
 def _sum_by_worker(
-    r: Answers, item: NDArray[np.int64]
+    r: Responses, item: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.float64]]:
     if r.weight is None:  # only a weighted answer may be spread over several entries
         return item, r.worker, np.ones(len(item))
@@ -206,7 +186,7 @@ def _sum_by_worker(
 def _sum_by_pair(
     item: NDArray[np.int64], code: NDArray[np.int32], n_codes: int, weight: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return item, code and summed weight of each (item, code) pair that occurs, without an items x codes table."""
+    """Return item, code and summed weight of each (item, code) pair that occurs, without an array of all pairs."""
     key = item * n_codes + code
     if weight is None:
         pair, count = np.unique(key, return_counts=True)

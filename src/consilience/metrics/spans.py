@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..data.tagging import split_tag
 from ..errors import InputError
 
-_ALIASES = {"L": "E", "U": "S"}  # BILOU's letters, in those of BIOES
 _OUTSIDE, _BEGIN, _INSIDE, _END, _SINGLE = range(5)
-_LETTERS = {"O": _OUTSIDE, "B": _BEGIN, "I": _INSIDE, "E": _END, "S": _SINGLE}
+# BILOU's L and U are what BIOES calls E and S.
+_LETTERS = {"O": _OUTSIDE, "B": _BEGIN, "I": _INSIDE, "E": _END, "L": _END, "S": _SINGLE, "U": _SINGLE}
 
 
 class SpanScore(NamedTuple):
@@ -167,11 +168,11 @@ def _split_tags(tags: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int6
     parsed: dict[Any, tuple[int, int]] = {}
     kinds: dict[str, int] = {}
     for tag in dict.fromkeys(tags):
-        letter = _ALIASES.get(tag[:1], tag[:1]) if isinstance(tag, str) else ""
-        if letter not in _LETTERS or (len(tag) > 1 and tag[1] not in "-_"):
+        parts = split_tag(tag, _LETTERS)
+        if parts is None:
             raise InputError(f"{tag!r} is no tag: expected O, or B, I, E, S, L or U with a type, such as B-PER.")
-        name = tag[2:] or "_"
-        parsed[tag] = (_LETTERS[letter], -1 if letter == "O" else kinds.setdefault(name, len(kinds)))
+        prefix = _LETTERS[parts[0]]
+        parsed[tag] = (prefix, -1 if prefix == _OUTSIDE else kinds.setdefault(parts[1], len(kinds)))
     codes = np.array([parsed[tag] for tag in tags], dtype=np.int64).reshape(-1, 2)
     return codes[:, 0], codes[:, 1]
 

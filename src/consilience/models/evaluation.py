@@ -1,10 +1,8 @@
-"""Labels against known ones: tables matched by item, then scored."""
+"""Labels compared with known ones, item by item."""
 
 from __future__ import annotations
 
-import os
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -14,13 +12,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..data.frames import Table, open_frame
+from ..data.frames import open_frame
 from ..data.gold import KEY_REMEDY, open_gold
-from ..data.long_tables import read_positions
+from ..data.items import read_positions
+from ..data.tables import Table
 from ..data.tagging import looks_iob2
-from ..data.vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, is_text, lookup, to_values
-from ..errors import DataWarning, InputError, listing, plural, shorten
-from ..formats.reading import open_file
+from ..data.vocabulary import (
+    Column,
+    Values,
+    encode_in_order_of_appearance,
+    find_missing,
+    is_text,
+    lookup,
+    plain_labels,
+    to_values,
+)
+from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
+from ..formats.reading import open_path
 from ..kernels.types import Floats
 from ..metrics import (
     ClassScore,
@@ -158,20 +166,19 @@ def evaluate(
     0.164
     """
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
-    table = replace(_open(labels.to_frame() if isinstance(labels, Model) else labels), preferred=names)
+    labels = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
+    table = replace(open_frame(labels, "the table of labels"), preferred=names)
     in_sequences = sequence is not None or position is not None
-    paired = in_sequences or (table.find("item", None) is None and table.find("sequence", None) is not None)
+    paired = in_sequences or (table.find("item") is None and table.find("sequence") is not None)
     roles = ("sequence", "position") if paired else ("item",)
-    known_table = replace(
-        _open(gold) if isinstance(gold, (str, os.PathLike)) else open_gold(gold, paired), preferred=names
-    )
+    known_table = replace(open_gold(open_path(gold), paired), preferred=names)
     _check_names(names, table, known_table)
     _check_order(table, known_table)
     given, known = _read(table, (*roles, "label")), _read(known_table, (*roles, "known label"))
     row, gold_row, n_gold = _match(given, known)
     shown, posterior = _probabilities(given.table, given.rows[row])
     said, gold_said, named = _to_one_type([given.label, known.label, pa.array(shown, pa.string())])
-    classes = _distinct([named, said, gold_said])
+    classes = encode_in_order_of_appearance(pa.concat_arrays([named, said, gold_said]))[1]
     truth = lookup(classes, gold_said)[gold_row]
     all_guesses = lookup(classes, said)
     guess = all_guesses[row]
@@ -195,10 +202,15 @@ def evaluate(
 
 def _check_names(names: Mapping[str, str | None], *tables: Table) -> None:
     """Raise where a column that was named is in no table."""
-    for role, name in names.items():
+    for role in ("item", "label", "sequence", "position"):
+        name = names[role]
         if name is not None and not any(name in table.names for table in tables):
             found = " and ".join(f"{table.name} has {listing(map(str, table.names))}" for table in tables)
-            raise InputError(f"There is no column {shorten(name)} for {role}=: {found}.")
+            raise InputError(
+                f"There is no column {shorten(name)}: {found}.",
+                Sentence(f"Name one of them with {{{role}}}."),
+                keyword=role,
+            )
 
 
 def _check_order(given: Table, known: Table) -> None:
@@ -207,11 +219,11 @@ def _check_order(given: Table, known: Table) -> None:
         [str(name) for name in table.names if _PROBABILITY.fullmatch(str(name))] for table in (given, known)
     )
     if judge and not judged:
-        warnings.warn(
-            f"{known.name} has probabilities ({listing(judge, 2)}) and {given.name} has none: are they in the right "
-            "order? Labels come first, gold second.",
-            DataWarning,
-            stacklevel=3,
+        warn(
+            DataWarning(
+                f"{known.name} has probabilities ({listing(judge, 2)}) and {given.name} has none: are they in the "
+                "right order? Labels come first, gold second."
+            )
         )
 
 
@@ -228,12 +240,6 @@ def _judge_spans(given: _Labels, row: NDArray[np.int64], guess: Values, truth: V
     )
 
 
-def _open(labels: Any) -> Table:
-    if isinstance(labels, (str, os.PathLike)):
-        return open_file(labels, nameable=False)
-    return open_frame(labels, "the table of labels", nameable=False)
-
-
 def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -> tuple[float | None, ...]:
     """Return log loss, Brier score and calibration error; classes beyond the posterior's have probability 0."""
     if posterior is None:
@@ -245,28 +251,15 @@ def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -
 
 def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
     """Return the rows that have a label; `roles` are those of the keys, then that of the label."""
-    *names, label_name = (table.need(role, None) for role in roles)
+    *names, label_name = (table.need(role) for role in roles)
     if table.n_rows == 0:
-        raise InputError(f"{table.name} has columns but no rows. Give a table with labels.")
+        raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
     keys = [table.values(name, KEY_REMEDY) for name in names]
     label = table.read(label_name)
     rows = np.setdiff1d(np.arange(table.n_rows), find_missing(label))
     if not len(rows):
-        raise InputError(f"Column {label_name!r} of {table.name} is empty throughout. Give at least one label.")
-    return _Labels(table, [key.take(rows) for key in keys], _unify(label.take(rows)), rows)
-
-
-def _unify(label: Column) -> Column:
-    """Return labels in one form: no categories, and truth values as such, which CSV has as text."""
-    if isinstance(label, np.ndarray):
-        return label
-    if pa.types.is_dictionary(label.type):
-        label = label.dictionary_decode()
-    if is_text(label.type):
-        found = {text.lower() for text in pc.unique(label).to_pylist()}
-        if found <= {"true", "false"}:
-            return pc.equal(pc.utf8_lower(label), "true")
-    return label
+        raise InputError(f"Column {label_name!r} of {table.name} is empty throughout.", "Give at least one label.")
+    return _Labels(table, [key.take(rows) for key in keys], plain_labels(label.take(rows)), rows)
 
 
 def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -277,8 +270,9 @@ def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[n
     if (row < 0).all():
         here, there = (listing(to_values(side.keys[0])[:3].tolist()) for side in (known, given))
         raise InputError(
-            f"None of the {len(gold_rows):,} items in {known.table.name} occurs in {given.table.name}: they are {here} "
-            f"here and {there} there. Check that both use the same ids."
+            f"None of the {plural(len(gold_rows), 'item')} in {known.table.name} occurs in {given.table.name}: the "
+            f"former has {here}, the latter {there}.",
+            "Check that both use the same ids.",
         )
     return row[row >= 0], gold_rows[row >= 0], len(gold_rows)
 
@@ -291,7 +285,8 @@ def _check_unique(given: _Labels) -> None:
         again = int(np.setdiff1d(np.arange(len(given.rows)), first)[0])
         raise InputError(
             f"{given.table.name} has {plural(n_more, 'row')} about an item that has one already, such as "
-            f"{given.describe(again)} at {given.table.locate(int(given.rows[again]))}. Keep one label per item."
+            f"{given.describe(again)} at {given.table.locate(int(given.rows[again]))}.",
+            "Keep one label per item.",
         )
 
 
@@ -304,7 +299,8 @@ def _distinct_items(known: _Labels) -> NDArray[np.int64]:
         place = known.table.locate(int(known.rows[clash[0]]))
         raise InputError(
             f"{known.table.name} gives more than one label to {plural(len(np.unique(item[clash])), 'item')}, such as "
-            f"{known.describe(int(clash[0]))} at {place}. Keep one label per item."
+            f"{known.describe(int(clash[0]))} at {place}.",
+            "Keep one label per item.",
         )
     return np.sort(first)
 
@@ -369,8 +365,3 @@ def _to_one_type(columns: list[Column]) -> list[pa.Array]:
 def _same_distinction(old: pa.Array, new: pa.Array) -> bool:
     """Tell whether a column has as many distinct values as before, and all of them equal to themselves."""
     return len(pc.unique(old)) == len(pc.unique(new)) and not len(find_missing(new))
-
-
-def _distinct(columns: list[pa.Array]) -> Values:
-    """Return the values of columns of one type, in order of appearance."""
-    return encode_in_order_of_appearance(pa.concat_arrays(columns))[1]

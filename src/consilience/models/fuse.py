@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import logging
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,10 +26,11 @@ from ..errors import (
     warn,
 )
 from ..fitting.em import Progress
-from ..formats.reading import open_file
+from ..formats.answers import COLUMNS, check_keywords
+from ..formats.reading import open_path
 from .base import Model
 from .comparison import Comparison, can_compare, compare_with_vote
-from .inputs import COLUMNS, as_gold, as_responses, check_keywords
+from .inputs import as_responses
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField
 from .register import MODELS, model_class
@@ -56,7 +56,7 @@ def fuse(
         The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder.
     graph : Graph, table, path, networkx graph or sparse matrix, optional
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
-        target).
+        target, and perhaps weight).
     gold : dict, Series, table or path, optional
         Known labels.
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
@@ -98,7 +98,7 @@ def fuse(
     parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
     responses = as_responses(source, **{name: value for name, value in keywords.items() if name in COLUMNS})
-    gold = as_gold(gold)
+    gold = open_path(gold)
     if graph is not None:
         graph = as_graph(graph, responses)
     given = {name: value for name, value in keywords.items() if name in parameters}
@@ -123,13 +123,11 @@ def as_graph(graph: Any, responses: Responses) -> Graph:
     """Return a graph over these items from whatever describes one."""
     if isinstance(graph, Graph):
         return graph
-    if isinstance(graph, (str, os.PathLike)):
-        graph = open_file(graph, nameable=False)
-    elif issparse(graph):
+    if issparse(graph):
         return Graph.from_scipy(graph, items=responses.items)
-    elif hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
+    if hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
         return Graph.from_networkx(graph)
-    return Graph.from_frame(graph, items=responses.items)
+    return Graph.from_frame(open_path(graph), items=responses.items)
 
 
 def choose_model(

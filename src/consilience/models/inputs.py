@@ -1,85 +1,19 @@
-"""What users hand in, as `Responses`."""
+"""What users hand in as answers, as `Responses`."""
 
 from __future__ import annotations
 
-import difflib
-import inspect
-import os
-from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..data.long_tables import find_columns
 from ..data.responses import Responses
 from ..errors import ParameterError, listing
-from ..formats.reading import open_file
-
-# The keywords of `Responses.from_frame`: names of columns, and how to read them.
-COLUMNS = frozenset(inspect.signature(Responses.from_frame).parameters) - {"frame"}
-
-
-def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
-    r"""Read answers from a file, a glob or a folder: .csv .tsv .jsonl .parquet .arrow.
-
-    Parameters
-    ----------
-    path : str or path
-        One file, a pattern such as ``"answers/*.parquet"``, or a folder.
-    **columns
-        Names of columns and the other keywords of `Responses.from_frame`: item, worker, label, sequence, position,
-        weight, classes, items, duplicates, abstain, background.
-
-    Returns
-    -------
-    Responses
-
-    Notes
-    -----
-    The suffixes .ndjson (JSON lines) and .feather (Arrow) do too, and text formats may be compressed (.csv.gz).
-
-    In CSV and TSV every column is text, except that whole numbers become integers; only the empty field is missing.
-
-    Examples
-    --------
-    >>> import consilience as cs, tempfile, pathlib
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
-    >>> _ = file.write_text("item,who,label\n1,ann,cat\n1,bob,dog\n2,ann,cat\n")
-    >>> cs.read_responses(file, worker="who")
-    Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
-    """
-    check_keywords(read_responses, columns)
-    return Responses.from_frame(open_file(path), **columns)
-
-
-def read_with_columns(path: str | os.PathLike[str], **columns: Any) -> tuple[Responses, dict[str, str]]:
-    """Read answers as `read_responses` does; also return which column played which role."""
-    table = open_file(path)
-    roles = inspect.signature(find_columns).parameters
-    found = find_columns(table, **{role: name for role, name in columns.items() if role in roles})
-    return Responses.from_frame(table, **columns), found
+from ..formats.answers import read_frame
+from ..formats.reading import open_path
 
 
 def as_responses(source: Any, **columns: Any) -> Responses:
-    """Return answers in any form as `Responses`."""
-    if isinstance(source, Responses):
-        if columns:
-            raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Responses: they are read already.")
-        return source
-    if isinstance(source, (str, os.PathLike)):
-        return read_responses(source, **columns)
-    return Responses.from_frame(source, **columns)
-
-
-def as_gold(gold: Any) -> Any:
-    """Return gold as `match_gold` takes it: a path is opened, anything else is left as it is."""
-    return open_file(gold, nameable=False) if isinstance(gold, (str, os.PathLike)) else gold
-
-
-def check_keywords(function: Callable[..., Any], given: Iterable[str], others: Iterable[str] = ()) -> None:
-    """Raise what Python does for a keyword that neither a function nor `Responses.from_frame` has, nor `others`."""
-    own = {name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_KEYWORD}
-    known = own | COLUMNS | set(others)
-    for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f". Did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
+    """Return answers in any form as `Responses`: as they are, from a table, or from the files at a path."""
+    if not isinstance(source, Responses):
+        return read_frame(open_path(source), **columns)
+    if columns:
+        raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Responses: they are read already.")
+    return source

@@ -95,7 +95,7 @@ class LatentModel(PredictingModel):
                 ConvergenceWarning(
                     f"{type(self).__name__} stopped after {self.max_iter} iterations while its objective still gained "
                     f"{gain:.1e} per answer.",
-                    Sentence("Raise {max_iter}.", max_iter=2 * self.max_iter),
+                    Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
                     Sentence("Or accept the fit with a higher {tol}."),
                     keyword="max_iter",
                 )

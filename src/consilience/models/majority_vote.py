@@ -16,12 +16,13 @@ from ..data.vocabulary import lookup, to_column
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..fitting.em import Parameters, Problem, expect_from_votes, maximise
+from ..formats.reading import open_path
 from ..kernels.types import Floats
 from ..structures.independent import IndependentParameters
 from ..workers.base import WorkerModel
 from ..workers.rows import vote
 from .checks import check_choice, check_number
-from .inputs import as_gold, as_responses
+from .inputs import as_responses
 from .predicting import GoldCodes, PredictingModel
 
 
@@ -90,7 +91,7 @@ class MajorityVote(PredictingModel):
         self._refuse_graph(graph)
         r = as_responses(responses)
         workers = self._lay_out(r, lookup(self.classes_, to_column(r.labels)), len(self.classes_))
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(as_gold(gold), r, self.classes_))
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(open_path(gold), r, self.classes_))
         unvoted = r.with_classes(self.classes_).vote_shares() if r.silence_counts else self.prior_
         with open_engine(engine) as opened:
             return collect_votes(opened, opened.place(blocks), workers, unvoted)

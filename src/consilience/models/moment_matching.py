@@ -141,7 +141,7 @@ class MomentMatching(PredictingModel):
             warn(
                 ConvergenceWarning(
                     f"MomentMatching stopped after {self.max_iter} sweeps before it settled.",
-                    Sentence("Raise {max_iter}.", max_iter=2 * self.max_iter),
+                    Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
                     Sentence("Or accept the fit with a higher {tol}."),
                     keyword="max_iter",
                 )

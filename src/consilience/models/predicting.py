@@ -20,6 +20,7 @@ from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..errors import DataWarning, InputError, Sentence, listing, warn
 from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
+from ..formats.reading import open_path
 from ..kernels.types import Floats
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.independent import Independent
@@ -27,7 +28,7 @@ from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.rows import Factors
 from .base import Model
-from .inputs import as_gold, as_responses
+from .inputs import as_responses
 
 GoldCodes = NDArray[np.int32] | None
 
@@ -80,7 +81,7 @@ class PredictingModel(Model):
         self._check_settings()
         r = self._prepare(as_responses(responses))
         links = self._links(r, graph)
-        known = match_gold(as_gold(gold), r, r.classes)
+        known = match_gold(open_path(gold), r, r.classes)
         with open_engine(engine) as opened:
             self._learn(r, links, known, opened)
         return self
@@ -148,7 +149,7 @@ class PredictingModel(Model):
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
         factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.weight is not None)
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(as_gold(gold), r, self.classes_))
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(open_path(gold), r, self.classes_))
         with open_engine(engine) as opened:
             yield NewItems(r, opened, list(opened.place(blocks)), links, factors)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.long_tables import Answers, Sequences
+from ..data.items import Sequences
 from ..data.responses import Responses
 from ..data.vocabulary import Values
 from ..kernels.types import Floats
@@ -29,16 +29,8 @@ def draw_answers(
     workers, labels = worker.astype(np.int32).ravel(), label.ravel()
     if crew.copycats:
         workers, labels, offsets = add_copies(workers, labels, offsets, crew)
-    answers = Answers(
-        offsets=offsets,
-        worker=workers,
-        label=labels,
-        weight=None,
-        workers=np.arange(crew.n_workers),
-        labels=np.arange(crew.n_classes),
-        keys=keys,
-    )
-    return Responses.from_answers(answers, None)
+    classes = np.arange(crew.n_classes)
+    return Responses(offsets, workers, labels, None, np.arange(crew.n_workers), classes, classes, keys)
 
 
 def draw_distinct(rng: np.random.Generator, n_items: int, per_item: int, rates: Floats) -> NDArray[np.int64]:
@@ -75,9 +67,9 @@ def draw_labels(
     """Draw each answer from the worker's row for the item's truth: the place of a random number in cumulated ones."""
     n_classes = confusion.shape[2]
     width = 1 << (n_classes - 1).bit_length()
-    table = np.full((*confusion.shape[:2], width), np.inf)
-    table[:, :, :n_classes] = cumulate(confusion)
-    flat = table.ravel()
+    cumulated = np.full((*confusion.shape[:2], width), np.inf)
+    cumulated[:, :, :n_classes] = cumulate(confusion)
+    flat = cumulated.ravel()
     label = np.empty(worker.shape, np.int32)
     chunk = max(1, CHUNK // worker.shape[1])
     for start in range(0, len(worker), chunk):

@@ -1,4 +1,4 @@
-"""Checks of options, with one way to say what is wrong."""
+"""Checks of parameters, with one way to say what is wrong."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..errors import ParameterError, parameter_error
 from ..kernels.types import Floats
 
 
-def bad_option(name: str, expected: str, got: object) -> ParameterError:
-    """Return the error for one bad option of the simulators."""
+def bad_parameter(name: str, expected: str, got: object) -> ParameterError:
+    """Return the error for a bad parameter of the simulators."""
     return parameter_error(name, "simulate", expected, got)
 
 
@@ -21,37 +21,37 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def check_whole(least: int, **options: Any) -> None:
-    """Raise an error unless every option is a whole number and at least `least`."""
-    for name, value in options.items():
+def check_whole(least: int, **parameters: Any) -> None:
+    """Raise an error unless every parameter is a whole number and at least `least`."""
+    for name, value in parameters.items():
         if not is_whole(value) or value < least:
-            raise bad_option(name, f"a whole number >= {least}", value)
+            raise bad_parameter(name, f"a whole number >= {least}", value)
 
 
 def check_between(name: str, value: Any, low: float, high: float, *, half_open: bool = False) -> None:
-    """Raise an error unless an option is a number between two others."""
+    """Raise an error unless a parameter is a number between two others."""
     fits = not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating))
     if not (fits and low <= value <= high and not (half_open and value == high)):
         if high == np.inf:
-            raise bad_option(name, f"a number >= {low:g}", value)
-        raise bad_option(name, f"a number in [{low:g}, {high:g}{')' if half_open else ']'}", value)
+            raise bad_parameter(name, f"a number >= {low:g}", value)
+        raise bad_parameter(name, f"a number in [{low:g}, {high:g}{')' if half_open else ']'}", value)
 
 
 def as_floats(name: str, values: ArrayLike, expected: str) -> Floats:
-    """Return an option as an array of numbers."""
+    """Return a parameter as an array of numbers."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise bad_option(name, expected, values) from error
+        raise bad_parameter(name, expected, values) from error
 
 
 def as_probabilities(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Return an option as an array of the given shape that sums to 1 along its last axis."""
+    """Return a parameter as an array of the given shape that sums to 1 along its last axis."""
     size = " x ".join(map(str, shape))
     expected = f"{size} probabilities that sum to 1" + (" in each row" if len(shape) > 1 else "")
     array = as_floats(name, values, expected)
     if array.shape != shape or not (array >= 0).all() or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-6):
-        raise bad_option(name, expected, values)
+        raise bad_parameter(name, expected, values)
     return np.asarray(array / array.sum(axis=-1, keepdims=True))
 
 

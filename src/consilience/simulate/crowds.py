@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..data.graph import Graph
-from ..data.long_tables import Sequences
+from ..data.items import Sequences
 from ..kernels.types import Floats
 from .answers import draw_answers
-from .checks import as_probabilities, bad_option, check_between, check_whole, cumulate, is_whole
+from .checks import as_probabilities, bad_parameter, check_between, check_whole, cumulate, is_whole
 from .results import Simulation, TrueParameters
 from .structures import draw_edges, stationary_distribution
 from .workers import Crew
@@ -55,8 +55,8 @@ def independent(
     prior : array, optional
         Class probabilities; default: equal.
     seed : int
-        Same seed, same crowd. The matrices depend on the seed and the workers' options alone: with more items, or more
-        answers per item, the workers stay the same.
+        Same seed, same crowd. The matrices depend only on the seed and the parameters of the workers: with more items,
+        or more answers per item, the workers stay the same.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def network(
     prior: ArrayLike | None = None,
     seed: int = 0,
 ) -> Simulation:
-    """Draw a crowd that answers about the nodes of a network in which like is linked with like.
+    """Draw a crowd that answers about the nodes of a network whose edges mostly link items of one class.
 
     The graph is a stochastic block model: an edge joins two items of one class with probability `homophily`, and two of
     different classes otherwise; any two such items are as likely as any others.
@@ -217,7 +217,7 @@ def network(
 
 
 class _Streams:
-    """Random numbers for each part on its own, so that one part's options leave the others as they are."""
+    """Random numbers for each part on its own, so that the parameters of one part leave the others as they are."""
 
     def __init__(self, seed: int) -> None:
         check_whole(0, seed=seed)
@@ -234,5 +234,5 @@ def _length_range(length: Any) -> tuple[int, int]:
     ends = (length, length) if is_whole(length) else length
     paired = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_whole, ends))
     if not (paired and 1 <= ends[0] <= ends[1]):
-        raise bad_option("length", "a whole number >= 1, or a pair (least, most) of them", length)
+        raise bad_parameter("length", "a whole number >= 1, or a pair (least, most) of them", length)
     return int(ends[0]), int(ends[1])

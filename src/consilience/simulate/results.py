@@ -48,7 +48,7 @@ class TrueParameters:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """The best possible labels: those of somebody who knows the true parameters, but not the truth.
+    """The best labels that the answers allow: those of a judge who knows the true parameters, but not the truth.
 
     Attributes
     ----------

@@ -1,11 +1,11 @@
-"""What ties the labels of items together: Markov chains and networks of like with like."""
+"""What ties the labels of items together: Markov chains, and networks whose edges mostly link items of one class."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ParameterError, Sentence
+from ..errors import ParameterError, Sentence, plural
 from ..kernels.types import Floats
 
 
@@ -69,10 +69,9 @@ def draw_subset(rng: np.random.Generator, size: int, total: int) -> NDArray[np.i
 def _check_room(wanted: int, room: int, where: str, n_items: int) -> None:
     if wanted > room:
         raise ParameterError(
-            f"{wanted:,} edges {where} are wanted, and {n_items:,} items have only {room:,} pairs {where}.",
-            Sentence("Lower {degree}."),
-            Sentence(f"Or {'lower' if where.startswith('within') else 'raise'} {{homophily}}."),
-            keyword="degree",
+            f"{plural(wanted, 'edge')} {where} would be needed, and {plural(n_items, 'item')} have only "
+            f"{plural(room, 'pair')} {where}.",
+            Sentence(f"Lower {{degree}}, or {'lower' if where.startswith('within') else 'raise'} {{homophily}}."),
         )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ParameterError
+from ..errors import ParameterError, plural
 from ..kernels.types import Floats
-from .checks import as_floats, bad_option, check_whole, is_whole
+from .checks import as_floats, bad_parameter, check_whole, is_whole
 
 ACTIVITIES = ("equal", "unequal")
 
@@ -33,15 +33,17 @@ class Crew:
         check_whole(0, spammers=self.spammers, adversaries=self.adversaries, copycats=self.copycats)
         if self.n_honest < 0 or self.n_looking < 1:
             raise ParameterError(
-                f"{self.spammers:,} spammers, {self.adversaries:,} adversaries and {self.copycats:,} copycats are too "
-                f"many for {self.n_workers:,} workers, of whom one at least must not be a copycat. Ask for fewer."
+                f"{plural(self.spammers, 'spammer')}, {self.adversaries:,} adversaries and "
+                f"{plural(self.copycats, 'copycat')} are too "
+                f"many for {plural(self.n_workers, 'worker')}, at least one of whom must not be a copycat.",
+                "Ask for fewer.",
             )
         if self.activity not in ACTIVITIES:
-            raise bad_option("activity", "'equal' or 'unequal'", self.activity)
+            raise bad_parameter("activity", "'equal' or 'unequal'", self.activity)
         per_item = self.answers_per_item
         if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= self.n_looking):
             others = " (all workers but the copycats)" if self.copycats else ""
-            raise bad_option("answers_per_item", f"a whole number between 1 and {self.n_looking}{others}", per_item)
+            raise bad_parameter("answers_per_item", f"a whole number between 1 and {self.n_looking}{others}", per_item)
 
     @property
     def n_looking(self) -> int:
@@ -62,7 +64,7 @@ class Crew:
             return self.n_honest
         if not is_whole(self.good) or not 0 <= int(self.good) <= self.n_honest:
             expected = f"'most', 'all' or a number of workers between 0 and {self.n_honest}"
-            raise bad_option("good", expected, self.good)
+            raise bad_parameter("good", expected, self.good)
         return int(self.good)
 
     def kinds(self) -> NDArray[np.str_]:
@@ -109,10 +111,10 @@ class Crew:
         levels = as_floats("accuracy", self.accuracy, expected)  # type: ignore[arg-type]
         drawn = isinstance(self.accuracy, tuple) and levels.shape == (2,)
         if not (drawn or levels.shape in ((), (n_workers,))) or not ((levels >= 0) & (levels <= 1)).all():
-            raise bad_option("accuracy", expected, self.accuracy)
+            raise bad_parameter("accuracy", expected, self.accuracy)
         if drawn:
             if levels[0] > levels[1]:
-                raise bad_option("accuracy", expected, self.accuracy)
+                raise bad_parameter("accuracy", expected, self.accuracy)
             levels = rng.uniform(levels[0], levels[1], n_workers)
         right = np.broadcast_to(levels, (n_workers,))[:, None, None]
         if n_classes == 1:

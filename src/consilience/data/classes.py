@@ -1,0 +1,110 @@
+"""What can be true: the classes, and the class of items about which all workers are silent."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InputError, ParameterError, Sentence, listing, parameter_error
+from .frames import read_distinct
+from .tagging import looks_tagged
+from .vocabulary import Values, lookup, objects, sorted_order, to_column, to_values
+
+ABSTAIN = ("ignore", "answer")
+
+
+def choose_classes(
+    classes: ArrayLike | None, labels: Values, abstain: str = "ignore", background: Any = None
+) -> tuple[Values, Any]:
+    """Return the classes, and the background: None where silence means nothing.
+
+    Parameters
+    ----------
+    classes, abstain, background
+        As in `Responses.from_frame`.
+    labels : ndarray
+        What workers said.
+    """
+    if abstain not in ABSTAIN:
+        raise parameter_error("abstain", "Responses", "'ignore' or 'answer'", abstain)
+    if abstain == "ignore" and background is not None:
+        raise ParameterError(
+            Sentence(
+                "{background} is for items about which all workers are silent: it needs {abstain}.", abstain="answer"
+            ),
+            keyword="background",
+        )
+    known = _read_classes(classes, labels)
+    if abstain == "ignore":
+        return known, None
+    chosen = _choose_background(background, known, labels, given=classes is not None)
+    if _has(known, chosen):
+        return known, chosen
+    return to_values(to_column([chosen, *known.tolist()])), chosen
+
+
+def _choose_background(background: Any, classes: Values, labels: Values, given: bool) -> Any:
+    """Return the background, by default "O" where the labels are tags; one that looks like a slip is an error."""
+    default = "O" if "O" in classes.tolist() or looks_tagged(labels) else None
+    if background is None and default is None:
+        raise ParameterError(
+            Sentence("With {abstain}, an item about which all workers are silent must have a class.", abstain="answer"),
+            Sentence("Name it with {background}."),
+            f"The classes are {listing(classes.tolist())}.",
+            keyword="background",
+        )
+    if background is None or background == default or _has(classes, background):
+        return default if background is None else background
+    close = _find_close(background, labels)
+    if given or close is not None:
+        remedies = [] if close is None else [Sentence("Did you mean {background}?", background=close)]
+        raise ParameterError(
+            Sentence("{background} is not among the classes.", background=background),
+            f"They are {listing(classes.tolist())}.",
+            *remedies,
+            Sentence("A class that nobody said can be added with {classes}."),
+            keyword="background",
+        )
+    return background
+
+
+def _has(classes: Values, label: Any) -> bool:
+    return bool(lookup(classes, to_column([label]))[0] >= 0)
+
+
+def _find_close(background: Any, labels: Values) -> Any:
+    """Return the label that may have been meant, or None.
+
+    One word that ends in the other is no slip: "abnormal" may well be the background where "normal" was said.
+    """
+    if not isinstance(background, str):
+        return None
+    word = background.strip().lower()
+    texts = {label.strip().lower(): label for label in labels.tolist() if isinstance(label, str)}
+    likely = [text for text in texts if text == word or not (text.endswith(word) or word.endswith(text))]
+    return next((texts[text] for text in difflib.get_close_matches(word, likely, n=1, cutoff=0.8)), None)
+
+
+def _read_classes(classes: ArrayLike | None, labels: Values) -> Values:
+    """Return the classes: the labels, or those given, which must include at least one label."""
+    if classes is None:
+        return labels
+    if isinstance(classes, (set, frozenset)):
+        entries = objects(list(classes))
+        classes = entries[sorted_order(entries)]
+    values = read_distinct(classes, "classes")
+    if not len(values):
+        raise InputError("classes must name at least one class.", keyword="classes")
+    found = lookup(labels, to_column(values))
+    if (found < 0).all():
+        raise InputError(
+            f"No worker ever said any of the classes {listing(values.tolist())}; they said {listing(labels.tolist())}.",
+            Sentence("Write {classes} as the labels are written."),
+            keyword="classes",
+        )
+    if labels.dtype != values.dtype and (found >= 0).all():
+        return np.asarray(labels[found])  # as the workers' labels are written: 1, not "1"
+    return values

@@ -1,0 +1,124 @@
+"""Workers who answered an item more than once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, Sentence, parameter_error, plural, shorten
+from .items import Sequences
+from .responses import Responses
+from .tables import Table
+
+DUPLICATES = ("error", "first", "last", "mean")
+# Weights of one worker's spread answer may exceed 1 by rounding.
+WEIGHT_SLACK = 1e-6
+
+
+def check_policy(policy: str) -> None:
+    """Raise an error unless there is such a policy."""
+    if policy not in DUPLICATES:
+        raise parameter_error("duplicates", "Responses", f"one of {', '.join(map(repr, DUPLICATES))}", policy)
+
+
+def settle_duplicates(answers: Responses, policy: str, order: NDArray[np.int64] | None, table: Table) -> Responses:
+    """Apply `duplicates=` to the pairs of item and worker that have more than one row.
+
+    Several rows are one answer if they have weights, which sum to at most 1, and different labels. "first" and "last"
+    keep one row of every pair all the same.
+
+    Parameters
+    ----------
+    answers : Responses
+        All rows.
+    policy : {"error", "first", "last", "mean"}
+        As in `Responses.from_frame`.
+    order : ndarray or None
+        The row of the table that each answer comes from; None where they are in the order of the table.
+    table : Table
+        Where the answers come from.
+    """
+    from ..kernels.layout import find_repeat
+
+    if find_repeat(answers.offsets, answers.worker, answers.n_workers) < 0:
+        return answers
+    _, pair = np.unique(answers.item_of_answer() * answers.n_workers + answers.worker, return_inverse=True)
+    if policy in ("first", "last"):
+        return _keep_one(answers, pair, policy)
+    size = np.bincount(pair)
+    repeated = size > 1
+    if answers.weight is not None:
+        repeated &= (np.bincount(pair, weights=answers.weight) > 1 + WEIGHT_SLACK) | _says_a_label_twice(answers, pair)
+    if not repeated.any():
+        return answers
+    if policy == "error":
+        raise _duplicate_error(answers, pair, repeated, order, table)
+    weight = np.ones(len(pair)) if answers.weight is None else answers.weight
+    return replace(answers, weight=np.where(repeated[pair], weight / size[pair], weight))
+
+
+def _says_a_label_twice(answers: Responses, pair: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for each pair whether two of its rows have the same label."""
+    said, times = np.unique(pair * answers.n_labels + answers.label, return_counts=True)
+    twice = np.zeros(int(pair.max()) + 1, bool)
+    twice[said[times > 1] // answers.n_labels] = True
+    return twice
+
+
+def _keep_one(answers: Responses, pair: NDArray[np.int64], policy: str) -> Responses:
+    """Return the answers with the first or last row of each pair."""
+    step = 1 if policy == "first" else -1
+    _, chosen = np.unique(pair[::step], return_index=True)
+    kept = np.zeros(len(pair), bool)
+    kept[chosen if step == 1 else len(pair) - 1 - chosen] = True
+    answers = answers.keep(kept)
+    # A label that only occurred in answers that were dropped is a label nobody gave.
+    said = np.bincount(answers.label, minlength=answers.n_labels) > 0
+    rank = np.cumsum(said, dtype=np.int32) - np.int32(1)
+    labels = answers.labels[said]
+    return replace(answers, label=rank[answers.label], labels=labels, classes=labels)
+
+
+def _duplicate_error(
+    answers: Responses,
+    pair: NDArray[np.int64],
+    repeated: NDArray[np.bool_],
+    order: NDArray[np.int64] | None,
+    table: Table,
+) -> InputError:
+    """Return the error that names the first pair with more than one answer."""
+    first = int(np.flatnonzero(repeated[pair])[0])
+    same = np.flatnonzero(pair == pair[first])
+    rows = same if order is None else np.sort(order[same])
+    where = _say_where(table, int(rows[0]), int(rows[1]))
+    why = ""
+    if answers.weight is not None:
+        heavy = answers.weight[same].sum() > 1 + WEIGHT_SLACK
+        why = ", with weights of more than 1 in all" if heavy else ", with the same label"
+    who, about = answers.workers[[answers.worker[first]]].tolist()[0], _key(answers, first)
+    return InputError(
+        f"Worker {shorten(who)} answered item {shorten(about)} more than once{why}: see {where}. "
+        f"{plural(int(repeated.sum()), 'such pair')} in all.",
+        Sentence("Remove them, or settle them with {duplicates} (or last, or mean).", duplicates="first"),
+    )
+
+
+def _say_where(table: Table, first: int, second: int) -> str:
+    """Return the places of two rows, with the file they share only once."""
+    here, there = table.locate(first), table.locate(second)
+    file, comma, _ = here.rpartition(", ")
+    if not comma:
+        return f"{here} and {there} of {table.name}"
+    return f"{here} and {there.removeprefix(file + comma)}"
+
+
+def _key(answers: Responses, answer: int) -> object:
+    """Return what identifies the item that an answer is about, as Python writes it: 7, not np.int64(7)."""
+    item = int(np.searchsorted(answers.offsets, answer, side="right")) - 1
+    keys = answers.keys
+    if isinstance(keys, Sequences):
+        owner = int(np.searchsorted(keys.offsets, item, side="right")) - 1
+        return keys.ids[[owner]].tolist()[0], keys.position[[item]].tolist()[0]
+    return keys[[item]].tolist()[0]

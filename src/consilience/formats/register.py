@@ -1,0 +1,123 @@
+"""The register of file formats: a new format is a new file in this folder and one line in `FORMATS`.
+
+Importing this module costs nothing, so that the command line can list the formats. The file of a format is imported
+when the format is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LineFinder: TypeAlias = Callable[[str], Iterator[int]]
+
+
+@dataclass(frozen=True)
+class Codec:
+    """What the file of a format offers; None for what the format does not have.
+
+    Attributes
+    ----------
+    read : callable
+        Takes a path and the names of the columns to read (None: all). Returns a `pyarrow.Table` with those of them that
+        exist, and the names of all columns in the file.
+    write : callable
+        Takes a `pyarrow.Table` and a path, whose suffix is one of the format's.
+    recognise : callable
+        Takes the first bytes of a file, decompressed, and its path. Returns True only where the content leaves no
+        doubt that the file has this format, whatever its suffix.
+    find_lines : callable
+        Takes a path. Yields the number of the line on which each row starts, counted from 1.
+    """
+
+    read: Callable[[str, Collection[str] | None], tuple[pa.Table, list[str]]] | None = None
+    write: Callable[[pa.Table, str], None] | None = None
+    recognise: Callable[[bytes, str], bool] | None = None
+    find_lines: LineFinder | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Attributes
+    ----------
+    name : str
+        What users call it, as in ``--format``.
+    suffixes : tuple of str
+        What names of such files end in, in lower case; the usual suffix first.
+    home : str
+        Where its `Codec` is: "module:name", the module in this folder.
+    text : bool
+        Whether it is text in UTF-8. Text may also be compressed, with .gz after the suffix.
+    readable, writable : bool
+        Whether its `Codec` can read and write.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    home: str
+    text: bool = False
+    readable: bool = True
+    writable: bool = True
+
+    @cached_property
+    def codec(self) -> Codec:
+        """The functions that read and write the format."""
+        module, name = self.home.split(":")
+        codec: Codec = getattr(import_module(f".{module}", __package__), name)
+        return codec
+
+    @property
+    def compressed_suffixes(self) -> tuple[str, ...]:
+        """Suffixes of compressed files."""
+        return tuple(f"{suffix}.gz" for suffix in self.suffixes) if self.text else ()
+
+    def fits(self, path: str) -> bool:
+        """Tell whether a path has a suffix of this format."""
+        return path.lower().endswith((*self.suffixes, *self.compressed_suffixes))
+
+
+FORMATS = (
+    Format("csv", (".csv",), "delimited:CSV", text=True),
+    Format("tsv", (".tsv",), "delimited:TSV", text=True),
+    Format("jsonl", (".jsonl", ".ndjson"), "json_lines:JSON_LINES", text=True),
+    Format("parquet", (".parquet",), "arrow:PARQUET"),
+    Format("arrow", (".arrow", ".feather"), "arrow:ARROW"),
+)
+
+
+def readable_formats() -> list[Format]:
+    """Return the formats that can be read."""
+    return [each for each in FORMATS if each.readable]
+
+
+def writable_formats() -> list[Format]:
+    """Return the formats that can be written.
+
+    >>> [each.name for each in writable_formats()]
+    ['csv', 'tsv', 'jsonl', 'parquet', 'arrow']
+    """
+    return [each for each in FORMATS if each.writable]
+
+
+def list_suffixes(formats: Iterable[Format]) -> list[str]:
+    """Return all suffixes of some formats, those of compressed files last."""
+    chosen = list(formats)
+    plain = [suffix for each in chosen for suffix in each.suffixes]
+    return plain + [suffix for each in chosen for suffix in each.compressed_suffixes]
+
+
+def usual_suffixes(formats: Iterable[Format]) -> str:
+    """Return the usual suffix of each format, for a help text.
+
+    >>> usual_suffixes(writable_formats())
+    '.csv .tsv .jsonl .parquet .arrow'
+    """
+    return " ".join(each.suffixes[0] for each in formats)
