@@ -34,6 +34,8 @@ EXPERIMENTS = {
     "table-2": "table_2",
     "overview": "overview",
     "chain-coupling": "chain_coupling",
+    "sequence-choices": "sequence_choices",
+    "silence": "silence",
     "other-sets": "other_sets",
 }
 

@@ -34,6 +34,8 @@ Run the experiments of the paper: all of them, or those named.
   table-2           real networks
   overview          both tables, beside the printed numbers
   chain-coupling    how strongly to believe the chain
+  sequence-choices  other transitions, workers and decoding on real sequences
+  silence           labelling functions whose silence is an answer
   other-sets        the other sets of `consilience datasets`
 
 All of them take about half an hour on two cores. Results are kept as long as code and data stay the same.

@@ -57,7 +57,7 @@ def run_couplings(data: str) -> list[Record]:
         record = {
             "data": data,
             "model": name,
-            "f": _score(SETS[data].score, truth[known], found, lengths),
+            "f": score_labels(SETS[data].score, truth[known], found, lengths),
             "log_loss": log_loss(truth[known], posterior, model.classes_),
         }
         records.append(record)
@@ -68,7 +68,8 @@ def run_couplings(data: str) -> list[Record]:
     return records
 
 
-def _score(kind: str, truth: Any, found: Any, lengths: Any) -> float:
+def score_labels(kind: str, truth: Any, found: Any, lengths: Any) -> float:
+    """Return the F of one kind; `lengths` are those of the sequences."""
     if kind == "span F":
         return span_f1(truth, found, lengths)
     return score_inside(truth, found).f if kind == "word F" else macro_f1(truth, found)

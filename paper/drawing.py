@@ -24,6 +24,9 @@ from .methods import (
     ORACLE,
     OURS,
     OURS_ALONE,
+    OURS_FREE,
+    OURS_FREE_FULL,
+    OURS_MARGINAL,
     OURS_SEQUENTIAL,
     SINGLE_BEST,
 )
@@ -74,6 +77,9 @@ LOOKS = {
     MV_3_SHORT: Look("#8cc6a5", "", ":"),
     OURS_SEQUENTIAL: Look("#0f2f5c", "p"),
     OURS_ALONE: Look("#7aa7d9", "h"),
+    OURS_MARGINAL: Look("#7aa7d9", "x"),
+    OURS_FREE: Look("#2f855a", "^"),
+    OURS_FREE_FULL: Look("#dd5b1f", "v"),
     OURS: Look("#1f5fa8", "*"),
     ORACLE: Look(INK, "", "--"),
 }

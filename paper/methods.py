@@ -19,6 +19,8 @@ ALG_2, ALG_2_1, MV_1 = "Alg. 2", "Alg. 2 + Alg. 1", "MV + Alg. 1"
 ALG_4, MV_3 = "Alg. 4", "MV + Alg. 3"
 # Ours: the model that `fuse` chooses, the same without the structure, and the same with sequential workers.
 OURS, OURS_ALONE, OURS_SEQUENTIAL = "consilience", "consilience, no structure", "consilience, sequential workers"
+# Ours with other settings: the best class of each position, and any transition between tags.
+OURS_MARGINAL, OURS_FREE, OURS_FREE_FULL = (f"consilience, {what}" for what in ("marginal", "free", "free, coupling 1"))
 # EM stopped after two iterations, which shows how much depends on the start.
 MV_1_SHORT, MV_3_SHORT = "MV + Alg. 1, 2 steps", "MV + Alg. 3, 2 steps"
 
