@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 DOCS, BUILD = ROOT / "docs" / "reproduction", ROOT / "build" / "reproduction"
 
 HELP = """\
-Run the experiments of the paper: all of them, or those named.
+Run the experiments of the paper: all of them, or those named. With make: make paper ARGS="table-1 table-2"
 
   sequence-items    simulated sequences, by the number of items
   sequence-workers  simulated sequences, by the number of workers
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="make paper ARGS=...", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m paper", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which experiments to run (default: all)")
     parser.add_argument("--quick", action="store_true", help="a part of each, in about two minutes")
