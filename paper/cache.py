@@ -1,9 +1,9 @@
 """Records of jobs, kept under a hash of everything they depend on.
 
 The hash covers the name and settings of the job's function, the files of its datasets, the versions of the numeric
-packages, and code: the library, what the experiments share, and the job's own module. Comments and docstrings do not
-count, nor does what only shows results: the library's command line and reports, and the functions ``draw_...`` and
-``tell_...`` of the experiments.
+packages, and code: the library, the job's own module, and the modules of this folder that it imports. Comments and
+docstrings do not count, nor does what only shows results: the library's command line and reports, the modules that make
+figures and Markdown, and the functions ``draw_...`` and ``tell_...`` of the experiments.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .experiment import Job, Record
 
 LIBRARY = Path(consilience.__file__).parent
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "nltk")
-# Parts of the library that only show results, and modules of this folder that all experiments share.
+# What only shows results: parts of the library, and modules of this folder.
 SHOWS = ("cli", "report")
-SHARED = ("classifiers", "crowds", "experiment", "methods", "scoring", "taggers")
+SHOWS_HERE = ("drawing", "markdown")
 
 
 def cache_folder() -> Path:
@@ -75,15 +75,13 @@ class Cache:
 
 def key_of(job: Job) -> str:
     """Return the hash of everything that the records of a job depend on."""
-    here = Path(__file__).parent
     inputs = [
         f"{job.run.__module__}.{job.run.__qualname__}",
         json.dumps(job.settings, sort_keys=True),
         *(f"{name} {digest_of_data(name)}" for name in sorted(job.data)),
         digest_of_versions(),
         digest_of_library(LIBRARY),
-        *(digest_of_module(here / f"{name}.py", without_shows=True) for name in SHARED),
-        digest_of_module(Path(inspect.getfile(job.run)), without_shows=True),
+        *(digest_of_module(path, without_shows=True) for path in find_modules(Path(inspect.getfile(job.run)))),
     ]
     return hashlib.sha256("\n".join(inputs).encode()).hexdigest()[:32]
 
@@ -110,6 +108,27 @@ def digest_of_library(package: Path) -> str:
     """Return a hash of the library's code, without what only shows results."""
     places = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in SHOWS)
     return hashlib.sha256("\n".join(map(digest_of_module, places)).encode()).hexdigest()
+
+
+@cache
+def find_modules(path: Path) -> list[Path]:
+    """Return a module and the modules beside it that it imports, directly or not, without those that only show.
+
+    >>> [found.name for found in find_modules(Path(__file__).with_name("network_curves.py"))]
+    ['experiment.py', 'methods.py', 'network_curves.py']
+    """
+    found: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        here = waiting.pop()
+        if here in found or here.stem in SHOWS_HERE:
+            continue
+        found.add(here)
+        for node in ast.walk(ast.parse(here.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                names = [node.module] if node.module else [alias.name for alias in node.names]
+                waiting += [here.with_name(f"{name}.py") for name in names]
+    return sorted(found)
 
 
 @cache

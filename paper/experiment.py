@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 # One row of results: names of columns and their values. None is an empty field.
 Record = dict[str, Any]
 
+# Scores of simulated data that are closer than this are called the same.
+SAME = 0.001
+
 
 @dataclass(frozen=True)
 class Job:

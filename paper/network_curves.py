@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 ITEMS = (200, 400, 1_000, 4_000, 10_000, 40_000, 100_000)
 WORKERS, CLASSES, RUNS, HOMOPHILY = 10, 4, 10, 0.9
-# Scores closer than this are called the same.
-SAME = 0.001
 SHOWN = (MV, MM, DS, ALG_4, MV_3, MV_3_SHORT, OURS, ORACLE)
 PANELS = (Panel("f", "F-score"), Panel("confusion_error", "Error of confusion matrices", log=True))
 

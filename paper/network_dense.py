@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .experiment import Record, falls, values_of
+from .experiment import SAME, Record, falls, values_of
 from .markdown import make_list, number, verdict
 from .methods import ALG_4, MM, MV_3, ORACLE, OURS
-from .network_curves import SAME, make_experiment, read_curves
+from .network_curves import make_experiment, read_curves
 
 
 def tell_findings(records: list[Record]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from .experiment import Record, falls, values_of
+from .experiment import SAME, Record, falls, values_of
 from .markdown import make_list, number, verdict
 from .methods import ALG_4, MM, MV, MV_3, MV_3_SHORT, ORACLE, OURS
-from .network_curves import HOMOPHILY, SAME, WORKERS, make_experiment, read_curves
+from .network_curves import HOMOPHILY, WORKERS, make_experiment, read_curves
 
 
 def tell_findings(records: list[Record]) -> str:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LENGTH, CLASSES, RUNS = 40, 4, 10
-# Scores closer than this are called the same.
-SAME = 0.001
 SHOWN = (SINGLE_BEST, MV, MM, ALG_2, ALG_2_1, MV_1, MV_1_SHORT, OURS, ORACLE)
 SCORES = ("f", "f_per_sequence", "confusion_error", "transition_error", "coupling")
 PANELS = (

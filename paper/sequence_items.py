@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from .experiment import Record, falls, values_of
+from .experiment import SAME, Record, falls, values_of
 from .markdown import make_list, make_paragraph, make_table, number, verdict
 from .methods import ALG_2, ALG_2_1, MM, MV, MV_1, MV_1_SHORT, ORACLE, OURS
-from .sequence_curves import CLASSES, SAME, count_good, make_experiment, read_means
+from .sequence_curves import CLASSES, count_good, make_experiment, read_means
 
 ITEMS = (200, 400, 1_000, 4_000, 10_000, 40_000, 100_000)
 WORKERS = 10

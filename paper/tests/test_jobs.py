@@ -8,6 +8,7 @@ import pytest
 
 import consilience as cs
 from paper import cache as caching
+from paper import find
 from paper.cache import Cache, bare_code, key_of
 from paper.experiment import Experiment, Job
 from paper.output import find_differences, read_table, write, write_table
@@ -86,13 +87,15 @@ def test_code_counts_and_its_looks_do_not():
     [
         ("src/consilience/simulate/answers.py", "rng.random(", "rng.normal(", True),  # it draws too, but no pictures
         ("src/consilience/cli/demo.py", "def demo(", "def show(", False),
+        ("paper/sequence_curves.py", "LENGTH, CLASSES, RUNS = 40,", "LENGTH, CLASSES, RUNS = 50,", True),
         ("paper/scoring.py", "LEAST_SHARE = 0.05", "LEAST_SHARE = 0.1", True),
+        ("paper/crowds.py", 'kind="stable"', 'kind="heapsort"', True),  # imported by what the job's module imports
         ("paper/drawing.py", "#22303c", "#000000", False),
-        ("paper/tests/test_jobs.py", "def work(size, factor=1.0)", "def work(size, factor=2.0)", True),
+        ("paper/table_1.py", "IE_WORKERS = (120, 312)", "IE_WORKERS = (120,)", False),
     ],
 )
 def test_which_code_counts(file, old, new, counts, monkeypatch):
-    root, read, job = Path(__file__).parents[2], Path.read_text, Job(work, {"size": 1})
+    root, read, job = Path(__file__).parents[2], Path.read_text, find("sequence-items").jobs[0]
     assert old in read(root / file)
 
     def altered(path, *arguments):
