@@ -9,9 +9,12 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip
 INSTALL := $(PIP) install --quiet
-GROUPS := test lint docs
+GROUPS := test lint docs paper
 PYTHON ?=
 ARGS ?=
+
+# Real data, for the targets that can use them: a folder beside the checkout, unless the environment names another one.
+export CONSILIENCE_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -55,12 +58,12 @@ docs: $(STAMPS)/docs  ## build docs/_build/html; a warning is an error
 bench: $(STAMPS)/dev  ## measure speed and quality against other packages
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-paper: $(STAMPS)/dev  ## run the paper's experiments and renew docs/reproduction (half an hour, less what is remembered)
-	@$(BIN)/consilience reproduce --output docs/reproduction $(ARGS)
+paper: $(STAMPS)/paper  ## run the paper's experiments and renew docs/reproduction (half an hour; ARGS=--quick: two minutes)
+	@$(BIN)/python -m paper $(ARGS)
 
 clean:  ## remove caches and build products; keep .venv
 	@rm -rf build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
-	@find src tests benchmarks docs -type d -name __pycache__ -prune -exec rm -rf {} +
+	@find src tests paper benchmarks docs -type d -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean  ## remove .venv too
 	@rm -rf $(VENV)

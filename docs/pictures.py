@@ -1,6 +1,7 @@
 """Draw the pictures of the README and the docs into docs/_static.
 
-Run it with `python docs/pictures.py` after a change that should alter a picture, and look at the result.
+Run it with `python -m docs.pictures`, in the folder of the repository, after a change that should alter a picture, and
+look at the result.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
 import consilience as cs
-from consilience.paper.drawing import FAINT, INK, RC
+from paper.drawing import FAINT, INK, RC
 
 HERE = Path(__file__).parent / "_static"
 BLUE, ORANGE = "#2b6cb0", "#dd7b1f"

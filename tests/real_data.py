@@ -1,4 +1,4 @@
-"""Where the real data are: $CONSILIENCE_DATA, or a folder beside the checkout. They are never committed."""
+"""Where the real data are: $CONSILIENCE_DATA, which `conftest.py` sets if it can. They are never committed."""
 
 from __future__ import annotations
 

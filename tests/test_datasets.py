@@ -152,17 +152,19 @@ def test_the_argument_goes_before_the_environment(tmp_path, monkeypatch):
     assert load("ner", str(tmp_path)).folder == tmp_path / "ner"
 
 
-@pytest.mark.parametrize(("project", "found"), [("src", True), ("lib", False)])
-def test_a_folder_beside_a_checkout_and_not_beside_an_installation(project, found, tmp_path, monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_DATA", "")
-    package = tmp_path / "checkout" / project / "consilience" / "datasets"
+def test_only_the_environment_names_a_folder(tmp_path, monkeypatch):
+    # A folder shared/data beside a checkout is not looked at by itself.
+    package = tmp_path / "checkout" / "src" / "consilience" / "datasets"
     package.mkdir(parents=True)
     (tmp_path / "checkout" / "pyproject.toml").touch()
+    (tmp_path / "shared" / "data").mkdir(parents=True)
     monkeypatch.setattr("consilience.datasets.loading.__file__", str(package / "loading.py"))
+    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
     assert data_folder() is None
-    shared = tmp_path / "shared" / "data"
-    shared.mkdir(parents=True)
-    assert data_folder() == (shared if found else None)
+    monkeypatch.setenv("CONSILIENCE_DATA", "")
+    assert data_folder() is None
+    monkeypatch.setenv("CONSILIENCE_DATA", "~/crowds")
+    assert data_folder() == Path.home() / "crowds"
 
 
 def test_importing_is_light():
@@ -195,16 +197,15 @@ def refusal(name: str, folder: Path | str | None = None) -> str:
 
 
 def test_no_folder_is_known(monkeypatch):
-    monkeypatch.setattr("consilience.datasets.loading.data_folder", lambda: None)
     monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
-    assert refusal("ner") == f"The dataset 'ner' was looked for, and $CONSILIENCE_DATA is not set.{REMEDY}"
+    assert refusal("ner") == f"The dataset 'ner' was not found: $CONSILIENCE_DATA is not set.{REMEDY}"
     assert not is_present("ner")
 
 
 def test_the_folder_is_not_there(monkeypatch):
     monkeypatch.setenv("CONSILIENCE_DATA", "nowhere")
-    assert refusal("ner") == f"The folder of datasets 'nowhere' ($CONSILIENCE_DATA) is not there.{REMEDY}"
-    assert refusal("ner", "here") == f"The folder of datasets 'here' is not there.{REMEDY}"
+    assert refusal("ner") == f"There is no folder 'nowhere' ($CONSILIENCE_DATA).{REMEDY}"
+    assert refusal("ner", "here") == f"There is no folder 'here'.{REMEDY}"
 
 
 def test_the_dataset_is_not_in_the_folder(folder):
@@ -301,8 +302,6 @@ def test_the_list(folder):
 
 def test_the_list_where_no_folder_is_known(monkeypatch):
     monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
-    monkeypatch.setattr("consilience.datasets.data_folder", lambda: None)
-    monkeypatch.setattr("consilience.datasets.loading.data_folder", lambda: None)
     assert "Real datasets: 0 of 18 here" in run().stdout
     assert "Looked nowhere: $CONSILIENCE_DATA is not set." in run().stdout
     assert json.loads(run("--json").stdout)["folder"] is None

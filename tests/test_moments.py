@@ -478,7 +478,10 @@ def test_stopping_rules(method):
     assert tight.converged_
     assert tight.n_iter_ > loose.n_iter_
     assert tight.trace_[-1] <= loose.trace_[-1]
-    with pytest.warns(ConvergenceWarning, match=r"MomentMatching stopped after 2 sweeps before it settled\. Allow more with max_iter=4"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"stopped after 2 sweeps before it settled\. Allow more with max_iter=4",
+    ):
         stopped = cs.MomentMatching(method=method, max_iter=2).fit(r)
     assert not stopped.converged_
 

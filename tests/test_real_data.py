@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 import consilience as cs
 from real_data import FOLDER, gold_of, needs_data
 
 pytestmark = needs_data
+
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
 LEAST_ACCURACY = {"rte": 0.925, "bluebird": 0.88, "dog": 0.835, "product": 0.935, "web": 0.76, "llm_judges": 0.81}
 
@@ -23,6 +29,35 @@ def test_dawid_skene_is_as_accurate_as_it_should_be(name):
     accuracy = cs.metrics.accuracy(truth, [fused[item] for item in known])
     assert accuracy >= LEAST_ACCURACY[name]
     assert accuracy > cs.metrics.accuracy(truth, [vote[item] for item in known])
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    {
+        "RTE": "rte",
+        "Bluebirds": "bluebird",
+        "Dog breeds": "dog",
+        "Products": "product",
+        "Web relevance": "web",
+        "LLM judges": "llm_judges",
+        "Sentence polarity": "sentence_polarity",
+        "Music genre": "music",
+    }.items(),
+)
+def test_the_table_of_the_readme(row, name):
+    line = re.search(rf"^\| {row}\b.*$", README, re.MULTILINE).group()
+    items, workers, classes, vote, fused = (float(cell.replace(",", "")) for cell in line.split("|")[2:-1])
+    r, gold = cs.read_responses(FOLDER / name / "responses.parquet"), gold_of(name)
+    known = np.array([item in gold for item in r.items.tolist()])
+    truth = [gold[item] for item in r.items[known].tolist()]
+
+    def accuracy(model):
+        return cs.metrics.accuracy(truth, np.asarray(model.fit(r).labels_)[known])
+
+    assert (r.n_items, r.n_workers, r.n_classes) == (items, workers, classes)
+    assert accuracy(cs.DawidSkene()) == pytest.approx(fused, abs=0.0006)
+    votes = [accuracy(cs.MajorityVote(seed=seed)) for seed in range(20)]
+    assert np.mean(votes) == pytest.approx(vote, abs=0.0006)
 
 
 def test_the_same_bits_for_any_number_of_threads():

@@ -1,4 +1,4 @@
-"""Real crowds and classifiers that labelled the nodes of graphs. Gold is for scoring only: no fit sees it."""
+"""Real crowds that labelled the nodes of graphs. Gold is for scoring only: no fit sees it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from consilience.paper.classifiers import ask_classifiers
 from real_data import FOLDER, gold_of, needs_data
 
 pytestmark = needs_data
@@ -59,29 +58,3 @@ def test_sentence_polarity():
     # The aim is .914 everywhere. It is met but for k = 2: .9138, one of 4,999 sentences short.
     assert min(scores.values()) >= 0.9135, scores
     assert np.mean(list(scores.values())) >= 0.914
-
-
-PAPER = cs.MarkovField(coupling="paper", inference="icm", prior="uniform", estimation="em", start="dawid-skene")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "n_train", "least_gain"), [("cora", 150, 0.03), ("citeseer", 100, 0.02)])
-def test_classifiers_of_papers(name, n_train, least_gain, capsys):
-    stored, rows = cs.datasets.load(name), []
-    truth, graph = np.array([stored.gold[item] for item in stored.items.tolist()]), stored.graph
-    for seed in range(5):
-        r = ask_classifiers(stored.features, truth, stored.items, n_train, seed)
-        alone = cs.metrics.macro_f1(truth, cs.DawidSkene().fit(r).labels_)
-        model = cs.MarkovField().fit(r, graph=graph)
-        noise = cs.MarkovField().fit(r, graph=graph.shuffled(seed))
-        paper = PAPER.fresh().fit(r, graph=graph)
-        gains = [cs.metrics.macro_f1(truth, each.labels_) - alone for each in (model, paper, noise)]
-        assert gains[2] == pytest.approx(0, abs=0.01)
-        rows.append([alone, *gains, model.coupling_, noise.coupling_])
-    mean = np.mean(rows, axis=0)
-    with capsys.disabled():
-        print(
-            f"\n{name}: DawidSkene {mean[0]:.3f}; gain of MarkovField {mean[1]:+.3f} (coupling {mean[4]:.2f}), as in "
-            f"the paper {mean[2]:+.3f}, on a shuffled graph {mean[3]:+.3f} (coupling {mean[5]:.2f})"
-        )
-    assert mean[1] >= least_gain

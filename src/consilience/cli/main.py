@@ -14,7 +14,6 @@ from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
 from .fuse import fuse
-from .reproduce import reproduce
 from .simulate import simulate
 
 
@@ -32,7 +31,6 @@ program.add_command(evaluate)
 program.add_command(simulate)
 program.add_command(datasets)
 program.add_command(demo)
-program.add_command(reproduce)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""One dataset, from its files to what models take."""
+"""Reading one dataset from its files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 VARIABLE = "CONSILIENCE_DATA"
 
-# Which rows are answers. The gold of sleep is made of what people said: only what models said can be judged by it.
+# The column and value that select the rows to read. The gold of sleep is the consensus of its human workers, so only
+# the answers of models can be judged by it.
 _ROWS = {"sleep": ("kind", "model")}
-# Where a missing row is an answer too, and what an item is taken for if all are silent about it.
+# Datasets in which a missing row is an answer too, and the class of an item about which all workers are silent.
 _BACKGROUND = {"bc5cdr": "O"}
 
 
@@ -33,11 +34,11 @@ class Dataset:
     name : str
         Its name in the catalogue.
     responses : Responses or None
-        The answers, None where there are none to be had (cora, citeseer, pubmed).
+        The answers; None for datasets without answers (cora, citeseer, pubmed).
     gold : dict
         Known labels: {item: label}, or {(sequence, position): label}. For scoring, and for `gold=`.
     graph : Graph or None
-        Who is whose neighbour, with nodes in the order of `items`.
+        The neighbours of each item, with nodes in the order of `items`.
     features : scipy.sparse.csr_array, ndarray or None
         One row for each of `items`.
     items : ndarray or None
@@ -85,8 +86,8 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> Dataset:
 
     Notes
     -----
-    Of sleep only the answers of models are read: its gold is made of what people said. In bc5cdr silence is an answer
-    (``abstain="answer"``), about every position that gold names.
+    Of sleep only the answers of models are read, because its gold is the consensus of the people who answered. In
+    bc5cdr silence is an answer (``abstain="answer"``) about every position that gold names.
 
     Examples
     --------
@@ -120,22 +121,16 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> Dataset:
 
 
 def data_folder() -> Path | None:
-    """Return the folder of datasets, None if none is known.
+    """Return the folder that the environment variable CONSILIENCE_DATA names, None if it is not set.
 
-    It is what the environment variable CONSILIENCE_DATA says, be it there or not; else the folder ``shared/data``
-    beside the source checkout, if the package is run from one.
+    The folder may not exist.
     """
     named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    source, checkout, beside = Path(__file__).resolve().parents[2:5]
-    shared = beside / "shared" / "data"
-    is_checkout = source.name == "src" and (checkout / "pyproject.toml").is_file()
-    return shared if is_checkout and shared.is_dir() else None
+    return Path(named).expanduser() if named else None
 
 
 def find_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder of one dataset; that it or a file of it is not there is an error that says what to do.
+    """Return the folder of one dataset. If it or one of its files is missing, the error says what to do.
 
     Parameters
     ----------
@@ -144,17 +139,17 @@ def find_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
     """
     entry = find_entry(name)
     place = data_folder() if folder is None else Path(folder).expanduser()
-    origin = f" (${VARIABLE})" if folder is None and os.environ.get(VARIABLE) else ""
+    origin = f" (${VARIABLE})" if folder is None else ""
     if place is None:
-        raise _missing(entry, f"The dataset {name!r} was looked for, and ${VARIABLE} is not set")
+        raise _missing(entry, f"The dataset {name!r} was not found: ${VARIABLE} is not set.")
     if not place.is_dir():
-        raise _missing(entry, f"The folder of datasets {str(place)!r}{origin} is not there")
+        raise _missing(entry, f"There is no folder {str(place)!r}{origin}.")
     path = place / name
     if not path.is_dir():
-        raise _missing(entry, f"There is no folder {name!r} in {str(place)!r}{origin}")
+        raise _missing(entry, f"There is no folder {name!r} in {str(place)!r}{origin}.")
     absent = [file for file in entry.files if not (path / file).is_file()]
     if absent:
-        raise _missing(entry, f"{str(path)!r} has no {listing(absent)}")
+        raise _missing(entry, f"{str(path)!r} has no {listing(absent)}.")
     return path
 
 
@@ -173,16 +168,17 @@ def is_present(name: str, folder: str | os.PathLike[str] | None = None) -> bool:
     return True
 
 
-def _missing(entry: Entry, what: str) -> InputError:
+def _missing(entry: Entry, problem: str) -> InputError:
     return InputError(
-        f"{what}. The data are not distributed with the package: set ${VARIABLE} to a folder that holds "
+        problem,
+        f"The data are not distributed with the package: set ${VARIABLE} to a folder that holds "
         f"{entry.name}/{{{','.join(entry.files)}}}. It was prepared from {entry.source}; the page 'datasets' of the "
-        "documentation describes the files."
+        "documentation describes the files.",
     )
 
 
 def _read_gold(entry: Entry, path: Path) -> tuple[dict[Any, Any], dict[Any, Any] | None]:
-    """Return the known label of each item, and the part that each belongs to if the file says so."""
+    """Return the known label of each item, and the split of each if the file has a column for it."""
     from ..formats.reading import open_file
 
     table = open_file(path / GOLD)
@@ -192,7 +188,8 @@ def _read_gold(entry: Entry, path: Path) -> tuple[dict[Any, Any], dict[Any, Any]
     gold = dict(zip(keys, _to_list(table, table.need("known label")), strict=True))
     if len(gold) < table.n_rows:
         raise InputError(
-            f"{table.name} has {table.n_rows:,} rows about {len(gold):,} items. Keep one row for each item."
+            f"{table.name} has {plural(table.n_rows, 'row')} about {plural(len(gold), 'item')}.",
+            "Keep one row for each item.",
         )
     splits = dict(zip(keys, _to_list(table, "split"), strict=True)) if "split" in table.names else None
     return gold, splits
@@ -269,7 +266,7 @@ def _read_features(entry: Entry, path: Path, items: Values | None) -> Any:
             else:
                 features = np.asarray(np.load(stream, allow_pickle=False))
     except Exception as error:  # whatever NumPy meets in a damaged file
-        raise InputError(f"{str(file)!r} cannot be read: {first_line(error)}. Write it again.") from error
+        raise InputError(f"{str(file)!r} cannot be read: {first_line(error)}.", "Write it again.") from error
     if len(features.shape) != 2 or features.shape[0] != len(items):
         raise InputError(
             f"{str(file)!r} must have one row for each of {len(items):,} items. It has the shape {features.shape}."
