@@ -138,7 +138,7 @@ def test_json_has_the_figures_and_nothing_else(answers):
     figures = json.loads(result.stdout)
     fused = cs.fuse("answers.csv")
     assert figures["model"] == "DawidSkene"
-    assert figures["settings"]["seed"] == 3
+    assert figures["parameters"]["seed"] == 3
     assert figures["columns"] == {"item": "item", "worker": "worker", "label": "label"}
     assert figures["chain"] is None
     assert [figures[name] for name in ("items", "workers", "answers", "classes")] == [120, 6, 720, ["ant", "bee"]]
@@ -205,10 +205,10 @@ def test_one_answer_and_one_sequence_of_one_worker(folder):
 
 def test_models_and_settings(answers):
     vote = json.loads(run("fuse", "answers.csv", "--model", "majority", "--seed", 5, "--json").stdout)
-    assert (vote["model"], vote["settings"]) == ("MajorityVote", {"ties": "random", "seed": 5})
+    assert (vote["model"], vote["parameters"]) == ("MajorityVote", {"ties": "random", "seed": 5})
     assert vote["comparison"] is None
     em = json.loads(run("fuse", "answers.csv", "--model", "dawid-skene", "--estimation", "em", "--json").stdout)
-    assert em["settings"]["estimation"] == "em"
+    assert em["parameters"]["estimation"] == "em"
     assert "Held-out" not in run("fuse", "answers.csv", "--model", "majority").stdout
 
 
@@ -237,7 +237,7 @@ def test_tagged_sequences(folder):
     columns = ["--sequence", "doc", "--position", "place"]
     figures = json.loads(run("fuse", "tags.csv", *columns, "--json", "-o", "labels.csv", "--save", "m").stdout)
     assert figures["model"] == "HiddenMarkov"
-    assert figures["settings"]["transitions"] == "bio"
+    assert figures["parameters"]["transitions"] == "bio"
     assert figures["columns"] == {"sequence": "doc", "position": "place", "worker": "judge", "label": "answer"}
     assert figures["chain"]["coupling"] == cs.load("m").coupling_
     assert "Coupling" in figures["chain"]["explanation"]

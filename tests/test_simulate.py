@@ -565,8 +565,8 @@ def test_files_hold_what_the_library_draws(folder, kind, suffix):
     assert true["kinds"] == ["honest"] * 8 + ["spammer", "copycat"]
     assert true["copies"] == [None] * 9 + [0]
     assert ("transition" in true) == ("initial" in true) == (kind == "sequences")
-    assert true["settings"]["simulator"] == kind
-    assert true["settings"]["seed"] == 0
+    assert true["options"]["simulator"] == kind
+    assert true["options"]["seed"] == 0
 
 
 def test_options_reach_the_library(folder):

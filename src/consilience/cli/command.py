@@ -85,7 +85,7 @@ def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[None]:
     """Print each warning of the package once, as one line on stderr; those of others only with `debug`."""
     from .text import make_inert
 
-    told: set[str] = set()
+    shown: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if isinstance(message, ConsilienceWarning):
@@ -94,8 +94,8 @@ def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[None]:
             text = make_inert(f"{category.__name__}: {message}")
         else:
             return
-        if text not in told and not quiet:
-            told.add(text)
+        if text not in shown and not quiet:
+            shown.add(text)
             # Not by click, which would write past the progress display.
             print(f"Warning: {text}", file=sys.stderr)
 

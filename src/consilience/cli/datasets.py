@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @json_option
 @debug_option
 def datasets(name: str | None, as_json: bool, debug: bool) -> None:  # noqa: ARG001
-    """List the real datasets that can be read, or tell all about one.
+    """List the real datasets that can be read, or describe one of them.
 
     They are not part of the package, and are looked for in the folder $CONSILIENCE_DATA.
     """

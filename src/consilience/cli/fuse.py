@@ -161,7 +161,7 @@ def run(options: Options) -> None:
         summary = summarise(model, responses, labels, workers, options.source, n_gold)
         display.say("Writing")
         files = write(options, model, labels, workers)
-    tell(summary, files, time.perf_counter() - started, options)
+    print_results(summary, files, time.perf_counter() - started, options)
 
 
 def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
@@ -206,7 +206,7 @@ def write(options: Options, model: Model, labels: Any, workers: Any) -> dict[str
     return files
 
 
-def tell(summary: Summary, files: dict[str, str], seconds: float, options: Options) -> None:
+def print_results(summary: Summary, files: dict[str, str], seconds: float, options: Options) -> None:
     """Print how it went, in the form asked for."""
     summary = replace(summary, files=files, seconds=round(seconds, 3))
     if options.as_json:

@@ -13,8 +13,8 @@ from .summary import Record, Summary
 from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
 from .text import fit_confusion, fit_text, format_difference, format_number, format_share, make_inert, quote_blanks
 
-# The settings a reader of the labels wants to know, of those the model has.
-_TOLD = ("estimation", "ties", "seed")
+# The parameters to show, of those the model has.
+_SHOWN = ("estimation", "ties", "seed")
 # Two names of ten columns and a share; wider than eighty columns allow where workers' names are long too.
 MOST_CONFUSION = 32
 _KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8}
@@ -26,10 +26,10 @@ def print_summary(summary: Summary) -> None:
     print_title(console, f"Labels for {fit_text(summary.source, 60)}")
     print_facts(console, _facts(summary))
     console.print()
-    told = summary.chain or summary.field
-    if told is not None:
+    neighbours = summary.chain or summary.field
+    if neighbours is not None:
         print_title(console, "Neighbours in a sequence" if summary.chain else "Neighbours in the graph")
-        for line in textwrap.wrap(make_inert(told["explanation"]), console.width - 2):
+        for line in textwrap.wrap(make_inert(neighbours["explanation"]), console.width - 2):
             console.print(f"  {line}")
         console.print()
     print_workers(console, summary)
@@ -40,11 +40,11 @@ def print_summary(summary: Summary) -> None:
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
-    told = ", ".join(f"{name} {summary.settings[name]}" for name in _TOLD if name in summary.settings)
+    shown = ", ".join(f"{name} {summary.parameters[name]}" for name in _SHOWN if name in summary.parameters)
     sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
         ("Columns", ", ".join(f"{role}={quote_blanks(fit_text(name, 20))}" for role, name in summary.columns.items())),
-        ("Model", f"{summary.model} ({told})" if told else summary.model),
+        ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
         ("Classes", _list_classes(summary.classes)),
     ]

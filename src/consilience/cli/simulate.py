@@ -251,11 +251,11 @@ def draw(kind: str, asked: dict[str, Any]) -> Simulation:
     return crowd
 
 
-def write(crowd: Simulation, output: str, files: dict[str, str], settings: dict[str, Any]) -> None:
+def write(crowd: Simulation, output: str, files: dict[str, str], options: dict[str, Any]) -> None:
     """Write all files, or none, in a folder that is made if need be."""
     from ..formats.writing import replace_file, replace_together, write_table
 
-    tables, content = make_tables(crowd), json.dumps(describe(crowd, settings))
+    tables, content = make_tables(crowd), json.dumps(describe(crowd, options))
     made = [folder for folder in (Path(output), *Path(output).parents) if not folder.exists()]
     try:
         for folder in reversed(made):
@@ -293,7 +293,7 @@ def make_tables(crowd: Simulation) -> dict[str, Any]:
     return tables
 
 
-def describe(crowd: Simulation, settings: dict[str, Any]) -> dict[str, Any]:
+def describe(crowd: Simulation, options: dict[str, Any]) -> dict[str, Any]:
     """Return what the crowd was drawn from, in terms of JSON; workers and classes in the order of their ids."""
     from .command import to_json
 
@@ -301,7 +301,7 @@ def describe(crowd: Simulation, settings: dict[str, Any]) -> dict[str, Any]:
     names = ("prior", "confusion", "transition", "initial", "kinds")
     found = {name: getattr(true, name) for name in names if getattr(true, name) is not None}
     copies = [None if leader < 0 else leader for leader in true.copies.tolist()]
-    content: dict[str, Any] = to_json({"settings": settings, **found, "copies": copies})
+    content: dict[str, Any] = to_json({"options": options, **found, "copies": copies})
     return content
 
 

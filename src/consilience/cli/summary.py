@@ -1,4 +1,4 @@
-"""What a fit is told as, in figures: the same for the tables and for `--json`."""
+"""The figures that describe a fit: the same for the tables and for `--json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..models.markov_field import MarkovField
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
-_NOT_TOLD = ("callback",)
+_NOT_SHOWN = ("callback",)
 
 Record = dict[str, Any]
 
@@ -28,7 +28,7 @@ class Summary:
     source: str
     columns: dict[str, str]
     model: str
-    settings: Record
+    parameters: Record
     items: int
     workers: int
     answers: int
@@ -78,7 +78,7 @@ def summarise(
         source=source,
         columns=dict(responses.columns),
         model=type(model).__name__,
-        settings={name: value for name, value in model.get_params().items() if name not in _NOT_TOLD},
+        parameters={name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN},
         items=responses.n_items,
         workers=responses.n_workers,
         answers=responses.n_responses,

@@ -67,7 +67,7 @@ class Statistics(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a callback is told after each iteration."""
+    """What a callback receives after each iteration."""
 
     iteration: int
     max_iter: int

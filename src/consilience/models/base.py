@@ -88,18 +88,18 @@ class Model(ABC):
         """Return the parameters."""
         return {name: getattr(self, name) for name in self._defaults()}
 
-    def set_params(self, **settings: Any) -> Self:
+    def set_params(self, **parameters: Any) -> Self:
         """Change parameters; return the model itself."""
         known = self._defaults()
-        for name, value in settings.items():
+        for name, value in parameters.items():
             if name not in known:
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {listing(known, 20)}.")
             setattr(self, name, value)
         return self
 
-    def fresh(self, **settings: Any) -> Self:
+    def fresh(self, **parameters: Any) -> Self:
         """Return an unfitted copy with the same parameters, except for those given."""
-        return type(self)(**{**self.get_params(), **settings})
+        return type(self)(**{**self.get_params(), **parameters})
 
     def __sklearn_clone__(self) -> Self:
         """Return what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""

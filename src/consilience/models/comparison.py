@@ -16,7 +16,7 @@ from .held_out import held_out_score
 from .hidden_markov import HiddenMarkov
 from .majority_vote import MajorityVote
 
-# Answers on which two models are compared: enough to tell them apart, few enough to cost next to nothing.
+# Answers on which two models are compared: enough to see a difference, few enough to be quick.
 MOST_ANSWERS = 200_000
 # How many standard errors a difference must exceed to count as one.
 STANDARD_ERRORS = 2

@@ -153,8 +153,8 @@ class MarkovField(LatentModel):
     def check_graph(self, responses: Any, graph: Any, gold: Any = None, engine: Any = None) -> GraphCheck:
         """Fit the same model to a shuffled graph with the same degrees, and say what that tells about this fit.
 
-        The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted anew, with a
-        learned one, to both.
+        The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted again, with
+        a learned one, to both.
 
         Parameters
         ----------
@@ -169,8 +169,8 @@ class MarkovField(LatentModel):
         r = as_responses(responses)
         aligned = require_graph(graph).aligned_with(r.items)
         learner = self.fresh(callback=None, coupling="learn")
-        settings = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}
-        independent = DawidSkene(**{**settings, "start": "majority", "callback": None})
+        shared = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}
+        independent = DawidSkene(**{**shared, "start": "majority", "callback": None})
         with open_engine(engine) as opened:
             here = self if self.coupling == "learn" else learner.fresh().fit(r, aligned, gold, opened)
             shuffled = learner.fit(r, aligned.shuffled(self.seed), gold, opened)
@@ -243,7 +243,7 @@ def require_graph(graph: Any) -> Graph:
         raise ParameterError(
             "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
         )
-    raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges and its kin)", graph)
+    raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges)", graph)
 
 
 def paper_couplings(r: Responses, graph: Graph) -> Floats:

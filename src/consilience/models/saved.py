@@ -49,7 +49,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     Model
-        Fitted, with the results and settings it had; a `callback`, or another model as `start`, is not kept.
+        Fitted, with its results and parameters, except for a `callback` or a model given as `start`.
 
     Examples
     --------

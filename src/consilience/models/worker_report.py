@@ -39,7 +39,7 @@ def describe_workers(
             right += counts[:, label, k]
     total = counts.sum(axis=(1, 2))
     accuracy = np.divide(right, total, out=np.full(len(counts), np.nan), where=total > 0)
-    told = informativeness(confusion, prior)
+    information = informativeness(confusion, prior)
     # What the same mix of answers would get right if it had nothing to do with the truth.
     mix = counts.sum(axis=2) / np.maximum(total, 1e-300)[:, None]
     truth = counts.sum(axis=1) / np.maximum(total, 1e-300)[:, None]
@@ -54,13 +54,13 @@ def describe_workers(
             found.append("one label")
         elif accuracy[m] + CONTRARY + 2 * error[m] < chance[m]:
             found.append("contrary")
-        elif told[m] < UNINFORMATIVE and prior.max() < 1:  # if the truth is always the same, there is nothing to tell
+        elif information[m] < UNINFORMATIVE and prior.max() < 1:  # with one class there is no information to give
             found.append("uninformative")
         remarks.append(", ".join(found))
     return {
         "answers": to_column(n_answers.astype(np.int64)),
         "accuracy": to_column(accuracy),
-        "informativeness": to_column(told),
+        "informativeness": to_column(information),
         "worst_confusion": to_column(worst_confusions(counts, said, labels, classes)),
         "remarks": to_column(remarks),
     }

@@ -87,7 +87,8 @@ class StructureParameters(ABC):
         graph : Graph, optional
             Which items are neighbours, for structures that have a use for it.
         trail : Trail, optional
-            Within a fit: where the last inference ended. Without one, inference starts anew and takes its time.
+            Within a fit: where the last inference ended. Without one, inference starts from the
+            evidence alone and goes on for longer.
         """
 
     @abstractmethod

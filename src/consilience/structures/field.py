@@ -34,7 +34,7 @@ from .base import Evidence, Outcome, Structure, StructureParameters, Summary, Tr
 INFERENCES = ("mean_field", "icm", "belief_propagation")
 MOST_COUPLING = 3.0
 # Inference stops when no probability moves by more than this, or after so many sweeps: in EM, where it goes on from the
-# last iteration, and at the end, where it starts anew.
+# last iteration, and at the end, where it starts again.
 EM_SWEEPS, EM_TOL = 20, 1e-3
 LAST_SWEEPS, LAST_TOL = 200, 1e-6
 DAMPING = 0.2
@@ -70,8 +70,8 @@ class FieldParameters(StructureParameters):
     def infer_nodes(self, graph: Graph, trail: Trail | None, evidence: Floats) -> FieldSummary:
         """Turn the evidence of all nodes into posteriors, in place.
 
-        With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts anew
-        and goes on for longer.
+        With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts
+        from the evidence alone and goes on for longer.
         """
         from ..kernels.field import field_objective, neighbour_sums
 
