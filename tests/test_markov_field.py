@@ -472,7 +472,7 @@ def test_graphs_that_do_not_fit():
     for wrong in (crowd.graph.to_scipy(), [(0, 1)], "edges.csv"):
         with pytest.raises(ParameterError, match=r"'graph' parameter of MarkovField must be a consilience.Graph"):
             cs.MarkovField().fit(r, graph=wrong)
-    with pytest.raises(InputError, match=r"2 id\(s\) of the graph are not among the items: 77, 78"):
+    with pytest.raises(InputError, match=r"2 ids of the graph are not among the 20 items: 77, 78"):
         cs.MarkovField().fit(r, graph=cs.Graph.from_edges([0, 1], [77, 78]))
     # Nodes without edges do not matter.
     graph = cs.Graph.from_edges([0, 1], [1, 2], items=range(100))
