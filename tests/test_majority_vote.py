@@ -76,7 +76,7 @@ def test_weights_are_shares_of_a_vote():
 
 def test_items_without_votes_get_the_overall_shares():
     answers = {"item": [1, 1, 1, 2, 3], "worker": [1, 2, 3, 1, 1], "label": ["x", "x", "y", "x", "unsure"]}
-    r = cs.Responses.from_frame(answers, classes=["x", "y", "z"], items=[4])
+    r = cs.Responses.from_frame(answers, classes=["x", "y", "z"], items=[1, 2, 3, 4])
     model = cs.MajorityVote().fit(r)
     assert model.prior_.tolist() == [0.75, 0.25, 0]
     # Item 3 has an answer but no vote, item 4 has neither.
