@@ -86,7 +86,7 @@ class Message(Exception):
         The parameter that is at fault, if it is one.
     """
 
-    def __init__(self, problem: str | Sentence, *remedies: str | Sentence, keyword: str | None = None) -> None:
+    def __init__(self, problem: str | Sentence = "", *remedies: str | Sentence, keyword: str | None = None) -> None:
         super().__init__(problem, *remedies)
         self.problem = problem
         self.remedies = remedies
