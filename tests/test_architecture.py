@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import consilience as cs
 from consilience.data.vocabulary import to_column
 from consilience.engines import ENGINES, Threads
+from consilience.formats import register as formats
+from consilience.formats.writing import check_table_path
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
 from consilience.structures.base import BlockwiseParameters, Structure, Summary
@@ -49,6 +52,8 @@ def test_files_in_the_table_exist():
 
 def test_every_part_is_in_its_register():
     assert {Path(sys.modules[model.__module__].__file__).stem for model in WORKERS.values()} == modules_of("workers")
+    homes = {each.home.partition(":")[0] for each in formats.FORMATS}
+    assert all((PACKAGE / "formats" / f"{home}.py").is_file() for home in homes)
     assert {Path(sys.modules[engine.__module__].__file__).stem for engine in ENGINES.values()} == modules_of("engines")
     for name, entry in models.MODELS.items():
         assert models.model_class(name).__name__ == entry.class_name
@@ -197,3 +202,29 @@ def test_a_new_engine_is_one_line(monkeypatch):
     expected = cs.DawidSkene().fit(r).posterior_
     for engine in ("one-by-one", ("one", "by", "one"), OneByOne()):
         np.testing.assert_array_equal(cs.DawidSkene().fit(r, engine=engine).posterior_, expected)
+
+
+# ---------------------------------------------------------------------------------------------------- a new format
+
+
+def read_pipes(path, wanted):
+    """Read a table whose columns are separated by pipes."""
+    head, *rows = (line.split("|") for line in Path(path).read_text(encoding="utf-8").split())
+    columns = dict(zip(head, zip(*rows, strict=True), strict=True))
+    return pa.table({name: list(values) for name, values in columns.items() if not wanted or name in wanted}), head
+
+
+def test_a_new_format_is_one_line(tmp_path, monkeypatch):
+    """It is read by its suffix and by its content; as it cannot be written, an output of that name is refused."""
+    module = types.ModuleType("consilience.formats.pipes")
+    module.PIPES = formats.Codec(read=read_pipes, recognise=lambda head, path: head.startswith(b"item|"))
+    monkeypatch.setitem(sys.modules, "consilience.formats.pipes", module)
+    line = formats.Format("pipes", (".pipes",), "pipes:PIPES", text=True, writable=False)
+    monkeypatch.setattr(formats, "FORMATS", (*formats.FORMATS, line))
+    for name in ("answers.pipes", "answers.txt"):
+        (tmp_path / name).write_text("item|worker|label\n1|a|x\n1|b|x\n2|a|y\n2|b|y\n", encoding="utf-8")
+        r = cs.read_responses(tmp_path / name)
+        assert (r.n_items, r.n_workers, r.labels.tolist()) == (2, 2, ["x", "y"])
+    with pytest.raises(cs.errors.InputError, match="cannot be written|no suffix that can be written"):
+        check_table_path("labels.pipes")
+    assert ".pipes" not in formats.usual_suffixes(formats.writable_formats())
