@@ -225,6 +225,6 @@ def test_a_new_format_is_one_line(tmp_path, monkeypatch):
         (tmp_path / name).write_text("item|worker|label\n1|a|x\n1|b|x\n2|a|y\n2|b|y\n", encoding="utf-8")
         r = cs.read_responses(tmp_path / name)
         assert (r.n_items, r.n_workers, r.labels.tolist()) == (2, 2, ["x", "y"])
-    with pytest.raises(cs.errors.InputError, match="cannot be written|no suffix that can be written"):
+    with pytest.raises(cs.errors.InputError, match=r"cannot be written|no suffix that can be written"):
         check_table_path("labels.pipes")
     assert ".pipes" not in formats.usual_suffixes(formats.writable_formats())
