@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import reduce
 from importlib.util import find_spec
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 import consilience as cs
 from consilience.data.tagging import free_transitions
 from consilience.engines.local import Threads
+from consilience.kernels.compile import width_of
 from consilience.structures.chain import Chain, ChainParameters, ChainSummary
 
 N_CLASSES, LENGTH = 9, 40
@@ -28,6 +31,10 @@ class Piece(NamedTuple):
 
     sequences: NDArray[np.int64]
     evidence: NDArray[np.float64]
+
+    def width(self, n_classes: int) -> Any:
+        """Return the `width` argument of kernels, as a block of many answers does."""
+        return width_of(n_classes)
 
 
 def make_chain() -> ChainParameters:
@@ -53,14 +60,13 @@ def cut(evidence: NDArray[np.float64]) -> list[Piece]:
 
 
 def infer_piece(piece: Piece, chain: ChainParameters) -> ChainSummary:
-    block: Any = piece  # a chain asks a block for nothing but its sequences
-    return chain.infer(block, piece.evidence)
+    block: Any = piece  # a chain asks a block for nothing but its sequences and the width of kernels
+    return chain.infer_block(block, piece.evidence)
 
 
 def pass_over(pieces: list[Piece], chain: ChainParameters, n_threads: int) -> ChainSummary:
     """Turn evidence into posteriors and expected counts, as each iteration of a fit does."""
-    parts = list(Threads(n_threads).map(infer_piece, pieces, chain))
-    return ChainSummary(*(sum(column) for column in zip(*parts, strict=True)))
+    return reduce(add, Threads(n_threads).map(infer_piece, pieces, chain))
 
 
 def best_of(repeats: int, prepare: Callable[[], Any], action: Callable[[Any], Any]) -> tuple[float, Any]:
