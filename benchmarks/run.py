@@ -21,8 +21,8 @@ DOCS = Path(__file__).parent.parent / "docs" / "benchmark.md"
 
 HEADER = """# Speed and memory
 
-Written by `make bench`, on one machine in one run ({machine}). Times are the best of several; only the ratios carry
-over to other machines.
+`make bench` wrote this page in one run on one machine ({machine}). Times are the best of several. Only the ratios are
+meaningful on other machines.
 """
 
 

@@ -207,8 +207,8 @@ def report(quick: bool = False) -> str:
     parts = [
         "## Sequences: chains",
         f"Forward-backward with expected counts of transitions, evidence given: {n_tokens:,} tokens, K={N_CLASSES}, "
-        f"sequences of {LENGTH}, float64. hmmlearn's first line is the E-step of its `BaseHMM`; its second calls the "
-        "compiled functions beneath, without all that is around them. All find the same likelihood and counts.",
+        f"sequences of {LENGTH}, float64. hmmlearn's first line is the E-step of its `BaseHMM`; its second calls "
+        "only its compiled functions. All find the same likelihood and counts.",
         compare_passes(n_tokens, 1 if quick else 3),
         "The same pass on one thread, by the number of tokens; in the last line they are a single sequence:",
         measure_growth(QUICK_GROWTH if quick else GROWTH),

@@ -1522,3 +1522,10 @@ def test_lookup_does_not_confuse():
     assert lookup(np.array([Tone.COLD], object), to_column(["cold"])).tolist() == [0]
     moment = dt.datetime(2020, 1, 1)
     assert lookup(np.array([moment], "M8[ns]"), to_column([pd.Timestamp(moment), moment])).tolist() == [0, 0]
+
+
+def test_a_column_with_another_role_is_not_suggested():
+    with pytest.raises(InputError, match=r"no column for the worker.*Name it with worker="):
+        Responses.from_frame({"item": [1, 2], "label": ["x", "y"]})
+    with pytest.raises(InputError, match=r"Did you mean worker='wrker'\?"):
+        Responses.from_frame({"item": [1, 2], "label": ["x", "y"], "wrker": ["a", "b"]})

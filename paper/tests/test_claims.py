@@ -167,7 +167,7 @@ NUMBERS = [
     *(
         (
             "docs/sequences.md",
-            rf"\| (?:`HiddenMarkov`, )?(?:strength|coupling) {re.escape(name)}(?![\d.])[^|]*\| # \| # \| # \| # \|",
+            rf"\| (?:`HiddenMarkov`, )?coupling {re.escape(name)}(?![\d.])[^|]*\| # \| # \| # \| # \|",
             lambda name=name: chains(name),
         )
         for name in ("0", "0.1", "0.25", "0.5", FULL)
@@ -179,27 +179,27 @@ NUMBERS = [
     ),
     (
         "docs/sequences.md",
-        r"optimum \(macro-F #\) than what `DawidSkene\(\)` found does \(#\)",
+        r"optimum \(macro-F #\) than the result of `DawidSkene\(\)` does \(#\)",
         lambda: [chain("pos", FULL), chain("pos", FULL_AFTER)],
     ),
     (
         "docs/sequences.md",
-        r"\| plain workers, (?:strength|coupling) learned \| # \| # \| # \| # \| # \|",
+        r"\| plain workers, coupling learned \| # \| # \| # \| # \| # \|",
         lambda: [*chains(LEARNED)[:2], other("ner_aligned", OURS), *chains(LEARNED)[2:]],
     ),
     (
         "docs/sequences.md",
-        r"`transitions=\"free\"` at full (?:strength|coupling) gives #, #, # and #",
+        r"`transitions=\"free\"` at full coupling gives #, #, # and #",
         lambda: [choice(data, OURS_FREE_FULL) for data in SEQUENCES],
     ),
     (
         "docs/sequences.md",
-        r"on named entities, # against #\) while its spans are better \(# against #\)",
+        r"on named entities, # against #\), while its spans are better \(# against #\)",
         lambda: [choice("ner", model, score) for score in ("held_out", "f") for model in (OURS, OURS_FREE)],
     ),
     (
         "docs/sequences.md",
-        r"\| sequential workers, (?:strength|coupling) 1 \| # \| # \| # \| # \| # \|",
+        r"\| sequential workers, coupling 1 \| # \| # \| # \| # \| # \|",
         lambda: [
             choice("ner", OURS_SEQUENTIAL),
             choice("ner_aligned", OURS_SEQUENTIAL),
@@ -210,7 +210,7 @@ NUMBERS = [
     ),
     (
         "docs/sequences.md",
-        r"named entities at (?:strength|coupling) 0\.5: #, at 0: #\)",
+        r"named entities at coupling 0\.5: #, at 0: #\)",
         lambda: [choice("ner", SEQUENTIAL_HALF), choice("ner", SEQUENTIAL_ZERO)],
     ),
     (
@@ -222,7 +222,7 @@ NUMBERS = [
     ("docs/sequences.md", r"O where all are silent\) \| # \|", lambda: [mean("silence", "f", model=SILENT_VOTE)]),
     (
         "docs/sequences.md",
-        r"(?:strength|coupling) learned \(it takes #\) \| # \|",
+        r"coupling learned \(it takes #\) \| # \|",
         lambda: [mean("silence", score, model=SILENT_LEARNED) for score in ("chosen", "f")],
     ),
     ("docs/sequences.md", r"\| to convergence, [^|]* \| # / # / # / # / # \|", lambda: silent(ALL)),
@@ -371,7 +371,7 @@ STATEMENTS = [
     ),
     (
         "docs/sequences.md",
-        "each of the strengths 0, 0.1, 0.25, 0.5 and 1",
+        "each of the couplings 0, 0.1, 0.25, 0.5 and 1",
         lambda: COUPLINGS == (0, 0.1, 0.25, 0.5, 1),
     ),
     (
@@ -394,7 +394,7 @@ STATEMENTS = [
     ),
     (
         "docs/sequences.md",
-        "At every strength the score is highest after one iteration",
+        "At every coupling the score is highest after one iteration",
         lambda: all(
             max(ITERATIONS, key=lambda each: silent(each, "held_out")[place]) == "1" for place in range(len(COUPLINGS))
         ),
@@ -406,7 +406,7 @@ STATEMENTS = [
     ),
     (
         "docs/sequences.md",
-        "is above the vote from strength 0.1 on",
+        "is above the vote from coupling 0.1 on",
         lambda: [f > mean("silence", "f", model=SILENT_VOTE) for f in silent("1")] == [False, True, True, True, True],
     ),
     (
@@ -416,7 +416,7 @@ STATEMENTS = [
     ),
     (
         "docs/networks.md",
-        "the result then depends violently on the graph's degree",
+        "the result then depends strongly on the graph's degree",
         lambda: all(spread(by_neighbours(data, MV_3)) > 10 * spread(by_neighbours(data, OURS)) for data in METRIC),
     ),
 ]
@@ -429,9 +429,9 @@ def test_statements(file, words, holds):
 
 
 def test_the_best_of_each_set_are_bold():
-    """In the table of docs/sequences.md by strength, without the learned one."""
+    """In the table of docs/sequences.md by coupling, without the learned one."""
     text = (ROOT / "docs/sequences.md").read_text("utf-8")
-    rows = re.search(r"\| majority vote .*?(?=\| \*\*(?:strength|coupling))", text, re.DOTALL).group().splitlines()
+    rows = re.search(r"\| majority vote .*?(?=\| \*\*coupling)", text, re.DOTALL).group().splitlines()
     assert len(rows) == 2 + len(COUPLINGS)
     for column in zip(*([cell.strip() for cell in row.split("|")[2:-1]] for row in rows), strict=True):
         best = max(cell.strip("*") for cell in column)

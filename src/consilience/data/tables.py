@@ -19,6 +19,7 @@ ALIASES = {
     "weight": ("weight",),
     "known label": ("label", "answer", "response", "gold", "truth"),  # in a table of gold
 }
+_ALL_ALIASES = {alias for aliases in ALIASES.values() for alias in aliases}
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 
@@ -96,6 +97,8 @@ class Table:
             The parameter with which the caller can name the column; without one, it has to be renamed.
         """
         names = {str(name).lower(): str(name) for name in self.names}
+        if given is None:  # a column that is found for another role is not the one that was meant
+            names = {lower: name for lower, name in names.items() if lower not in _ALL_ALIASES}
         tried = ALIASES[role] if given is None else (str(given).lower(),)
         close = [names[name] for word in tried for name in difflib.get_close_matches(word, names, n=1, cutoff=0.6)]
         aliases = f" (looked for {', '.join(ALIASES[role])})" if given is None else ""

@@ -188,8 +188,8 @@ class HiddenMarkov(LatentModel):
     def _describe(self) -> str:
         return f"{super()._describe()}; coupling {self.coupling_:g}"
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice(self, "decode", ("viterbi", "marginal"))
         learns = isinstance(self.coupling, str) and self.coupling == "learn"
         if not learns and not (is_number(self.coupling) and 0 <= float(self.coupling) <= 1):

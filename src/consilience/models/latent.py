@@ -114,7 +114,7 @@ class LatentModel(PredictingModel):
         super()._restore(arrays)
         self.starts_ = part_of(arrays, "start ")
 
-    def _check_settings(self) -> None:
+    def _check_parameters(self) -> None:
         check_choice(self, "workers", tuple(WORKERS))
         check_choice(self, "estimation", ESTIMATIONS)
         check_number(self, "n_init", 1, whole=True)

@@ -60,7 +60,7 @@ class MajorityVote(PredictingModel):
         self.ties = ties
         self.seed = seed
 
-    def _check_settings(self) -> None:
+    def _check_parameters(self) -> None:
         check_choice(self, "ties", ("random", "first"))
         check_number(self, "seed", 0, whole=True)
 

@@ -182,8 +182,8 @@ class MarkovField(LatentModel):
             float(np.mean(shuffled._label_codes != alone._label_codes)),
         )
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice(self, "inference", INFERENCES)
         named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
         if not named and not (is_number(self.coupling) and 0 <= float(self.coupling) < np.inf):

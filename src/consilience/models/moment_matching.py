@@ -97,7 +97,7 @@ class MomentMatching(PredictingModel):
         self.tol = tol
         self.callback = callback
 
-    def _check_settings(self) -> None:
+    def _check_parameters(self) -> None:
         check_choice(self, "method", ("implicit", "explicit"))
         check_number(self, "shrinkage", 0)
         check_number(self, "max_iter", 1, whole=True)

@@ -78,7 +78,7 @@ class PredictingModel(Model):
         -------
         self
         """
-        self._check_settings()
+        self._check_parameters()
         r = self._prepare(as_responses(responses))
         links = self._links(r, graph)
         known = match_gold(open_path(gold), r, r.classes)
@@ -87,7 +87,7 @@ class PredictingModel(Model):
         return self
 
     @abstractmethod
-    def _check_settings(self) -> None:
+    def _check_parameters(self) -> None:
         """Raise an error for a parameter whose value the model cannot take."""
 
     @abstractmethod
