@@ -455,7 +455,7 @@ def sequence_answers():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("prior", pd.Series([0.3, 0.7], index=["a", "b"])),
+        ("prior", pd.Series([0.3, 0.7])),
         ("prior", pl.Series([0.3, 0.7])),
         ("prior", (0.3, 0.7)),
         ("smoothing", pd.DataFrame([[1.0, 0.2], [0.1, 1.0]])),
@@ -528,3 +528,75 @@ def test_a_model_of_ones_own_cannot_be_saved(tmp_path):
 
     with pytest.raises(cs.errors.StoreError, match="A Mine is not one of this package's models"):
         Mine().fit(ANSWERS).save(tmp_path / "model")
+
+
+def test_tables_that_name_classes_are_put_in_their_order(tmp_path):
+    """A Series or DataFrame is read by the names of its rows and columns, at the fit and in a saved model."""
+    r = sequence_answers()
+    straight = cs.HiddenMarkov(coupling=0.5, prior=[0.9, 0.1], transitions=np.array([[True, True], [False, True]]))
+    by_name = cs.HiddenMarkov(
+        coupling=0.5,
+        prior=pd.Series({1: 0.1, 0: 0.9}),
+        transitions=pd.DataFrame([[True, False], [True, True]], index=[1, 0], columns=[1, 0]),
+    )
+    expected = straight.fit(r).posterior_
+    np.testing.assert_array_equal(by_name.fit(r).posterior_, expected)
+    by_name.save(tmp_path / "model")
+    np.testing.assert_array_equal(cs.load(tmp_path / "model").fresh().fit(r).posterior_, expected)
+    with pytest.raises(ParameterError, match="named by the classes 0, 1, or without names"):
+        cs.DawidSkene(prior=pd.Series({"a": 0.1, "b": 0.9})).fit(r)
+
+
+@pytest.mark.parametrize(("fitted", "changed"), [("sequential", "confusion"), ("confusion", "sequential")])
+def test_parameters_changed_after_the_fit_change_no_result(fitted, changed, tmp_path):
+    r = sequence_answers()
+    model = cs.HiddenMarkov(workers=fitted, coupling=1.0).fit(r)
+    expected = (model.predict(r), model.predict_proba(r), model.score(r), model.worker_report())
+    model.set_params(workers=changed)
+    model.save(tmp_path / "model")
+    for each in (model, cs.load(tmp_path / "model")):
+        np.testing.assert_array_equal(each.predict(r), expected[0])
+        np.testing.assert_array_equal(each.predict_proba(r), expected[1])
+        assert each.score(r) == expected[2]
+        assert each.worker_report().equals(expected[3])
+
+
+def test_warnings_point_at_the_line_that_led_to_them():
+    model = cs.DawidSkene().fit(ANSWERS)
+    new = {"item": [1], "worker": ["stranger"], "label": ["cat"]}
+    acts = [
+        lambda: model.predict(new),
+        lambda: model.predict_proba(new),
+        lambda: model.score(new),
+        lambda: cs.fuse(ANSWERS),
+        lambda: cs.DawidSkene(max_iter=1).fit(ANSWERS),
+        lambda: cs.Responses.from_frame({"id": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]}),
+    ]
+    for act in acts:
+        with pytest.warns(cs.errors.ConsilienceWarning) as caught:
+            act()
+        assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_a_spread_vote_is_hidden_whole():
+    """Its other labels would give it away; and one voter per item is nobody who checks anybody."""
+    rng = np.random.default_rng(0)
+    r = cs.Responses.from_probabilities(rng.dirichlet(np.ones(3), size=(40, 1)))
+    with pytest.warns(cs.errors.DataWarning, match="Each item has one answer"):
+        cs.fuse(r)
+    score = cs.held_out_score(cs.DawidSkene(), r, fraction=0.1)
+    items, sizes = np.unique(r.item_of_answer()[score.hidden], return_counts=True)
+    assert len(items) == len(score.totals) == 4
+    assert sizes.tolist() == [3] * 4
+
+
+def test_nothing_to_compare_is_saved_too(tmp_path):
+    cs.fuse(ANSWERS, model="majority").save(tmp_path / "model")
+    assert cs.load(tmp_path / "model").comparison_ is None
+
+
+def test_control_fits_give_no_warnings():
+    crowd = cs.simulate.network(150, n_workers=5, n_classes=2, seed=1)
+    with pytest.warns(cs.errors.ConsilienceWarning) as caught:
+        cs.fuse(crowd.responses, graph=crowd.graph, max_iter=2)
+    assert [str(each.message).split()[0] for each in caught if "stopped after" in str(each.message)] == ["MarkovField"]

@@ -9,10 +9,11 @@ apart what is wrong (`problem`) and what to do (`remedies`), and names parameter
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from string import Formatter
 
@@ -46,7 +47,7 @@ class Sentence:
     'Name all --classes.'
     """
 
-    def __init__(self, text: str, **values: object) -> None:
+    def __init__(self, text: str, /, **values: object) -> None:
         self.text = text
         self.values = values
 
@@ -140,10 +141,19 @@ class DataWarning(ConsilienceWarning):
 
 def warn(warning: ConsilienceWarning) -> None:
     """Give a warning, which points at the line outside this package that led to it."""
-    package, level, frame = os.path.dirname(__file__) + os.sep, 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+    inside = (os.path.dirname(__file__) + os.sep, contextlib.__file__)
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Keep the package's warnings back, for fits that the user did not ask for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        yield
 
 
 def shorten(value: object, width: int = 60) -> str:

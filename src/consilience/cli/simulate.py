@@ -211,7 +211,8 @@ def run(kind: str, arguments: dict[str, Any]) -> None:
     output, file_format, force = (asked.pop(name) for name in ("output", "file_format", "force"))
     quiet, as_json, _ = (asked.pop(name) for name in ("quiet", "as_json", "debug"))
     tables = ("answers", "truth", *(("edges",) if kind == "network" else ()))
-    files = {name: str(Path(output, f"{name}.{file_format}")) for name in tables}
+    suffix = next(each.suffixes[0] for each in writable_formats() if each.name == file_format)
+    files = {name: str(Path(output, f"{name}{suffix}")) for name in tables}
     files["parameters"] = str(Path(output, "parameters.json"))
     check_folder(output, files, force)
     crowd = draw(kind, asked)

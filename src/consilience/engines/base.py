@@ -1,4 +1,4 @@
-"""What an engine is, and how one is named."""
+"""What an engine is: everything that is asked of one, in one place."""
 
 from __future__ import annotations
 

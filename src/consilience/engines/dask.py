@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
@@ -38,8 +39,8 @@ class Dask(Engine):
     @classmethod
     def adopt(cls, handle: object) -> Self | None:
         """Return the engine of a `distributed.Client`."""
-        kind = type(handle)
-        return cls(handle) if kind.__module__.split(".")[0] == "distributed" and hasattr(handle, "scatter") else None
+        loaded = sys.modules.get("distributed")  # whoever has a client has imported it
+        return cls(handle) if loaded is not None and isinstance(handle, loaded.Client) else None
 
     def close(self) -> None:
         """Close the client, and the cluster behind it, if this engine has started them."""
@@ -71,6 +72,6 @@ def _start_client(distributed: Any) -> Any:
         raise ParameterError(
             f"No Dask cluster was found to work on ({first_line(error)}).",
             Sentence("Use {engine}.", engine="threads"),
-            "Or start a cluster, and give its client as the engine.",
+            "Or start a cluster, and set $DASK_SCHEDULER_ADDRESS to its address.",
             keyword="engine",
         ) from error

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..data.responses import Responses
-from .reading import open_file, open_path
+from .reading import open_file
 
 # The parameters of `Responses.from_frame`: names of columns, and how to read them.
 COLUMNS = frozenset(inspect.signature(Responses.from_frame).parameters) - {"frame"}
@@ -50,8 +50,14 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
 
 
 def read_frame(frame: Any, **columns: Any) -> Responses:
-    """Read answers as `Responses.from_frame` does, with items that may be the path of a file."""
-    return Responses.from_frame(frame, **columns | {"items": open_path(columns.get("items"))})
+    """Read answers as `Responses.from_frame` does, with items that may be the path of a file.
+
+    The names of the columns of answers hold for the file of items too, where it has such columns.
+    """
+    items = columns.get("items")
+    if isinstance(items, (str, os.PathLike)):
+        items = open_file(items, preferred={role: columns.get(role) for role in ("item", "sequence", "position")})
+    return Responses.from_frame(frame, **columns | {"items": items})
 
 
 def check_keywords(function: Callable[..., Any], given: Iterable[str], others: Iterable[str] = ()) -> None:

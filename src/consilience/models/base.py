@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..data.frames import build_frame
 from ..data.responses import Responses
 from ..data.vocabulary import Column, Values, to_column
-from ..errors import NotFittedError, ParameterError, listing
+from ..errors import NotFittedError, ParameterError, Python, Sentence, listing
 from ..kernels.types import Floats
 from .worker_report import describe_workers
 
@@ -130,7 +130,12 @@ class Model(ABC):
 
     def _refuse_graph(self, graph: Any) -> None:
         if graph is not None:
-            raise ParameterError(f"{type(self).__name__} takes no graph: it treats items as independent of each other.")
+            raise ParameterError(
+                f"{type(self).__name__} takes no graph.",
+                Sentence("Leave out {graph}."),
+                Sentence("Or use {model}.", model=Python("MarkovField", "markov-field")),
+                keyword="graph",
+            )
 
     def _remember(self, responses: Responses) -> None:
         """Keep the ids of items and workers, the labels and the frame library in which results are reported."""

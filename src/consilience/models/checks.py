@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..data.frames import read_column
 from ..data.responses import Responses
+from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import listing, parameter_error
 from ..kernels.types import Floats
 from ..workers.confusion import smoothing_array
@@ -57,6 +59,26 @@ def checked_smoothing(owner: Any, r: Responses) -> Floats:
     return smoothing
 
 
+def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
+    """Return a parameter whose rows (and columns) are classes, in their order.
+
+    A pandas Series or DataFrame may name the classes in another order; one that names something else is an error.
+    Whatever has no names is taken to be in order.
+    """
+    value = getattr(owner, name)
+    if not hasattr(value, "reindex"):
+        return value
+    for axis in range(np.ndim(value)):
+        named = read_column(value.axes[axis], name)
+        place = lookup(to_values(named), to_column(classes))
+        if (place >= 0).all() and len(named) == len(classes):
+            value = value.take(place, axis=axis)
+        elif to_values(named).tolist() != list(range(len(named))):
+            expected = f"named by the classes {listing(classes.tolist())}, or without names and in their order"
+            raise parameter_error(name, type(owner).__name__, expected, to_values(named).tolist())
+    return value
+
+
 def fixed_prior(owner: Any, r: Responses) -> Floats | None:
     """Return the parameter `prior` as probabilities, or None if the prior is to be learned."""
     name = type(owner).__name__
@@ -66,8 +88,9 @@ def fixed_prior(owner: Any, r: Responses) -> Floats | None:
         return np.full(r.n_classes, 1 / r.n_classes)
     names = listing(r.classes.tolist())
     expected = f"'learn', 'uniform' or {r.n_classes} probabilities that sum to 1 (classes: {names})"
+    ordered = in_order_of_classes(owner, "prior", r.classes)
     try:
-        prior = np.asarray(owner.prior, dtype=np.float64)
+        prior = np.asarray(ordered, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise parameter_error("prior", name, expected, owner.prior) from error
     if prior.shape != (r.n_classes,) or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-6:

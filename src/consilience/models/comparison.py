@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..data.responses import Responses
 from ..engines.base import Engine
-from ..errors import ConsilienceWarning, plural
+from ..errors import plural, quietly
 from .base import Model
 from .held_out import held_out_score
 from .hidden_markov import HiddenMarkov
@@ -95,7 +94,7 @@ class Comparison:
 def can_compare(responses: Responses) -> bool:
     """Tell whether some answers can be hidden and others left: two answers, or two workers or sequences."""
     if responses.sequences is None:
-        return responses.n_responses > 1
+        return len(responses.votes()[0]) > 1
     sequence = responses.sequences.of_items()[responses.item_of_answer()]
     return bool((responses.worker != responses.worker[:1]).any() or (sequence != sequence[:1]).any())
 
@@ -105,10 +104,9 @@ def compare_with_vote(
 ) -> Comparison:
     """Compare a fitted model with majority vote on the same answers.
 
-    What there is to warn about was said when `model` was fitted; the fits made here say nothing.
+    The fits made here give no warnings: `model` gave them when it was fitted.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
+    with quietly():
         return _compare(model, responses, graph, gold, engine, seed)
 
 

@@ -251,7 +251,7 @@ def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -
 
 def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
     """Return the rows that have a label; `roles` are those of the keys, then that of the label."""
-    *names, label_name = (table.need(role) for role in roles)
+    *names, label_name = (table.need(role, parameter=role.removeprefix("known ")) for role in roles)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
     keys = [table.values(name, KEY_REMEDY) for name in names]

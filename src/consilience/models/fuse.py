@@ -169,7 +169,7 @@ def find_doubts(
 ) -> list[ConsilienceWarning]:
     """Return what the user should know before believing the labels."""
     doubts: list[ConsilienceWarning] = [doubt for doubt in [doubt_classes(responses)] if doubt]
-    if responses.n_items > 1 and not responses.silence_counts and np.diff(responses.offsets).max() == 1:
+    if responses.n_items > 1 and not responses.silence_counts and np.bincount(responses.votes()[0]).max() == 1:
         doubts.append(
             DataWarning(
                 "Each item has one answer: nobody checks anybody, and confidence rests on what the model assumes.",

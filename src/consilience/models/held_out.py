@@ -145,10 +145,11 @@ def count_units(r: Responses) -> int:
 
 
 def _units(r: Responses) -> NDArray[np.int64]:
-    """Return the unit of each answer: itself, or all of its worker's answers in the sequence."""
-    if r.sequences is None:
+    """Return the unit of each answer: the worker's whole vote on the item, or all their answers in the sequence."""
+    if r.sequences is None and r.weight is None:
         return np.arange(r.n_responses)
-    owner = r.sequences.of_items()[r.item_of_answer()]
+    item = r.item_of_answer()
+    owner = item if r.sequences is None else r.sequences.of_items()[item]
     return np.asarray(np.unique(owner * r.n_workers + r.worker, return_inverse=True)[1], np.int64)
 
 

@@ -31,7 +31,7 @@ from ..fitting.transition_moments import match_transitions
 from ..kernels.types import Floats
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.chain import Chain, ChainParameters
-from .checks import check_choice, is_number
+from .checks import check_choice, in_order_of_classes, is_number
 from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
 from .latent import LatentModel, Starts
 from .predicting import GoldCodes
@@ -222,7 +222,8 @@ class HiddenMarkov(LatentModel):
     def _make_structure(self, r: Responses) -> Chain:
         """Return the chain; a coupling that is to be learned stands at 1."""
         coupling = 1.0 if self.coupling == "learn" else float(self.coupling)
-        return Chain(*self._structure_parts(r), coupling, find_transitions(self.transitions, r.classes))
+        allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes), r.classes)
+        return Chain(*self._structure_parts(r), coupling, allowed)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
         chain = self._make_structure(r)

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..data.graph import Graph
@@ -18,7 +17,6 @@ from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, run_em
 from ..fitting.moments import MomentFit
 from ..kernels.types import Floats
 from ..structures.base import AnyStructure, StructureParameters
-from ..workers.base import WorkerModel
 from ..workers.register import WORKERS
 from .checks import check_choice, check_number, checked_smoothing, fixed_prior
 from .predicting import GoldCodes, PredictingModel, part_of
@@ -80,7 +78,7 @@ class LatentModel(PredictingModel):
         self, r: Responses, structure: AnyStructure, graph: Graph | None, gold: GoldCodes, engine: Engine
     ) -> Problem:
         """Return what is to be fitted, its blocks placed."""
-        workers = self._lay_out(r, r.class_of_label, r.n_classes)
+        workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
         prior = workers.prior(checked_smoothing(self, r), self.estimation, r.vote_shares())
         return self._place(r, workers, prior, structure, graph, gold, engine)
 
@@ -100,12 +98,6 @@ class LatentModel(PredictingModel):
                     keyword="max_iter",
                 )
             )
-
-    def _worker_model(self) -> type[WorkerModel]:
-        return WORKERS[self.workers]
-
-    def _lay_out(self, r: Responses, class_of_label: NDArray[np.int64], n_classes: int) -> WorkerModel:
-        return self._worker_model().of(r, class_of_label, n_classes)
 
     def _state(self) -> dict[str, NDArray[Any]]:
         return super()._state() | {f"start {name}": trace for name, trace in self.starts_.items()}

@@ -20,6 +20,7 @@ from ..formats.reading import open_path
 from ..kernels.types import Floats
 from ..structures.independent import IndependentParameters
 from ..workers.base import WorkerModel
+from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import vote
 from .checks import check_choice, check_number
 from .inputs import as_responses
@@ -54,7 +55,7 @@ class MajorityVote(PredictingModel):
     """
 
     _structure_type = IndependentParameters
-    _hears_silence = False
+    _needs_same_silence = False
 
     def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
         self.ties = ties
@@ -90,7 +91,7 @@ class MajorityVote(PredictingModel):
         self._check_fitted()
         self._refuse_graph(graph)
         r = as_responses(responses)
-        workers = self._lay_out(r, lookup(self.classes_, to_column(r.labels)), len(self.classes_))
+        workers = ConfusionWorkers(r.n_workers, lookup(self.classes_, to_column(r.labels)), len(self.classes_))
         blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(open_path(gold), r, self.classes_))
         unvoted = r.with_classes(self.classes_).vote_shares() if r.silence_counts else self.prior_
         with open_engine(engine) as opened:

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..engines import open_engine
-from ..errors import ParameterError, Python, Sentence, parameter_error
+from ..errors import ParameterError, Python, Sentence, parameter_error, quietly
 from ..fitting.em import Parameters, Problem, Progress, Statistics, maximise, run_em
 from ..kernels.types import Floats
 from ..structures.base import Summary
@@ -171,7 +171,7 @@ class MarkovField(LatentModel):
         learner = self.fresh(callback=None, coupling="learn")
         shared = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}
         independent = DawidSkene(**{**shared, "start": "majority", "callback": None})
-        with open_engine(engine) as opened:
+        with open_engine(engine) as opened, quietly():
             here = self if self.coupling == "learn" else learner.fresh().fit(r, aligned, gold, opened)
             shuffled = learner.fit(r, aligned.shuffled(self.seed), gold, opened)
             alone = independent.fit(r, gold=gold, engine=opened)

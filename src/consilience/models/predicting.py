@@ -18,7 +18,7 @@ from ..data.vocabulary import Column, lookup, to_column
 from ..distributions import Distributions
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
-from ..errors import DataWarning, InputError, Sentence, listing, warn
+from ..errors import DataWarning, InputError, Sentence, StoreError, listing, shorten, warn
 from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
 from ..formats.reading import open_path
 from ..kernels.types import Floats
@@ -26,6 +26,7 @@ from ..structures.base import AnyStructure, StructureParameters
 from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array
+from ..workers.register import WORKERS
 from ..workers.rows import Factors
 from .base import Model
 from .inputs import as_responses
@@ -47,14 +48,16 @@ class PredictingModel(Model):
     """A model that knows each worker's confusion matrix and how labels hang together."""
 
     _arrays = (*Model._arrays, "_log_weights", "_crowd")
+    _scalars = (*Model._scalars, "_workers_fitted")
 
     _log_weights: Floats  # (R, L, K): what the E-step uses
     _crowd: Floats  # (1, L, K): how the crowd answers on the whole
+    _workers_fitted: str  # the worker model, by name; the parameter may have been changed since
     _structure: StructureParameters
     _further: dict[str, Floats]  # arrays of the worker model, which are attributes too
 
-    #: Whether silence can be an answer to this model.
-    _hears_silence = True
+    #: Whether answers to predict from must take silence as those of the fit did.
+    _needs_same_silence = True
     #: What the structure learns.
     _structure_type: type[StructureParameters]
 
@@ -125,7 +128,7 @@ class PredictingModel(Model):
             As for `fit`.
         """
         self._check_fitted()
-        reported = Distributions.known(self._worker_model().reported(self.confusion_, self._further))
+        reported = Distributions.known(WORKERS[self._workers_fitted].reported(self.confusion_, self._further))
         with self._bring(responses, graph, gold, engine, reported) as new:
             value = infer_posterior(new.engine, new.placed, new.factors, self._structure.point(), new.graph)[1]
             return value / new.responses.n_items
@@ -140,11 +143,13 @@ class PredictingModel(Model):
 
     @contextmanager
     def _bring(self, responses: Any, graph: Any, gold: Any, engine: Any, known: Distributions) -> Iterator[NewItems]:
-        """Give other answers in blocks, and what is known of this model's workers as factors for theirs."""
+        """Lay out new answers in blocks, with this model's matrices for their workers."""
         r = self._check_answers(as_responses(responses))
         links = self._links(r, graph)
         label, worker = self._find_labels(r), self._find_workers(r)
-        workers = self._lay_out(r, lookup(self.classes_, to_column(r.labels)), len(self.classes_))
+        class_of_label = lookup(self.classes_, to_column(r.labels))
+        kind = WORKERS[self._workers_fitted]
+        workers = kind(r.n_workers, class_of_label, len(self.classes_), self._takes_silence())
         crowd = Distributions.known(self._crowd)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
@@ -162,12 +167,15 @@ class PredictingModel(Model):
                 f"model knows {listing(self.answer_labels_.tolist())}.",
                 "Fit again with both.",
             )
-        takes_silence = self.confusion_.shape[2] > len(self.answer_labels_)
-        if self._hears_silence and r.silence_counts != takes_silence:
+        if self._needs_same_silence and r.silence_counts != self._takes_silence():
             raise InputError(
                 "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
             )
         return label
+
+    def _takes_silence(self) -> bool:
+        """Tell whether silence was an answer at the fit."""
+        return bool(self.confusion_.shape[2] > len(self.answer_labels_))
 
     def _find_workers(self, r: Responses) -> NDArray[np.int64]:
         """Return the index of each worker at the fit, -1 for those who were not there."""
@@ -195,14 +203,6 @@ class PredictingModel(Model):
         """Return the answers with the classes that the model needs, for a fit."""
         return self._check_answers(r)
 
-    def _worker_model(self) -> type[WorkerModel]:
-        """Return the kind of worker model."""
-        return ConfusionWorkers
-
-    def _lay_out(self, r: Responses, class_of_label: NDArray[np.int64], n_classes: int) -> WorkerModel:
-        """Return the worker model for the workers of these answers."""
-        return ConfusionWorkers(r.n_workers, class_of_label, n_classes)
-
     def _place(
         self,
         r: Responses,
@@ -220,7 +220,7 @@ class PredictingModel(Model):
 
     def _pose_votes(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> Problem:
         """Return the problem of independent items and confusion matrices, for models that only need the votes."""
-        workers = self._lay_out(r, r.class_of_label, r.n_classes)
+        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
         smoothing = smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers)
         structure = Independent(r.n_classes, None, 0.0, "em")
         return self._place(r, workers, Prior(smoothing, "em"), structure, graph, gold, engine)
@@ -242,6 +242,7 @@ class PredictingModel(Model):
         self._log_weights = learned.workers.log_weights
         self._crowd = workers.crowd(counts, statistics.summary.mass, problem.prior)
         self._structure = learned.structure
+        self._workers_fitted = workers.name
         self._set_further(workers.further_arrays(learned.workers, counts))
 
     def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
@@ -259,7 +260,7 @@ class PredictingModel(Model):
             setattr(self, name, array)
 
     def _report_columns(self) -> dict[str, Column]:
-        further = self._worker_model().further_columns(self._further, self.answer_labels_, self.classes_)
+        further = WORKERS[self._workers_fitted].further_columns(self._further, self.answer_labels_, self.classes_)
         return super()._report_columns() | further
 
     def _state(self) -> dict[str, NDArray[Any]]:
@@ -269,6 +270,8 @@ class PredictingModel(Model):
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
+        if self._workers_fitted not in WORKERS:
+            raise StoreError(f"Workers of the kind {shorten(self._workers_fitted)} are not known to this release.")
         self._structure = self._structure_type.from_state(part_of(arrays, "structure "))
         self._set_further(part_of(arrays, "workers "))
 

@@ -13,10 +13,13 @@ from ..data.vocabulary import to_column, to_values
 from ..errors import StoreError, shorten
 from .archive import read_archive, write_archive
 from .base import Model
+from .checks import in_order_of_classes
 from .comparison import Comparison
 from .markov_field import GraphCheck
 from .register import MODELS, model_class, name_of
 
+# Parameters whose rows are classes, which a table may name in any order.
+_BY_CLASS = ("prior", "transitions")
 # Notes that only `fuse` makes, by attribute.
 _NOTES = {"comparison_": Comparison, "graph_check_": GraphCheck}
 
@@ -24,14 +27,14 @@ _NOTES = {"comparison_": Comparison, "graph_check_": GraphCheck}
 def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to one file; see `Model.save`."""
     vocabularies = {"classes": model.classes_, "workers": model.workers_, "answer labels": model.answer_labels_}
-    notes = {name: getattr(model, name, None) for name in _NOTES}
+    notes = {name: getattr(model, name) for name in _NOTES if hasattr(model, name)}
     header = {
         "model": name_of(model),
-        "parameters": {name: _to_json(name, value) for name, value in model.get_params().items()},
+        "parameters": {name: _to_json(model, name) for name in model.get_params()},
         "scalars": {name: getattr(model, name) for name in model._scalars},
         "backend": model._backend,
         "keys": list(model._keys),
-        "notes": {name: asdict(note) for name, note in notes.items() if note is not None},
+        "notes": {name: None if note is None else asdict(note) for name, note in notes.items()},
     }
     columns = {name: to_column(values) for name, values in vocabularies.items()}
     columns |= {f"key {name}": column for name, column in model._keys.items()}
@@ -76,7 +79,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             setattr(model, scalar, header["scalars"][scalar])
         model._restore(archive.arrays)
         for note, figures in header["notes"].items():
-            setattr(model, note, _NOTES[note](**figures))
+            setattr(model, note, None if figures is None else _NOTES[note](**figures))
     except (KeyError, TypeError, AttributeError) as error:
         raise StoreError(
             f"{os.fspath(path)} is damaged: a part of the model is missing or wrong ({error!r}).",
@@ -85,10 +88,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def _to_json(name: str, value: Any) -> Any:
+def _to_json(model: Model, name: str) -> Any:
     """Return the value of a parameter in terms of JSON."""
     if name == "callback":
         return None
+    value = in_order_of_classes(model, name, model.classes_) if name in _BY_CLASS else getattr(model, name)
     if isinstance(value, Model):
         return "majority"
     if isinstance(value, np.generic):

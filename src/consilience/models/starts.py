@@ -36,8 +36,8 @@ def find_starts(
         given = Parameters(problem.workers.given(confusion), structure)
         if owner.max_iter == 0:
             return given  # it is not a start then, but the result
-        # What is given has no place on the scale of the objective, for it has no bound; the posteriors it leads to do,
-        # as vote shares do.
+        # Given matrices have no prior term, so that their objective cannot be compared with that of other starts. One
+        # E- and M-step gives parameters that can.
         return maximise(problem, expect(problem, given))
 
     starts: list[tuple[str, Parameters]] = []

@@ -146,7 +146,7 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
 
     @abstractmethod
     def given(self, prior: Floats) -> AnyParameters:
-        """Return parameters with a known class prior, and no other dependence between items than is fixed."""
+        """Return parameters with this class prior. What ties items together and is learned starts at nothing."""
 
 
 AnyStructure: TypeAlias = Structure[Any, Any]

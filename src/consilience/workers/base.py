@@ -94,7 +94,7 @@ class WorkerModel(ABC):
     def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
         """Return the prior that pseudo-counts (1 or M, L, K) of confusion matrices stand for.
 
-        `unvoted` (K,) is what an item is taken for about which nobody speaks.
+        `unvoted` (K,) are the class probabilities of an item that nobody answered.
         """
 
     @abstractmethod
@@ -107,7 +107,7 @@ class WorkerModel(ABC):
 
     @abstractmethod
     def given(self, confusion: Floats) -> Distributions:
-        """Return known matrices (M, K, L) in the shape that the model learns in."""
+        """Return known matrices (M, K, L) as (R, L, K), like the result of `update`."""
 
     @abstractmethod
     def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
@@ -141,7 +141,7 @@ class WorkerModel(ABC):
 
     @classmethod
     def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:  # noqa: ARG003
-        """Return what is reported in the shape that the model learns in, from attributes of a fitted model."""
+        """Return what is reported as (R, L, K), like the result of `update`, from attributes of a fitted model."""
         return np.ascontiguousarray(confusion.transpose(0, 2, 1))
 
     @classmethod

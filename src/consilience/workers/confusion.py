@@ -30,7 +30,7 @@ class ConfusionWorkers(WorkerModel):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of the table."""
+        """Number of rows."""
         return self.n_workers * self.n_labels
 
     def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
@@ -67,7 +67,7 @@ class ConfusionWorkers(WorkerModel):
         return Factors(logs, freeze(silence.sum(axis=(0, 1))), in_logs=True)
 
     def given(self, confusion: Floats) -> Distributions:
-        """Return known matrices (M, K, L) in the shape that the model learns in."""
+        """Return known matrices (M, K, L) as (M, L, K)."""
         return Distributions.known(np.ascontiguousarray(confusion.transpose(0, 2, 1), dtype=np.float64))
 
     def plain_counts(self, counts: Floats) -> Floats:

@@ -49,7 +49,7 @@ def make_factors(found: Distributions, weighted: bool) -> Factors:
 
 
 def weigh(block: Block, factors: Factors) -> tuple[Floats, float]:
-    """Return the block's evidence, rows scaled at will, and the sum of the logarithms of what they were scaled by."""
+    """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
     from ..kernels.answers import add_log_rows, multiply_rows
 
     n_classes = factors.rows.shape[1]
@@ -64,7 +64,7 @@ def weigh(block: Block, factors: Factors) -> tuple[Floats, float]:
 
 
 def select_rows(values: Floats, rows: NDArray[np.int64]) -> Floats:
-    """Return the given rows, which are distinct and rising: all of them, then, if there are as many."""
+    """Return the given rows, which are distinct and ascending; without a copy if that is all of them."""
     return freeze(values if len(rows) == len(values) else values[rows])
 
 

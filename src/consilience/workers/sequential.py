@@ -35,7 +35,7 @@ class SequentialWorkers(ConfusionWorkers):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of the table."""
+        """Number of rows."""
         return self.n_workers * (self.n_labels + 1) * self.n_labels
 
     def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
@@ -88,7 +88,7 @@ class SequentialWorkers(ConfusionWorkers):
 
     @classmethod
     def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:  # noqa: ARG003
-        """Return the matrices by previous answer in the shape that the model learns in."""
+        """Return the matrices by previous answer as (M (L + 1), L, K)."""
         by_previous = further["sequential_confusion_"].transpose(0, 1, 3, 2)
         return np.ascontiguousarray(by_previous.reshape(-1, *by_previous.shape[2:]))
 
