@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 
     def width(self, n_classes: int) -> Any:
         """Return the `width` argument of kernels, as a block of many answers does."""
-        return width_of(n_classes)
+        return width_of(n_classes, N_TOKENS)
 
 
 def make_chain() -> ChainParameters:

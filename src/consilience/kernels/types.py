@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
-Width = tuple[int, ...] | int  # the number of classes; see `consilience.kernels.compile`
+Width = tuple[int, ...] | NDArray[np.int8]  # as long as there are classes; see `consilience.kernels.compile`
 
 Array = TypeVar("Array", bound=NDArray[np.generic])
 
@@ -18,3 +18,8 @@ def freeze(array: Array) -> Array:
     """Return the array marked read-only. Kernels are compiled once for read-only inputs, wherever these come from."""
     array.flags.writeable = False
     return array
+
+
+def read_only(array: Array) -> Array:
+    """Return a read-only view of the array, which itself stays as it is."""
+    return freeze(array.view())
