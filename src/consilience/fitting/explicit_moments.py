@@ -76,7 +76,7 @@ def objective_and_gradient(moments: Moments, confusion: Floats, prior: Floats) -
 
 def sweep(moments: Moments, confusion: Floats, prior: Floats, dual: Floats, prior_dual: Floats) -> None:
     """Solve for each worker's matrix, then for the prior, the rest held; in place."""
-    from ..kernels.moments import solve_on_simplex, solve_vector_on_simplex
+    from ..kernels.moments import solve_on_simplex
 
     n_workers, n_labels, n_classes = confusion.shape
     for m in range(n_workers):
@@ -89,13 +89,14 @@ def sweep(moments: Moments, confusion: Floats, prior: Floats, dual: Floats, prio
             hessian += moments.weights[group] * (others.T @ others)
             linear += moments.weights[group] * (unfolded @ others)
         if hessian.any():
-            solve_on_simplex(hessian * np.outer(prior, prior), linear * prior, confusion[m], dual[m], 50, 1e-10)
+            terms = (hessian * np.outer(prior, prior), linear * prior)
+            solve_on_simplex(*terms, confusion[m], dual[m], n_classes, 50, 1e-10)
     prior_hessian, prior_linear = np.zeros((n_classes, n_classes)), np.zeros(n_classes)
     for group, observed in moments.observed.items():
         factor = _khatri_rao([confusion[j] for j in group], n_classes)
         prior_hessian += moments.weights[group] * (factor.T @ factor)
         prior_linear += moments.weights[group] * (observed.ravel() @ factor)
-    solve_vector_on_simplex(prior_hessian, prior_linear, prior, prior_dual, 200, 1e-10)
+    solve_on_simplex(prior_hessian, prior_linear, prior, prior_dual, 1, 200, 1e-10)
 
 
 def match_explicit_moments(

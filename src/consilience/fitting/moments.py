@@ -84,7 +84,7 @@ def match_moments(
     callback : callable, optional
         Told the `Progress`: its gain is the largest change of a probability.
     """
-    from ..kernels.moments import solve_vector_on_simplex, sweep_workers
+    from ..kernels.moments import solve_on_simplex, sweep_workers
 
     layout = lay_out(responses)
     confusion, prior = np.array(confusion, order="C"), np.array(prior)
@@ -93,11 +93,11 @@ def match_moments(
     products.renew(confusion)
 
     def sweep() -> float:
-        sweep_workers(*products.by_worker, confusion, products.gram, dual, prior, MAX_INNER, INNER_TOL)
+        sweep_workers(products.by_worker, confusion, products.gram, dual, prior, MAX_INNER, INNER_TOL)
         # Anew in each sweep: differences added up over many sweeps would drift.
         hessian, linear = products.renew(confusion)
         if learn_prior:
-            solve_vector_on_simplex(hessian, linear, prior, prior_dual, 10 * MAX_INNER, INNER_TOL)
+            solve_on_simplex(hessian, linear, prior, prior_dual, 1, 10 * MAX_INNER, INNER_TOL)
         return float(0.5 * prior @ hessian @ prior - linear @ prior)
 
     return repeat_sweeps(sweep, confusion, prior, max_iter, tol, callback)
@@ -129,7 +129,8 @@ class Products:
     """e1 and e2 of every item and of every set of workers (see `consilience.kernels.moments`), and their weights."""
 
     def __init__(self, responses: Responses, layout: Layout, weights: Floats, n_classes: int) -> None:
-        n_pairs = n_classes * (n_classes + 1) // 2
+        self._triangle = np.triu_indices(n_classes)
+        n_pairs = len(self._triangle[0])
         self._offsets, self._layout = responses.offsets, layout
         index = np.int32 if responses.n_workers * responses.n_labels < 2**31 else np.int64
         self._codes = responses.worker * index(responses.n_labels) + responses.label
@@ -145,25 +146,17 @@ class Products:
 
     def renew(self, confusion: Floats) -> tuple[Floats, Floats]:
         """Compute everything from the matrices; return the Hessian and the linear part of the objective in pi."""
-        from ..kernels.moments import both_triangles, sum_products, upper_triangle
+        from ..kernels.moments import sum_products
 
         n_classes = confusion.shape[2]
-        for matrix, upper in zip(confusion, self.gram, strict=True):
-            upper_triangle(matrix, upper)
+        self.gram[:] = (confusion.transpose(0, 2, 1) @ confusion)[:, *self._triangle]
         rows = confusion.reshape(-1, n_classes)
         linear = sum_products(self._offsets, self._codes, rows, self._item_weights, self._of_items)
         offsets, members = self._layout.member_offsets, self._layout.members
-        hessian = sum_products(offsets, members, self.gram, self._set_weights, self._of_sets)
-        return both_triangles(hessian, n_classes), linear
-
-    def terms_of(self, m: int, matrix: Floats, prior: Floats) -> tuple[Floats, Floats]:
-        """Return the Hessian and the linear part of the objective in worker m's matrix."""
-        from ..kernels.moments import worker_terms
-
-        offsets, item, label, item_weights, of_items, set_offsets, sets, set_weights, of_sets = self.by_worker
-        own, own_sets = slice(offsets[m], offsets[m + 1]), slice(set_offsets[m], set_offsets[m + 1])
-        answers = (item[own], label[own], item_weights, of_items)
-        return worker_terms(matrix, self.gram[m], prior, *answers, sets[own_sets], set_weights, of_sets)
+        hessian = np.empty((n_classes, n_classes))
+        hessian[self._triangle] = sum_products(offsets, members, self.gram, self._set_weights, self._of_sets)
+        hessian.T[self._triangle] = hessian[self._triangle]
+        return hessian, linear
 
 
 def learn_moments(
@@ -189,11 +182,13 @@ def objective_and_gradient(
 
     `weights` (U, 3) are those of singles, pairs and triples for each distinct set of workers.
     """
+    from ..kernels.moments import worker_terms
+
     products = Products(responses, lay_out(responses), weights, confusion.shape[2])
     hessian, linear = products.renew(confusion)
     gradient = np.empty_like(confusion)
     for m, matrix in enumerate(confusion):
-        own_hessian, own_linear = products.terms_of(m, matrix, prior)
+        own_hessian, own_linear = worker_terms(m, products.by_worker, confusion, products.gram, prior)
         gradient[m] = matrix @ own_hessian - own_linear
     return float(0.5 * prior @ hessian @ prior - linear @ prior), gradient, hessian @ prior - linear
 

@@ -81,14 +81,14 @@ def lagged_moments(responses: Responses, confusion: Floats) -> tuple[Floats, Flo
 
 def minimise_on_simplex(hessian: Floats, linear: Floats, max_iter: int, tol: float) -> Floats:
     """Minimise 1/2 x' H x - b' x on the simplex by FISTA, restarted where it overshoots."""
-    from ..kernels.moments import project_on_simplex
+    from ..kernels.moments import simplex_threshold
 
     step = 1.0 / max(float(np.linalg.eigvalsh(hessian)[-1]), 1e-300)
     point = np.full(len(linear), 1.0 / len(linear))
     ahead, momentum = point.copy(), 1.0
     for _ in range(max_iter):
-        new = np.empty_like(point)
-        project_on_simplex(ahead - step * (hessian @ ahead - linear), new)
+        free = ahead - step * (hessian @ ahead - linear)
+        new = np.maximum(free - simplex_threshold(free, 0, 1), 0.0)
         if (ahead - new) @ (new - point) > 0:
             momentum = 1.0
         faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2

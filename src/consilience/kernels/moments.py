@@ -16,146 +16,156 @@ from __future__ import annotations
 import numpy as np
 
 from .compile import kernel
-from .types import Floats, Integers
+from .types import Floats, Integers, read_only
 
 
 @kernel
-def project_on_simplex(vector: Floats, out: Floats) -> None:
-    """Write the point of the probability simplex nearest to `vector`: sort, find the threshold, cut."""
-    descending = np.sort(vector)[::-1]
-    total = 0.0
-    threshold = 0.0
-    for i in range(vector.size):
-        total += descending[i]
-        if descending[i] - (total - 1.0) / (i + 1) > 0.0:
-            threshold = (total - 1.0) / (i + 1)
-    for i in range(vector.size):
-        out[i] = max(vector[i] - threshold, 0.0)
+def simplex_threshold(vector: Floats, first: int, step: int) -> float:
+    """Return t such that max(v - t, 0) is the point of the probability simplex nearest to v = vector[first::step].
+
+    The entries above t exceed it by 1 in all. Beginning with all entries, those that are not above the threshold are
+    left out until none is (Michelot's algorithm).
+    """
+    threshold, n_above = -np.inf, 0
+    while True:
+        total, count = 0.0, 0
+        for i in range(first, vector.size, step):
+            if vector[i] > threshold:
+                total += vector[i]
+                count += 1
+        if count == 0 or count == n_above:
+            return threshold
+        threshold, n_above = (total - 1.0) / count, count
+
+
+def solve_on_simplex(
+    hessian: Floats, linear: Floats, point: Floats, dual: Floats, n_simplices: int, max_iter: int, tol: float
+) -> None:
+    """Minimise 1/2 tr(X H X') - <B, X> over X with columns on the simplex, by ADMM, in place.
+
+    H is (K, K); B, X and the dual U are (L, K), or one row of it. With `n_simplices` K each column of X is a
+    distribution, with 1 all of X is. `point` and `dual` are the warm start and the result. With H and B scaled so that
+    the mean diagonal of H is 1, an iteration is
+
+        target = (B + penalty (X + U)) (H + penalty)^-1 - U,   X = nearest to target on the simplex,   U = X - target
+    """
+    matrices = (linear.reshape(-1), point.reshape(-1), dual.reshape(-1))
+    iterate_admm(hessian, *matrices, n_simplices, np.empty_like(hessian), np.empty(linear.size), max_iter, tol)
 
 
 @kernel
-def solve_on_simplex(hessian: Floats, linear: Floats, point: Floats, dual: Floats, max_iter: int, tol: float) -> None:
-    """Minimise 1/2 tr(X H X') - <B, X> over X (L, K) with columns on the simplex, by ADMM, in place.
+def iterate_admm(
+    hessian: Floats,
+    linear: Floats,
+    point: Floats,
+    dual: Floats,
+    n_simplices: int,
+    inverse: Floats,
+    target: Floats,
+    max_iter: int,
+    tol: float,
+) -> None:
+    """Do what `solve_on_simplex` says, with each (L, K) as one vector, row after row.
 
-    `point` and `dual` are the warm start and the result. Everything is scaled so that H has mean diagonal 1.
+    Scratch: inverse (K, K) and target (L K,).
     """
     n_classes = hessian.shape[0]
-    scale = max(np.trace(hessian) / n_classes, 1e-300)
-    penalty = np.sqrt(np.sum((hessian / scale) ** 2)) / n_classes + 1e-8
-    inverse = np.linalg.inv(hessian / scale + penalty * np.eye(n_classes))
-    for _ in range(max_iter):
-        free = (linear / scale + penalty * (point + dual)) @ inverse
-        previous = point.copy()
-        for k in range(n_classes):
-            project_on_simplex(free[:, k] - dual[:, k], point[:, k])
-        dual += point - free
-        # Both residuals are absolute: the entries are probabilities.
-        if np.max(np.abs(point - free)) < tol and np.max(np.abs(point - previous)) < tol:
-            break
-
-
-@kernel
-def solve_vector_on_simplex(
-    hessian: Floats, linear: Floats, point: Floats, dual: Floats, max_iter: int, tol: float
-) -> None:
-    """Minimise 1/2 x' H x - b' x over x on the simplex, by ADMM, in place; scaled as in `solve_on_simplex`."""
-    size = linear.size
-    scale = max(np.trace(hessian) / size, 1e-300)
-    penalty = np.sqrt(np.sum((hessian / scale) ** 2)) / size + 1e-8
-    inverse = np.linalg.inv(hessian / scale + penalty * np.eye(size))
-    for _ in range(max_iter):
-        free = inverse @ (linear / scale + penalty * (point + dual))
-        previous = point.copy()
-        project_on_simplex(free - dual, point)
-        dual += point - free
-        if np.max(np.abs(point - free)) < tol and np.max(np.abs(point - previous)) < tol:
-            break
-
-
-@kernel
-def upper_triangle(matrix: Floats, out: Floats) -> None:
-    """Write the upper triangle of X' X, row by row."""
-    i = 0
-    for k in range(matrix.shape[1]):
-        for kk in range(k, matrix.shape[1]):
-            out[i] = 0.0
-            for label in range(matrix.shape[0]):
-                out[i] += matrix[label, k] * matrix[label, kk]
-            i += 1
-
-
-@kernel
-def both_triangles(upper: Floats, n_classes: int) -> Floats:
-    """Return the symmetric matrix with this upper triangle."""
-    matrix = np.empty((n_classes, n_classes))
-    i = 0
+    trace, square = 0.0, 0.0
     for k in range(n_classes):
-        for kk in range(k, n_classes):
-            matrix[k, kk] = matrix[kk, k] = upper[i]
-            i += 1
-    return matrix
+        trace += hessian[k, k]
+    scale = max(trace / n_classes, 1e-300)
+    for k in range(n_classes):
+        for j in range(n_classes):
+            inverse[k, j] = hessian[k, j] / scale
+            square += inverse[k, j] * inverse[k, j]
+    penalty = np.sqrt(square) / n_classes + 1e-8
+    for k in range(n_classes):
+        inverse[k, k] += penalty
+    # Gauss-Jordan elimination: a positive definite matrix needs no pivoting.
+    for p in range(n_classes):
+        pivot = inverse[p, p]
+        inverse[p, p] = 1.0
+        for j in range(n_classes):
+            inverse[p, j] /= pivot
+        for k in range(n_classes):
+            if k != p:
+                factor = inverse[k, p]
+                inverse[k, p] = 0.0
+                for j in range(n_classes):
+                    inverse[k, j] -= factor * inverse[p, j]
+    for _ in range(max_iter):
+        for row in range(0, point.size, n_classes):
+            for k in range(n_classes):
+                target[row + k] = -dual[row + k]
+            for j in range(n_classes):
+                pull = linear[row + j] / scale + penalty * (point[row + j] + dual[row + j])
+                for k in range(n_classes):
+                    target[row + k] += pull * inverse[j, k]
+        change = 0.0
+        for first in range(n_simplices):
+            threshold = simplex_threshold(target, first, n_simplices)
+            for i in range(first, point.size, n_simplices):
+                nearest = max(target[i] - threshold, 0.0)
+                # Both residuals are absolute: the entries are probabilities.
+                change = max(change, abs(nearest - point[i]), abs(nearest - target[i] - dual[i]))
+                point[i] = nearest
+                dual[i] = nearest - target[i]
+        if change < tol:
+            break
 
 
-@kernel
 def sum_products(offsets: Integers, codes: Integers, table: Floats, weights: Floats, products: Floats) -> Floats:
     """Fill e1 and e2 (R, 2, C) of rows of `table`, and return the sum over R of w1 e1 + w2 e2 + w3 e3, of shape (C,).
 
     Entry r has the rows codes[offsets[r]:offsets[r + 1]] and the weights weights[r].
     """
-    width = table.shape[1]
-    total = np.zeros(width)
-    third = np.empty(width)
-    for r in range(offsets.size - 1):
-        products[r] = 0.0
-        third[:] = 0.0
-        for j in range(offsets[r], offsets[r + 1]):
-            code = codes[j]
-            for i in range(width):
-                a = table[code, i]
-                third[i] += a * products[r, 1, i]
-                products[r, 1, i] += a * products[r, 0, i]
-                products[r, 0, i] += a
-        for i in range(width):
-            total[i] += weights[r, 0] * products[r, 0, i] + weights[r, 1] * products[r, 1, i] + weights[r, 2] * third[i]
+    third, total = np.empty(table.shape[1]), np.zeros(table.shape[1])
+    fill_products(read_only(offsets), read_only(codes), table, weights, products, third, total)
     return total
 
 
 @kernel
+def fill_products(
+    offsets: Integers, codes: Integers, table: Floats, weights: Floats, products: Floats, third: Floats, total: Floats
+) -> None:
+    """Do what `sum_products` says; add the sum to `total` (C,). Scratch: third (C,), which is e3."""
+    n_columns = table.shape[1]
+    for r in range(offsets.size - 1):
+        for i in range(n_columns):
+            products[r, 0, i] = products[r, 1, i] = third[i] = 0.0
+        for j in range(offsets[r], offsets[r + 1]):
+            code = codes[j]
+            for i in range(n_columns):
+                a = table[code, i]
+                third[i] += a * products[r, 1, i]
+                products[r, 1, i] += a * products[r, 0, i]
+                products[r, 0, i] += a
+        for i in range(n_columns):
+            total[i] += weights[r, 0] * products[r, 0, i] + weights[r, 1] * products[r, 1, i] + weights[r, 2] * third[i]
+
+
+# Of all workers: where the answers of each begin, with the item and the label of each answer; weights and products of
+# items; where the sets that each worker is a member of begin, with the sets; weights and products of sets.
+Memberships = tuple[Integers, Integers, Integers, Floats, Floats, Integers, Integers, Floats, Floats]
+
+
 def worker_terms(
-    own: Floats,
-    own_gram: Floats,
-    prior: Floats,
-    items: Integers,
-    labels: Integers,
-    item_weights: Floats,
-    item_products: Floats,
-    sets: Integers,
-    set_weights: Floats,
-    set_products: Floats,
+    m: int, memberships: Memberships, confusion: Floats, gram: Floats, prior: Floats
 ) -> tuple[Floats, Floats]:
-    """Return H_m and B_m of the worker with matrix `own`, who gave `labels` to `items` and is a member of `sets`."""
-    n_labels, n_classes = own.shape
-    linear = np.zeros((n_labels, n_classes))
-    for j in range(items.size):
-        n, label = items[j], labels[j]
-        w1, w2, w3 = item_weights[n, 0], item_weights[n, 1], item_weights[n, 2]
-        for k in range(n_classes):
-            e1 = item_products[n, 0, k] - own[label, k]
-            e2 = item_products[n, 1, k] - own[label, k] * e1
-            linear[label, k] += w1 + w2 * e1 + w3 * e2
-    upper = np.zeros(own_gram.size)
-    for j in range(sets.size):
-        u = sets[j]
-        w1, w2, w3 = set_weights[u, 0], set_weights[u, 1], set_weights[u, 2]
-        for i in range(upper.size):
-            e1 = set_products[u, 0, i] - own_gram[i]
-            e2 = set_products[u, 1, i] - own_gram[i] * e1
-            upper[i] += w1 + w2 * e1 + w3 * e2
-    return both_triangles(upper, n_classes) * np.outer(prior, prior), linear * prior
+    """Return H_m (K, K) and B_m (L, K): sums of w1 + w2 e1 + w3 e2 over all others, times the prior.
+
+    `confusion` (M, L, K) are the matrices of all workers, `gram` (M, C) the upper triangles of G.
+    """
+    n_workers, n_labels, n_classes = confusion.shape
+    hessian, linear = np.empty((n_classes, n_classes)), np.empty(n_labels * n_classes)
+    matrices = (confusion.reshape(n_workers, -1), gram, prior)
+    add_worker_terms(m, *memberships, *matrices, hessian, linear, np.empty(gram.shape[1]))
+    return hessian, linear.reshape(n_labels, n_classes)
 
 
 @kernel
-def sweep_workers(
+def add_worker_terms(
+    m: int,
     worker_offsets: Integers,
     item: Integers,
     label: Integers,
@@ -167,42 +177,131 @@ def sweep_workers(
     set_products: Floats,
     confusion: Floats,
     gram: Floats,
+    prior: Floats,
+    hessian: Floats,
+    linear: Floats,
+    upper: Floats,
+) -> None:
+    """Write what `worker_terms` returns, with (L, K) as one vector. Scratch: upper (C,)."""
+    n_classes = prior.size
+    for i in range(linear.size):
+        linear[i] = 0.0
+    for j in range(worker_offsets[m], worker_offsets[m + 1]):
+        n, row = item[j], label[j] * n_classes
+        w1, w2, w3 = item_weights[n, 0], item_weights[n, 1], item_weights[n, 2]
+        for k in range(n_classes):
+            own = confusion[m, row + k]
+            e1 = item_products[n, 0, k] - own
+            e2 = item_products[n, 1, k] - own * e1
+            linear[row + k] += w1 + w2 * e1 + w3 * e2
+    for row in range(0, linear.size, n_classes):
+        for k in range(n_classes):
+            linear[row + k] *= prior[k]
+    for i in range(upper.size):
+        upper[i] = 0.0
+    for j in range(set_offsets[m], set_offsets[m + 1]):
+        u = sets[j]
+        w1, w2, w3 = set_weights[u, 0], set_weights[u, 1], set_weights[u, 2]
+        for i in range(upper.size):
+            e1 = set_products[u, 0, i] - gram[m, i]
+            e2 = set_products[u, 1, i] - gram[m, i] * e1
+            upper[i] += w1 + w2 * e1 + w3 * e2
+    i = 0
+    for k in range(n_classes):
+        for kk in range(k, n_classes):
+            hessian[k, kk] = hessian[kk, k] = prior[k] * prior[kk] * upper[i]
+            i += 1
+
+
+def sweep_workers(
+    memberships: Memberships,
+    confusion: Floats,
+    gram: Floats,
     dual: Floats,
     prior: Floats,
     max_inner: int,
     inner_tol: float,
 ) -> None:
-    """Solve for each worker's matrix in turn, the others held; e1 and e2 follow each change."""
-    n_workers, _, n_classes = confusion.shape
-    for m in range(n_workers):
-        items = item[worker_offsets[m] : worker_offsets[m + 1]]
-        labels = label[worker_offsets[m] : worker_offsets[m + 1]]
-        of_worker = sets[set_offsets[m] : set_offsets[m + 1]]
-        if items.size == 0:
+    """Solve for each worker's matrix in turn, the others held; e1, e2 and G follow each change."""
+    n_workers, n_labels, n_classes = confusion.shape
+    size, square = n_labels * n_classes, (n_classes, n_classes)
+    matrices = (confusion.reshape(n_workers, size), gram, prior, dual.reshape(n_workers, size))
+    scratch = (np.empty(square), np.empty(size), np.empty(gram.shape[1]), np.empty(square), np.empty(size))
+    solve_in_turn(*memberships, *matrices, *scratch, np.empty(size), max_inner, inner_tol)
+
+
+@kernel
+def solve_in_turn(
+    worker_offsets: Integers,
+    item: Integers,
+    label: Integers,
+    item_weights: Floats,
+    item_products: Floats,
+    set_offsets: Integers,
+    sets: Integers,
+    set_weights: Floats,
+    set_products: Floats,
+    confusion: Floats,
+    gram: Floats,
+    prior: Floats,
+    dual: Floats,
+    hessian: Floats,
+    linear: Floats,
+    upper: Floats,
+    inverse: Floats,
+    target: Floats,
+    old: Floats,
+    max_inner: int,
+    inner_tol: float,
+) -> None:
+    """Do what `sweep_workers` says, with each (L, K) as one vector.
+
+    Scratch: that of `add_worker_terms` and of `iterate_admm`, and old (L K,).
+    """
+    n_classes = prior.size
+    for m in range(confusion.shape[0]):
+        if worker_offsets[m] == worker_offsets[m + 1]:
             continue
-        hessian, linear = worker_terms(
-            confusion[m],
-            gram[m],
-            prior,
-            items,
-            labels,
+        add_worker_terms(
+            m,
+            worker_offsets,
+            item,
+            label,
             item_weights,
             item_products,
-            of_worker,
+            set_offsets,
+            sets,
             set_weights,
             set_products,
+            confusion,
+            gram,
+            prior,
+            hessian,
+            linear,
+            upper,
         )
-        old, old_gram = confusion[m].copy(), gram[m].copy()
-        solve_on_simplex(hessian, linear, confusion[m], dual[m], max_inner, inner_tol)
-        upper_triangle(confusion[m], gram[m])
-        change, gram_change = confusion[m] - old, gram[m] - old_gram
-        for j in range(items.size):
-            n, said = items[j], labels[j]
+        for i in range(old.size):
+            old[i] = confusion[m, i]
+        iterate_admm(hessian, linear, confusion[m], dual[m], n_classes, inverse, target, max_inner, inner_tol)
+        for j in range(worker_offsets[m], worker_offsets[m + 1]):
+            n, row = item[j], label[j] * n_classes
             for k in range(n_classes):
-                item_products[n, 1, k] += change[said, k] * (item_products[n, 0, k] - old[said, k])
-                item_products[n, 0, k] += change[said, k]
-        for j in range(of_worker.size):
-            u = of_worker[j]
-            for i in range(gram_change.size):
-                set_products[u, 1, i] += gram_change[i] * (set_products[u, 0, i] - old_gram[i])
-                set_products[u, 0, i] += gram_change[i]
+                change = confusion[m, row + k] - old[row + k]
+                item_products[n, 1, k] += change * (item_products[n, 0, k] - old[row + k])
+                item_products[n, 0, k] += change
+        # `upper` is the new upper triangle of G from here on.
+        i = 0
+        for k in range(n_classes):
+            for kk in range(k, n_classes):
+                upper[i] = 0.0
+                for row in range(0, old.size, n_classes):
+                    upper[i] += confusion[m, row + k] * confusion[m, row + kk]
+                i += 1
+        for j in range(set_offsets[m], set_offsets[m + 1]):
+            u = sets[j]
+            for i in range(upper.size):
+                change = upper[i] - gram[m, i]
+                set_products[u, 1, i] += change * (set_products[u, 0, i] - gram[m, i])
+                set_products[u, 0, i] += change
+        for i in range(upper.size):
+            gram[m, i] = upper[i]

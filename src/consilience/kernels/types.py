@@ -18,3 +18,8 @@ def freeze(array: Array) -> Array:
     """Return the array marked read-only. Kernels are compiled once for read-only inputs, wherever these come from."""
     array.flags.writeable = False
     return array
+
+
+def read_only(array: Array) -> Array:
+    """Return a read-only view of the array, which itself stays as it is."""
+    return freeze(array.view())
