@@ -36,7 +36,7 @@ def compare_sweeps(n_items: int, n_edges: int) -> str:
         rng = np.random.default_rng(1)
         posterior = rng.dirichlet(np.ones(N_CLASSES), size=n_items)
         unary = np.log(posterior)
-        matrix, width = graph.to_scipy(), width_of(N_CLASSES)
+        matrix, width = graph.to_scipy(), width_of(N_CLASSES, len(graph.neighbours))
         messages, beliefs = np.ones((len(graph.neighbours), N_CLASSES)), np.empty_like(posterior)
         order, reverse = np.arange(n_items), graph.reverse_edges
         edges = (graph.offsets, graph.neighbours, graph.weights)

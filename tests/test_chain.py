@@ -18,7 +18,7 @@ from consilience.data.tagging import Transitions, free_transitions
 from consilience.fitting.em import Parameters, Problem, expect, infer_posterior
 from consilience.fitting.transition_moments import lagged_moments, match_transitions, minimise_on_simplex
 from consilience.kernels.chain import forward_backward, viterbi
-from consilience.kernels.compile import width_of
+from consilience.kernels.compile import LARGE, width_of
 from consilience.structures.chain import Chain
 from consilience.structures.independent import Independent
 from consilience.workers.base import Prior
@@ -34,7 +34,9 @@ def forward(bounds, evidence, start, pair, end=None):
     posterior = evidence.copy()
     starts, pairs, mass = np.zeros(n_classes), np.zeros((n_classes, n_classes)), np.zeros(n_classes)
     end = np.ones(n_classes) if end is None else end
-    value = forward_backward(np.asarray(bounds), posterior, start, pair, end, starts, pairs, mass, width_of(n_classes))
+    value = forward_backward(
+        np.asarray(bounds), posterior, start, pair, end, starts, pairs, mass, width_of(n_classes, LARGE)
+    )
     return posterior, value, starts, pairs, mass
 
 
@@ -42,7 +44,7 @@ def decode(bounds, evidence, start, pair, end=None, gold=NO_GOLD):
     n_classes = evidence.shape[1]
     path = np.full(len(evidence), -7)
     end = np.ones(n_classes) if end is None else end
-    viterbi(np.asarray(bounds), evidence.copy(), gold, start, pair, end, path, width_of(n_classes))
+    viterbi(np.asarray(bounds), evidence.copy(), gold, start, pair, end, path, width_of(n_classes, LARGE))
     return path
 
 
@@ -108,7 +110,7 @@ def test_forward_backward_is_enumeration(n_classes, zeros, seed):
 def test_counts_are_added_to_what_is_there():
     start, pair, end, evidence = random_chain(0, 3, 8)
     starts, pairs, mass = np.ones(3), np.ones((3, 3)), np.ones(3)
-    forward_backward(np.array([0, 8]), evidence.copy(), start, pair, end, starts, pairs, mass, width_of(3))
+    forward_backward(np.array([0, 8]), evidence.copy(), start, pair, end, starts, pairs, mass, width_of(3, LARGE))
     _, _, more_starts, more_pairs, more_mass = forward([0, 8], evidence, start, pair, end)
     np.testing.assert_allclose(starts - 1, more_starts)
     np.testing.assert_allclose(pairs - 1, more_pairs)

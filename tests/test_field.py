@@ -12,7 +12,7 @@ from scipy import special
 
 import consilience as cs
 from consilience.kernels.chain import forward_backward
-from consilience.kernels.compile import width_of
+from consilience.kernels.compile import LARGE, width_of
 from consilience.kernels.field import (
     field_objective,
     neighbour_sums,
@@ -88,12 +88,12 @@ def objective(graph, unary, coupling, posterior):
 
 def sweep(graph, unary, coupling, posterior):
     edges = (graph.offsets, graph.neighbours, graph.weights)
-    return sweep_mean_field(*edges, unary, coupling, posterior, width_of(unary.shape[1]))
+    return sweep_mean_field(*edges, unary, coupling, posterior, width_of(unary.shape[1], LARGE))
 
 
 def sweep_labels(graph, unary, coupling, labels):
     edges = (graph.offsets, graph.neighbours, graph.weights)
-    return sweep_modes(*edges, unary, coupling, labels, width_of(unary.shape[1]))
+    return sweep_modes(*edges, unary, coupling, labels, width_of(unary.shape[1], LARGE))
 
 
 def propagate(graph, unary, coupling, max_sweeps=5000, tol=0.0):
@@ -284,7 +284,7 @@ def test_a_chain_by_belief_propagation_is_forward_backward(length, order, n_clas
     counts = np.zeros(n_classes), np.zeros((n_classes, n_classes)), np.zeros(n_classes)
     expected = evidence.copy()
     ends = np.array([0, length])
-    forward_backward(ends, expected, prior, pair, np.ones(n_classes), *counts, width_of(n_classes))
+    forward_backward(ends, expected, prior, pair, np.ones(n_classes), *counts, width_of(n_classes, LARGE))
     np.testing.assert_allclose(propagate(graph, unary, coupling)[place], expected, atol=1e-10)
 
 
@@ -307,7 +307,7 @@ def test_damping_mixes_messages():
     """One message along one edge, by hand."""
     graph, unary = graph_of(2, [(0, 1)]), np.log(np.array([[0.8, 0.2], [0.5, 0.5]]))
     messages, beliefs = np.ones((2, 2)), np.empty((2, 2))
-    rest = (unary, np.log(4.0), 0.25, messages, beliefs, width_of(2))
+    rest = (unary, np.log(4.0), 0.25, messages, beliefs, width_of(2, LARGE))
     sweep_messages(np.array([0]), graph.offsets, graph.weights, graph.reverse_edges, *rest)
     np.testing.assert_allclose(beliefs[0], [0.8, 0.2])
     undamped = np.array([1 + 3 * 0.8, 1 + 3 * 0.2]) / 4

@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import special
 
 import oracles
-from consilience.data.blocks import freeze
+from consilience.data.blocks import freeze, renumber
 from consilience.distributions import fit_distributions
+from consilience.kernels import layout
 from consilience.kernels.answers import (
     LOG_IMPOSSIBLE,
     SMALLEST,
@@ -23,10 +24,10 @@ from consilience.kernels.answers import (
     count_rows,
     multiply_rows,
 )
-from consilience.kernels.compile import MOST_UNROLLED, count_of, width_of
+from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from consilience.kernels.dirichlet import digamma_and_log_gamma, expect_logs
 from consilience.kernels.independent import normalise_items
-from consilience.kernels.layout import compact_codes, find_repeat, number_runs, order_by
+from consilience.kernels.layout import find_repeat, number_runs, order_by
 
 NO_WEIGHT = freeze(np.empty(0))
 NO_GOLD = freeze(np.empty(0, np.int32))
@@ -48,7 +49,7 @@ def run_product(codes, offsets, table, gold=NO_GOLD):
     n_classes = table.shape[1]
     out = np.full((len(offsets) - 1, n_classes), np.nan)
     base = freeze(np.ones(n_classes))
-    log_scale = multiply_rows(codes, offsets, gold, freeze(table.copy()), base, out, width_of(n_classes))
+    log_scale = multiply_rows(codes, offsets, gold, freeze(table.copy()), base, out, width_of(n_classes, LARGE))
     assert np.isfinite(out).all()
     top = out.max(axis=1, keepdims=True)
     assert (top > 0).all()
@@ -59,7 +60,9 @@ def run_logs(codes, offsets, log_table, gold=NO_GOLD, weight=NO_WEIGHT):
     n_classes = log_table.shape[1]
     out = np.full((len(offsets) - 1, n_classes), np.nan)
     base = freeze(np.zeros(n_classes))
-    log_scale = add_log_rows(codes, offsets, gold, weight, freeze(log_table.copy()), base, out, width_of(n_classes))
+    log_scale = add_log_rows(
+        codes, offsets, gold, weight, freeze(log_table.copy()), base, out, width_of(n_classes, LARGE)
+    )
     assert np.isfinite(out).all()
     return out, log_scale
 
@@ -225,14 +228,14 @@ def test_counts_and_votes(n_classes, weighted):
     weight = freeze(rng.uniform(0, 1, len(codes))) if weighted else NO_WEIGHT
     posterior = rng.dirichlet(np.ones(n_classes), size=6)
     counts = np.ones((7, n_classes))  # it adds to what is there
-    count_rows(codes, offsets, weight, posterior, counts, width_of(n_classes))
+    count_rows(codes, offsets, weight, posterior, counts, width_of(n_classes, LARGE))
     expected = 1 + oracles.count_answers(codes, offsets, weight, posterior, 7)
     np.testing.assert_allclose(counts, expected, rtol=1e-13)
     assert counts.sum() - counts.size == pytest.approx(weight.sum() if weighted else len(codes))
 
     table = freeze(rng.integers(0, 2, (7, n_classes)).astype(float))
     shares = np.full((6, n_classes), np.nan)
-    add_rows(codes, offsets, weight, table, shares, width_of(n_classes))
+    add_rows(codes, offsets, weight, table, shares, width_of(n_classes, LARGE))
     w = weight if weighted else np.ones(len(codes))
     for i in range(6):
         answers = slice(offsets[i], offsets[i + 1])
@@ -254,7 +257,7 @@ def test_add_to_rows():
 def run_normalise(evidence, prior):
     mass = np.zeros(len(prior))
     posterior = evidence.copy()
-    log_total = normalise_items(posterior, freeze(np.array(prior)), mass, width_of(len(prior)))
+    log_total = normalise_items(posterior, freeze(np.array(prior)), mass, width_of(len(prior), LARGE))
     np.testing.assert_allclose(mass, posterior.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-9)
     return posterior, log_total
@@ -355,17 +358,28 @@ def test_mode_of_no_counts_at_all_is_ignorance():
 # ------------------------------------------------------------------------------------------------------------- layout
 
 
-@settings(max_examples=50, deadline=None)
+@pytest.fixture(params=["few", "many"])
+def by_size(request, monkeypatch):
+    """Take the way of few keys, which is NumPy's, or of many, which is compiled."""
+    monkeypatch.setattr(layout, "LARGE", 10**9 if request.param == "few" else 0)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(keys=st.lists(st.integers(0, 9), max_size=60))
-def test_counting_sort(keys):
+def test_stable_order(by_size, keys):
     keys = np.array(keys, np.int32)
     order, offsets = order_by(keys, 10)
-    assert order.tolist() == np.argsort(keys, kind="stable").tolist()
-    assert offsets.tolist() == np.append(0, np.cumsum(np.bincount(keys, minlength=10))).tolist()
-    rows, local = compact_codes(keys, 10)
-    expected_rows, expected_local = np.unique(keys, return_inverse=True)
-    assert rows.tolist() == expected_rows.tolist()
-    assert local.tolist() == expected_local.tolist()
+    assert order.tolist() == sorted(range(len(keys)), key=lambda i: keys[i])
+    assert offsets.tolist() == [sum(keys < key) for key in range(11)]
+
+
+@settings(max_examples=50, deadline=None)
+@given(codes=st.lists(st.integers(0, 9), max_size=60))
+def test_renumbering(codes):
+    rows, local = renumber(np.array(codes, np.int64), 10)
+    assert rows.tolist() == sorted(set(codes))
+    assert rows[local].tolist() == codes
+    assert (rows.dtype, local.dtype) == (np.int64, np.int32)
 
 
 @settings(max_examples=50, deadline=None)
@@ -380,15 +394,24 @@ def test_numbering_of_pairs(pairs):
     assert all(pairs.index(pairs[i]) == i for i in begin)  # the first of equal pairs
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(groups=st.lists(st.lists(st.integers(0, 5), max_size=5), min_size=1, max_size=6))
-def test_finding_a_repeat(groups):
+def test_finding_a_repeat(by_size, groups):
     worker = np.array(list(itertools.chain(*groups)), np.int32)
     offsets = np.append(0, np.cumsum([len(group) for group in groups])).astype(np.int64)
     repeats = [offsets[i] + j for i, group in enumerate(groups) for j, w in enumerate(group) if w in group[:j]]
     assert find_repeat(offsets, worker, 6) == (repeats[0] if repeats else -1)
 
 
-def test_widths():
-    for n_classes in (1, 2, MOST_UNROLLED, MOST_UNROLLED + 1, 1000):
-        assert count_of(width_of(n_classes)) == n_classes
+def test_large_keys_take_the_compiled_way_without_being_told():
+    rng = np.random.default_rng(10)
+    keys = rng.integers(0, 1000, LARGE).astype(np.int32)
+    order, offsets = order_by(keys, 1000)
+    assert np.array_equal(order, np.argsort(keys, kind="stable"))
+    assert np.array_equal(np.diff(offsets), np.bincount(keys, minlength=1000))
+    item_of_answer = np.sort(rng.integers(0, LARGE // 3, LARGE))
+    offsets = np.searchsorted(item_of_answer, np.arange(LARGE // 3 + 1))
+    pairs = list(zip(item_of_answer.tolist(), keys.tolist(), strict=True))
+    seen = set()
+    first = next((i for i, pair in enumerate(pairs) if pair in seen or seen.add(pair)), -1)
+    assert find_repeat(offsets, keys, 1000) == first

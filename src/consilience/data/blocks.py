@@ -41,6 +41,9 @@ class Block:
         Known class of each item, or -1.
     sequences : int64 array
         Sequence s of the block owns the items sequences[s]:sequences[s + 1]; empty where items are not in sequences.
+    total_size : int
+        Answers plus items of all blocks together. It decides which kernels are compiled, so that they are the same for
+        all blocks.
     """
 
     first_item: int
@@ -50,6 +53,7 @@ class Block:
     weight: NDArray[np.float64]
     gold: NDArray[np.int32]
     sequences: NDArray[np.int64]
+    total_size: int
 
     @property
     def n_items(self) -> int:
@@ -60,15 +64,13 @@ class Block:
         """Return the `width` argument of kernels that work on this block."""
         from ..kernels.compile import width_of
 
-        return width_of(n_classes)
+        return width_of(n_classes, self.total_size)
 
 
 def cut_blocks(
     responses: Responses, codes: NDArray[np.signedinteger], n_codes: int, gold: NDArray[np.int32] | None = None
 ) -> list[Block]:
     """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows."""
-    from ..kernels.layout import compact_codes
-
     offsets, sequences = responses.offsets, responses.sequences
     ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
     size = offsets[ends] + ends
@@ -80,7 +82,7 @@ def cut_blocks(
     for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         start, stop = int(ends[first]), int(ends[last])
         answers = slice(int(offsets[start]), int(offsets[stop]))
-        rows, local = compact_codes(codes[answers], n_codes)
+        rows, local = renumber(codes[answers], n_codes)
         blocks.append(
             Block(
                 first_item=start,
@@ -92,6 +94,19 @@ def cut_blocks(
                 sequences=freeze(
                     np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
                 ),
+                total_size=int(size[-1]),
             )
         )
     return blocks
+
+
+def renumber(codes: NDArray[np.signedinteger], n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the distinct codes, sorted, and the index of each code among them.
+
+    >>> renumber(np.array([7, 2, 7]), 9)
+    (array([2, 7]), array([1, 0, 1], dtype=int32))
+    """
+    used = np.zeros(n_codes, bool)
+    used[codes] = True
+    index = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(used), index.take(codes)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compile import Width, count_of, kernel
-from .types import Floats, Integers
+from .compile import kernel
+from .types import Floats, Integers, Width
 
 # A running product below TINY is multiplied by HUGE until it is not, and this is counted, class by class. It is looked
 # at every STRIDE answers, so a table entry may be as small as SMALLEST without the product leaving the range of a
@@ -21,7 +21,6 @@ STRIDE, SMALLEST = 8, 1e-30
 LOG_IMPOSSIBLE = -690.0
 
 
-@kernel
 def multiply_rows(
     codes: Integers, offsets: Integers, gold: Integers, table: Floats, base: Floats, out: Floats, width: Width
 ) -> float:
@@ -30,97 +29,73 @@ def multiply_rows(
     The scale c_i is chosen so that nothing under- or overflows that could still matter. An item with gold g keeps only
     out[i, g]. An item whose answers no class allows gets out[i, :] = 1.
     """
-    n_classes = count_of(width)
-    shift = np.zeros(n_classes, np.int64)
+    shift = np.zeros(len(width), np.int64)
+    return float(multiply_and_scale(codes, offsets, gold, table, base, out, shift, width))
+
+
+@kernel
+def multiply_and_scale(
+    codes: Integers,
+    offsets: Integers,
+    gold: Integers,
+    table: Floats,
+    base: Floats,
+    out: Floats,
+    shift: Integers,
+    width: Width,
+) -> float:
+    """Do what `multiply_rows` says. `shift` (K,), zero before and after, counts how often HUGE was multiplied."""
+    n_classes = len(width)
     log_scale = 0.0
     for i in range(offsets.size - 1):
         for k in range(n_classes):
             out[i, k] = base[k]
-        if offsets[i + 1] - offsets[i] <= STRIDE:
-            for j in range(offsets[i], offsets[i + 1]):
-                row = codes[j]
+        first, last = offsets[i], offsets[i + 1]
+        check = first + STRIDE
+        for j in range(first, last):
+            if j == check:
+                check += STRIDE
                 for k in range(n_classes):
-                    out[i, k] *= table[row, k]
-            shifted = False
-        else:
-            shifted = multiply_many(codes[offsets[i] : offsets[i + 1]], table, out, i, shift, width)
-        if gold.size > 0 and gold[i] >= 0:
-            log_scale += keep_gold(out, i, gold[i], shift[gold[i]], width)
-        else:
-            if shifted:
-                log_scale -= align(out, i, shift, width) * LOG_HUGE
-            if not any_above(out, i, TINY, width):
-                log_scale += rescale(out, i, width)
-        if shifted:
-            shift[:] = 0
-    return log_scale
-
-
-@kernel
-def multiply_many(codes: Integers, table: Floats, out: Floats, i: int, shift: Integers, width: Width) -> bool:
-    """Multiply the rows of many answers into out[i], counting in `shift` how often an entry had to be raised."""
-    n_classes = count_of(width)
-    shifted = False
-    for start in range(0, codes.size, STRIDE):
-        for j in range(start, min(start + STRIDE, codes.size)):
+                    while 0.0 < out[i, k] < TINY:
+                        out[i, k] *= HUGE
+                        shift[k] += 1
             row = codes[j]
             for k in range(n_classes):
                 out[i, k] *= table[row, k]
-        if start + STRIDE < codes.size:
+        many = last - first > STRIDE
+        if gold.size > 0 and gold[i] >= 0:
+            known = out[i, gold[i]]
+            log_scale += np.log(known) - shift[gold[i]] * LOG_HUGE if known > 0.0 else LOG_IMPOSSIBLE
             for k in range(n_classes):
-                while 0.0 < out[i, k] < TINY:
-                    out[i, k] *= HUGE
-                    shift[k] += 1
-                    shifted = True
-    return shifted
-
-
-@kernel
-def any_above(out: Floats, i: int, least: float, width: Width) -> bool:
-    """Tell whether row i has an entry of at least `least`; mostly the first one settles it."""
-    for k in range(count_of(width)):  # noqa: SIM110 (a generator would not compile)
-        if out[i, k] >= least:
-            return True
-    return False
-
-
-@kernel
-def align(out: Floats, i: int, shift: Integers, width: Width) -> int:
-    """Bring the entries of evidence row i, each out by HUGE ** shift[k], to the scale of the least shifted one.
-
-    Returns that shift, of the possible classes only; 0 where none is possible.
-    """
-    least = shift.max() + 1
-    for k in range(count_of(width)):
-        if out[i, k] > 0.0:
-            least = min(least, shift[k])
-    if least > shift.max():
-        return 0
-    for k in range(count_of(width)):
-        if out[i, k] > 0.0:
-            out[i, k] *= HUGE ** (least - shift[k])
-    return int(least)
-
-
-@kernel
-def keep_gold(out: Floats, i: int, gold: int, shift: int, width: Width) -> float:
-    """Keep only class `gold` of evidence row i, which is out by HUGE ** shift; return the log of what it was."""
-    known = out[i, gold]
-    for k in range(count_of(width)):
-        out[i, k] = 0.0
-    out[i, gold] = 1.0
-    return np.log(known) - shift * LOG_HUGE if known > 0.0 else LOG_IMPOSSIBLE
-
-
-@kernel
-def rescale(out: Floats, i: int, width: Width) -> float:
-    """Divide evidence row i by its largest entry (all ones where that is 0); return the log of the factor."""
-    top = 0.0
-    for k in range(count_of(width)):
-        top = max(top, out[i, k])
-    for k in range(count_of(width)):
-        out[i, k] = out[i, k] / top if top > 0.0 else 1.0
-    return np.log(top) if top > 0.0 else LOG_IMPOSSIBLE
+                out[i, k] = 0.0
+            out[i, gold[i]] = 1.0
+        else:
+            if many:
+                # Bring all possible classes to the scale of the least shifted one.
+                least = -1
+                for k in range(n_classes):
+                    if out[i, k] > 0.0 and (least < 0 or shift[k] < least):
+                        least = shift[k]
+                for k in range(n_classes):
+                    factor = 1.0
+                    for _ in range(least, shift[k]):
+                        factor *= HUGE
+                    out[i, k] *= 1.0 / factor
+                log_scale -= max(least, 0) * LOG_HUGE
+            possible = 0
+            while possible < n_classes and out[i, possible] < TINY:
+                possible += 1
+            if possible == n_classes:  # otherwise the scale may stay; mostly the first class settles it
+                top = 0.0
+                for k in range(n_classes):
+                    top = max(top, out[i, k])
+                log_scale += np.log(top) if top > 0.0 else LOG_IMPOSSIBLE
+                for k in range(n_classes):
+                    out[i, k] = out[i, k] / top if top > 0.0 else 1.0
+        if many:
+            for k in range(n_classes):
+                shift[k] = 0
+    return log_scale
 
 
 @kernel
@@ -138,7 +113,7 @@ def add_log_rows(
 
     Slower by the exponentials, but it takes weights and table entries of any size.
     """
-    n_classes = count_of(width)
+    n_classes = len(width)
     log_scale = 0.0
     for i in range(offsets.size - 1):
         for k in range(n_classes):
@@ -171,7 +146,7 @@ def add_log_rows(
 @kernel
 def add_rows(codes: Integers, offsets: Integers, weight: Floats, table: Floats, out: Floats, width: Width) -> None:
     """Write out[i, k] = sum_j w_j table[codes[j], k]: votes, where the table says which class a label names."""
-    n_classes = count_of(width)
+    n_classes = len(width)
     for i in range(offsets.size - 1):
         for k in range(n_classes):
             out[i, k] = 0.0
@@ -187,19 +162,13 @@ def count_rows(
     codes: Integers, offsets: Integers, weight: Floats, posterior: Floats, out: Floats, width: Width
 ) -> None:
     """Add expected counts: out[codes[j], k] += w_j posterior[i, k] for each answer j of each item i."""
-    n_classes = count_of(width)
-    if weight.size > 0:
-        for i in range(offsets.size - 1):
-            for j in range(offsets[i], offsets[i + 1]):
-                row = codes[j]
-                for k in range(n_classes):
-                    out[row, k] += weight[j] * posterior[i, k]
-    else:
-        for i in range(offsets.size - 1):
-            for j in range(offsets[i], offsets[i + 1]):
-                row = codes[j]
-                for k in range(n_classes):
-                    out[row, k] += posterior[i, k]
+    n_classes = len(width)
+    for i in range(offsets.size - 1):
+        for j in range(offsets[i], offsets[i + 1]):
+            row = codes[j]
+            w = weight[j] if weight.size > 0 else 1.0
+            for k in range(n_classes):
+                out[row, k] += w * posterior[i, k]
 
 
 @kernel

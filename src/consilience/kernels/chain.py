@@ -15,18 +15,19 @@ that the evidence allows may end a sequence, it ends all the same. Paths of less
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .answers import LOG_IMPOSSIBLE
-from .compile import Width, count_of, kernel
-from .types import Floats, Integers
+from .compile import kernel
+from .types import Floats, Integers, Width, freeze
 
 # So faint a class is not followed further: what is divided by it later stays in the range of doubles.
 FAINT = 1e-290
 # Where the sum over classes is below LOW, the evidence (at most about 1) is raised, lest products lose their digits.
 LOW, RAISE = 1e-15, 1e280
+LOG_RAISE = np.log(RAISE)
 
 
-@kernel
 def forward_backward(
     sequences: Integers,
     evidence: Floats,
@@ -42,25 +43,49 @@ def forward_backward(
 
     `pair_counts` receives sum_t xi_t, `start_counts` the posteriors of first positions, `mass` all posteriors.
     """
-    n_classes = count_of(width)
-    longest = 0
-    for s in range(sequences.size - 1):
-        longest = max(longest, sequences[s + 1] - sequences[s])
-    alpha = np.empty((longest, n_classes))
-    scale = np.empty(longest)
-    reach = np.empty(n_classes)  # sum_j alpha_{t-1,j} pair_jk
-    ahead = np.empty(n_classes)  # b_{t+1} beta_{t+1} / c_{t+1}
-    beta = np.empty(n_classes)
-    outer = np.zeros((n_classes, n_classes))  # sum_t alpha_t ahead_t', which times pair is sum_t xi_t
-    pair_from = np.ascontiguousarray(pair.T)  # [to, from], so that the inner loop of the backward pass is contiguous
+    n_classes, longest = len(width), longest_of(sequences)
+    alpha, scale, outer = np.empty((longest, n_classes)), np.empty(longest), np.zeros((n_classes, n_classes))
+    reach, ahead, beta = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
+    ended = end_sequences(sequences, evidence, end)
+    chain = (sequences, evidence, start, pair, transposed(pair), ended)
+    log_normaliser = pass_both_ways(*chain, start_counts, mass, alpha, scale, reach, ahead, beta, outer, width)
+    pair_counts += pair * outer
+    return float(log_normaliser)
+
+
+@kernel
+def pass_both_ways(
+    sequences: Integers,
+    evidence: Floats,
+    start: Floats,
+    pair: Floats,
+    pair_from: Floats,
+    ended: NDArray[np.bool_],
+    start_counts: Floats,
+    mass: Floats,
+    alpha: Floats,
+    scale: Floats,
+    reach: Floats,
+    ahead: Floats,
+    beta: Floats,
+    outer: Floats,
+    width: Width,
+) -> float:
+    """Do what `forward_backward` says, after `end_sequences`, which returned `ended`, and before pairs are counted.
+
+    `outer` (K, K) receives sum_t alpha_t ahead_t' with ahead = b_{t+1} beta_{t+1} / c_{t+1}; times `pair` it is
+    sum_t xi_t. `pair_from` is [to, from], so that inner loops are contiguous both ways. Scratch: alpha (longest, K),
+    scale (longest,), and of size K reach, which is sum_j alpha_{t-1,j} pair_jk, ahead and beta.
+    """
+    n_classes = len(width)
     log_total = 0.0
     product = 1.0
     for s in range(sequences.size - 1):
-        first = sequences[s]
-        length = sequences[s + 1] - first
-        if not end_sequence(evidence, first + length - 1, end, width):
+        first, last = sequences[s], sequences[s + 1] - 1
+        if not ended[s]:
             log_total += LOG_IMPOSSIBLE
-        for t in range(length):
+        for t in range(last - first + 1):
+            row = first + t
             for k in range(n_classes):
                 reach[k] = 0.0 if t > 0 else start[k]
             if t > 0:
@@ -70,18 +95,26 @@ def forward_backward(
                         reach[k] += a * pair[j, k]
             total = 0.0
             for k in range(n_classes):
-                alpha[t, k] = reach[k] * evidence[first + t, k] if reach[k] > FAINT else 0.0
+                if not reach[k] > FAINT:
+                    reach[k] = 0.0
+                alpha[t, k] = reach[k] * evidence[row, k]
                 total += alpha[t, k]
             if total < LOW:
-                total = raise_evidence(evidence, first + t, reach, alpha, t, width)
-                log_total -= np.log(RAISE)
+                total = 0.0
+                for k in range(n_classes):
+                    alpha[t, k] = reach[k] * (evidence[row, k] * RAISE)
+                    total += alpha[t, k]
+                if total > 0.0:
+                    for k in range(n_classes):
+                        evidence[row, k] *= RAISE
+                log_total -= LOG_RAISE
             scale[t] = total
             if not total > 0.0:
                 # Nothing is possible here: cut the link.
                 for k in range(n_classes):
-                    alpha[t, k] = evidence[first + t, k]
+                    alpha[t, k] = evidence[row, k]
                     total += alpha[t, k]
-                log_total += LOG_IMPOSSIBLE + np.log(RAISE)
+                log_total += LOG_IMPOSSIBLE + LOG_RAISE
                 scale[t] = -1.0
             if 1e-150 < total < 1e150:
                 product *= total
@@ -94,68 +127,57 @@ def forward_backward(
                 alpha[t, k] /= total
         for k in range(n_classes):
             beta[k] = 1.0
-        for t in range(length - 1, -1, -1):
+        for t in range(last - first, -1, -1):
             row = first + t
-            if t > 0 and scale[t] > 0.0:
-                for k in range(n_classes):
-                    # What cannot be reached has no say; its beta may be of any size.
-                    ahead[k] = evidence[row, k] / scale[t] * beta[k] if alpha[t, k] > 0.0 else 0.0
             for k in range(n_classes):
-                q = alpha[t, k] * beta[k]
-                evidence[row, k] = q
-                mass[k] += q
-                if t == 0:
-                    start_counts[k] += q
-            if t > 0:
-                if scale[t] > 0.0:
+                # What cannot be reached has no say; its beta may be of any size.
+                ahead[k] = evidence[row, k] / scale[t] * beta[k] if alpha[t, k] > 0.0 else 0.0
+                evidence[row, k] = alpha[t, k] * beta[k]
+                mass[k] += evidence[row, k]
+            if t == 0:
+                for k in range(n_classes):
+                    start_counts[k] += evidence[row, k]
+            elif scale[t] > 0.0:
+                for j in range(n_classes):
+                    beta[j] = 0.0
+                for k in range(n_classes):
+                    w = ahead[k]
                     for j in range(n_classes):
-                        a = alpha[t - 1, j]
-                        for k in range(n_classes):
-                            outer[j, k] += a * ahead[k]
-                    for j in range(n_classes):
-                        beta[j] = 0.0
+                        beta[j] += pair_from[k, j] * w
+                for j in range(n_classes):
+                    a = alpha[t - 1, j]
                     for k in range(n_classes):
-                        w = ahead[k]
-                        for j in range(n_classes):
-                            beta[j] += pair_from[k, j] * w
-                else:
-                    for j in range(n_classes):
-                        beta[j] = 1.0
-    for j in range(n_classes):
-        for k in range(n_classes):
-            pair_counts[j, k] += pair[j, k] * outer[j, k]
+                        outer[j, k] += a * ahead[k]
+            else:
+                for j in range(n_classes):
+                    beta[j] = 1.0
     return float(log_total + np.log(product))
 
 
-@kernel
-def raise_evidence(evidence: Floats, row: int, reach: Floats, alpha: Floats, t: int, width: Width) -> float:
-    """Multiply the evidence of what can be reached by RAISE, and do alpha_t again; return its sum.
+def end_sequences(sequences: Integers, evidence: Floats, end: Floats) -> NDArray[np.bool_]:
+    """Multiply the factor of endings into the evidence of last positions; return for each whether it could be done.
 
-    What cannot be reached has no say and is set to 0. Where nothing is possible, nothing is changed.
+    It is not done where it would leave nothing possible.
     """
-    total = 0.0
-    for k in range(count_of(width)):
-        alpha[t, k] = reach[k] * (evidence[row, k] * RAISE) if reach[k] > FAINT else 0.0
-        total += alpha[t, k]
-    if total > 0.0:
-        for k in range(count_of(width)):
-            evidence[row, k] = evidence[row, k] * RAISE if reach[k] > FAINT else 0.0
-    return total
+    if (end == 1.0).all():
+        return np.ones(sequences.size - 1, bool)
+    last = sequences[1:] - 1
+    product = evidence[last] * end
+    possible = (product > 0.0).any(axis=1)
+    evidence[last[possible]] = product[possible]
+    return np.asarray(possible)
 
 
-@kernel
-def end_sequence(evidence: Floats, last: int, end: Floats, width: Width) -> bool:
-    """Multiply the factor of endings into the evidence of the last position, if that leaves anything possible."""
-    possible = False
-    for k in range(count_of(width)):
-        possible |= evidence[last, k] * end[k] > 0.0
-    for k in range(count_of(width)):
-        if possible:
-            evidence[last, k] *= end[k]
-    return possible
+def longest_of(sequences: Integers) -> int:
+    """Return the length of the longest sequence."""
+    return int(np.diff(sequences).max(initial=0))
 
 
-@kernel
+def transposed(pair: Floats) -> Floats:
+    """Return factors [to, from] in C order."""
+    return freeze(pair.T.copy())
+
+
 def viterbi(
     sequences: Integers,
     evidence: Floats,
@@ -171,41 +193,54 @@ def viterbi(
     Scores are scaled to a maximum of 1 at each position, which changes no comparison. Where no path is possible the
     evidence is set aside, so that nothing forbidden is decoded; where it is a known label, the link is cut.
     """
-    n_classes = count_of(width)
-    longest = 0
+    n_classes = len(width)
+    back = np.empty((longest_of(sequences), n_classes), np.int16)
+    score, reach, ahead = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
+    stuck = sequences[1:][~end_sequences(sequences, evidence, end)] - 1
+    evidence[stuck[gold[stuck] < 0] if gold.size else stuck] = end
+    find_best_paths(sequences, evidence, gold, start, transposed(pair), end, back, score, reach, ahead, path, width)
+
+
+@kernel
+def find_best_paths(
+    sequences: Integers,
+    evidence: Floats,
+    gold: Integers,
+    start: Floats,
+    pair_from: Floats,
+    end: Floats,
+    back: Integers,
+    score: Floats,
+    reach: Floats,
+    ahead: Floats,
+    path: Integers,
+    width: Width,
+) -> None:
+    """Do what `viterbi` says; `pair_from` is [to, from].
+
+    Scratch: back (longest, K), the best class before; of size K score, reach, which is max_j score_j pair_jk, and
+    ahead, which is the same times the evidence.
+    """
+    n_classes = len(width)
     for s in range(sequences.size - 1):
-        longest = max(longest, sequences[s + 1] - sequences[s])
-    back = np.empty((longest, n_classes), np.int16)
-    score = np.empty(n_classes)
-    new = np.empty(n_classes)
-    ahead = np.empty(n_classes)  # the same with the evidence
-    for s in range(sequences.size - 1):
-        first = sequences[s]
-        length = sequences[s + 1] - first
-        last = first + length - 1
-        if not end_sequence(evidence, last, end, width) and not (gold.size > 0 and gold[last] >= 0):
-            evidence[last] = end
-        for t in range(length):
-            if t == 0:
-                for k in range(n_classes):
-                    new[k] = start[k]
-                    back[0, k] = -1
-            else:
-                for k in range(n_classes):
-                    new[k] = -1.0
-                for j in range(n_classes):
-                    for k in range(n_classes):
-                        value = score[j] * pair[j, k]
-                        if value > new[k]:
-                            new[k] = value
-                            back[t, k] = j
+        first, last = sequences[s], sequences[s + 1] - 1
+        for t in range(last - first + 1):
+            row = first + t
             top = 0.0
             for k in range(n_classes):
-                ahead[k] = new[k] * evidence[first + t, k]
+                most, best = start[k], -1
+                if t > 0:
+                    most = -1.0
+                    for j in range(n_classes):
+                        value = score[j] * pair_from[k, j]
+                        if value > most:
+                            most, best = value, j
+                reach[k], back[t, k] = most, best
+                ahead[k] = most * evidence[row, k]
                 top = max(top, ahead[k])
-            if not top > 0.0 and not (gold.size > 0 and gold[first + t] >= 0):
+            if not top > 0.0 and not (gold.size > 0 and gold[row] >= 0):
                 for k in range(n_classes):
-                    ahead[k] = new[k] * end[k] if first + t == last else new[k]
+                    ahead[k] = reach[k] * end[k] if row == last else reach[k]
                     top = max(top, ahead[k])
             if not top > 0.0:
                 best = 0
@@ -213,7 +248,7 @@ def viterbi(
                     if t > 0 and score[j] > score[best]:
                         best = j
                 for k in range(n_classes):
-                    ahead[k] = evidence[first + t, k]
+                    ahead[k] = evidence[row, k]
                     back[t, k] = best if t > 0 else -1
                     top = max(top, ahead[k])
             for k in range(n_classes):
@@ -222,9 +257,9 @@ def viterbi(
         for k in range(n_classes):
             if score[k] > score[best]:
                 best = k
-        for t in range(length - 1, -1, -1):
-            path[first + t] = best
-            best = back[t, best]
+        for row in range(last, first - 1, -1):
+            path[row] = best
+            best = back[row - first, best]
 
 
 @kernel

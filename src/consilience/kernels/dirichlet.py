@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compile import kernel
-from .types import Floats
+from .types import Floats, read_only
 
 HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 
@@ -36,7 +36,6 @@ def digamma_and_log_gamma(x: float) -> tuple[float, float]:
     return psi - inverses, log_gamma
 
 
-@kernel
 def expect_logs(counts: Floats, smoothing: Floats, log_weights: Floats) -> float:
     """Write E[log theta] under Dir(smoothing + counts) along axis 1; return minus the KL divergence to Dir(smoothing).
 
@@ -46,13 +45,21 @@ def expect_logs(counts: Floats, smoothing: Floats, log_weights: Floats) -> float
         E[log theta_l] = psi(a_l) - psi(A)
         -KL = sum_l lgamma(a_l) - lgamma(A) - [the same of the smoothing] - sum_l counts_l E[log theta_l]
     """
+    _, n_labels, n_classes = counts.shape
+    psi, log_gamma, log_beta = np.empty((n_labels, n_classes)), np.empty((n_labels, n_classes)), np.empty(n_classes)
+    return float(add_expectations(read_only(counts), read_only(smoothing), psi, log_gamma, log_beta, log_weights))
+
+
+@kernel
+def add_expectations(
+    counts: Floats, smoothing: Floats, psi0: Floats, log_gamma0: Floats, log_beta0: Floats, log_weights: Floats
+) -> float:
+    """Do what `expect_logs` says; psi0, log_gamma0 (L, K) and log_beta0 (K,) keep the values of the smoothing."""
     n_rows, n_labels, n_classes = counts.shape
-    psi0 = np.empty((n_labels, n_classes))
-    log_gamma0 = np.empty((n_labels, n_classes))
-    log_beta0 = np.empty(n_classes)
     bound = 0.0
     for m in range(n_rows):
-        if m < smoothing.shape[0]:
+        prior = min(m, smoothing.shape[0] - 1)
+        if m == prior:
             for k in range(n_classes):
                 total = 0.0
                 log_beta0[k] = 0.0
@@ -61,17 +68,16 @@ def expect_logs(counts: Floats, smoothing: Floats, log_weights: Floats) -> float
                     psi0[label, k], log_gamma0[label, k] = digamma_and_log_gamma(smoothing[m, label, k])
                     log_beta0[k] += log_gamma0[label, k]
                 log_beta0[k] -= digamma_and_log_gamma(total)[1]
-        prior = smoothing[min(m, smoothing.shape[0] - 1)]
         for k in range(n_classes):
             total = 0.0
             for label in range(n_labels):
-                total += prior[label, k] + counts[m, label, k]
+                total += smoothing[prior, label, k] + counts[m, label, k]
             psi_total, log_gamma_total = digamma_and_log_gamma(total)
             bound -= log_gamma_total + log_beta0[k]
             for label in range(n_labels):
                 count = counts[m, label, k]
                 if count > 0.0:
-                    psi, log_gamma = digamma_and_log_gamma(prior[label, k] + count)
+                    psi, log_gamma = digamma_and_log_gamma(smoothing[prior, label, k] + count)
                 else:
                     # Most cells of a sparse crowd: nothing was counted, the prior's values stand.
                     psi, log_gamma = psi0[label, k], log_gamma0[label, k]

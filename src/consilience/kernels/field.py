@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compile import Width, count_of, kernel
-from .types import Floats, Integers
+from .compile import kernel
+from .types import Floats, Integers, Width
 
 # Products of messages below FAINT go into logarithms. No edge couples by more than FIRM: messages stay positive, and
 # FAINT exp(-FIRM) is still a number.
 FAINT, FIRM = 1e-100, 450.0
 
 
-@kernel
 def sweep_mean_field(
     offsets: Integers,
     neighbours: Integers,
@@ -28,8 +27,23 @@ def sweep_mean_field(
     width: Width,
 ) -> float:
     """Update q[i, k] prop. to exp(u[i, k] + beta sum_e w_e q[j_e, k]) for all i in turn; return the largest change."""
-    n_classes = count_of(width)
-    field = np.empty(n_classes)
+    field = np.empty(len(width))
+    return float(update_nodes(offsets, neighbours, weights, unary, coupling, posterior, field, width))
+
+
+@kernel
+def update_nodes(
+    offsets: Integers,
+    neighbours: Integers,
+    weights: Floats,
+    unary: Floats,
+    coupling: float,
+    posterior: Floats,
+    field: Floats,
+    width: Width,
+) -> float:
+    """Do what `sweep_mean_field` says. Scratch: field (K,)."""
+    n_classes = len(width)
     largest = 0.0
     for i in range(offsets.size - 1):
         for k in range(n_classes):
@@ -68,7 +82,7 @@ def sweep_modes(
 
     Of equals the current label stays, so that the energy falls with every change and the sweeps come to an end.
     """
-    n_classes = count_of(width)
+    n_classes = len(width)
     score = np.empty(n_classes)
     changed = 0
     for i in range(offsets.size - 1):
@@ -105,7 +119,7 @@ def sweep_messages(
     c the sender's belief without what the receiver told it, normalised, a Potts message is 1 + (exp(beta w) - 1) c_k,
     here divided by exp(beta w), so that no entry exceeds 1; FIRM keeps it above 0.
     """
-    n_classes = count_of(width)
+    n_classes = len(width)
     log_belief = np.empty(n_classes)
     belief = np.empty(n_classes)
     cavity = np.empty(n_classes)
@@ -169,7 +183,6 @@ def field_objective(unary: Floats, sums: Floats, coupling: float, posterior: Flo
     return total
 
 
-@kernel
 def pseudo_likelihood_terms(
     offsets: Integers, sums: Floats, external: Floats, coupling: float, posterior: Floats
 ) -> tuple[Floats, Floats]:
@@ -180,9 +193,25 @@ def pseudo_likelihood_terms(
         q - p,  sum_k (q_k - p_k) s_k   and   diag(p) - p p',  p_k (s_k - m),  sum_k p_k s_k^2 - m^2
     """
     n_classes = posterior.shape[1]
-    gradient = np.zeros(n_classes + 1)
-    curvature = np.zeros((n_classes + 1, n_classes + 1))
-    p = np.empty(n_classes)
+    gradient, curvature = np.zeros(n_classes + 1), np.zeros((n_classes + 1, n_classes + 1))
+    add_pseudo_likelihood(offsets, sums, external, coupling, posterior, np.empty(n_classes), gradient, curvature)
+    curvature[n_classes, :n_classes] = curvature[:n_classes, n_classes]
+    return gradient, curvature
+
+
+@kernel
+def add_pseudo_likelihood(
+    offsets: Integers,
+    sums: Floats,
+    external: Floats,
+    coupling: float,
+    posterior: Floats,
+    p: Floats,
+    gradient: Floats,
+    curvature: Floats,
+) -> None:
+    """Do what `pseudo_likelihood_terms` says, but for the last row of the symmetric curvature. Scratch: p (K,)."""
+    n_classes = p.size
     for i in range(posterior.shape[0]):
         if offsets[i] == offsets[i + 1]:
             continue
@@ -205,9 +234,6 @@ def pseudo_likelihood_terms(
         curvature[n_classes, n_classes] += square - mean * mean
         for k in range(n_classes):
             curvature[k, k] += p[k]
-            mixed = p[k] * (sums[i, k] - mean)
-            curvature[k, n_classes] += mixed
-            curvature[n_classes, k] += mixed
+            curvature[k, n_classes] += p[k] * (sums[i, k] - mean)
             for kk in range(n_classes):
                 curvature[k, kk] -= p[k] * p[kk]
-    return gradient, curvature

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .answers import LOG_IMPOSSIBLE
-from .compile import Width, count_of, kernel
-from .types import Floats
+from .compile import kernel
+from .types import Floats, Width
 
 
 @kernel
@@ -16,7 +16,7 @@ def normalise_items(evidence: Floats, prior: Floats, mass: Floats, width: Width)
     Adds sum_i q[i, k] to `mass` and returns sum_i log Z_i. Where the prior rules out every class that the answers
     allow, the answers decide.
     """
-    n_classes = count_of(width)
+    n_classes = len(width)
     log_total = 0.0
     product = 1.0  # of many Z_i: one logarithm for all of them
     for i in range(evidence.shape[0]):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
-Width = tuple[int, ...] | int  # the number of classes; see `consilience.kernels.compile`
+Width = tuple[int, ...] | NDArray[np.int8]  # as long as there are classes; see `consilience.kernels.compile`
 
 Array = TypeVar("Array", bound=NDArray[np.generic])
 
