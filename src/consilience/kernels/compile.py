@@ -9,11 +9,13 @@ Results are the same to the bit.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import event as events
 
 from .types import Width, freeze
 
@@ -37,3 +39,23 @@ def width_of(n_classes: int, size: int = LARGE) -> Width:
     if size >= LARGE and n_classes <= MOST_UNROLLED:
         return (0,) * n_classes
     return freeze(np.zeros(n_classes, np.int8))
+
+
+class Announcement(events.Listener):
+    """Logs, once, that kernels are being compiled. What is loaded from the disk is not compiled."""
+
+    def __init__(self) -> None:
+        self._made = False
+
+    def on_start(self, event: events.Event) -> None:
+        """Take note of a function that numba begins to compile, which may be someone else's."""
+        module = event.data["dispatcher"].py_func.__module__ or ""
+        if not self._made and module.startswith(f"{__package__}."):
+            self._made = True
+            logging.getLogger("consilience").info("Compiling for the first use: a few seconds.")
+
+    def on_end(self, event: events.Event) -> None:
+        """Do nothing."""
+
+
+events.register("numba:compile", Announcement())  # type: ignore[no-untyped-call]
