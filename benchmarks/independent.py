@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -170,40 +168,6 @@ def time_files(sizes: dict[str, tuple[int, int, int]]) -> str:
     return "\n".join(lines)
 
 
-# Prints the seconds from import to the first labels.
-START_SCRIPT = """
-import time; start = time.perf_counter()
-import consilience as cs
-cs.DawidSkene().fit({"item": [1, 1, 2], "worker": [1, 2, 1], "label": ["a", "b", "c"]})
-print(time.perf_counter() - start)
-"""
-
-
-def time_start() -> str:
-    """Return the table of start-up times: with an empty cache of compiled code, and after."""
-    cache = tempfile.mkdtemp()
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    try:
-        times = [
-            float(
-                subprocess.run(
-                    [sys.executable, "-c", START_SCRIPT], check=True, capture_output=True, text=True, env=environment
-                ).stdout
-            )
-            for _ in range(4)
-        ]
-    finally:
-        shutil.rmtree(cache)
-    return "\n".join(
-        [
-            "| import and first fit | |",
-            "|---|---|",
-            f"| first use after install (compiles) | {times[0]:.1f} s |",
-            f"| later processes | {min(times[1:]):.2f} s |",
-        ]
-    )
-
-
 def report(quick: bool = False) -> str:
     """Return all tables as Markdown."""
     warnings.simplefilter("ignore")
@@ -218,6 +182,5 @@ def report(quick: bool = False) -> str:
         measure_memory(sizes),
         "`consilience fuse answers.parquet -o labels.parquet`, whole process:",
         time_files(sizes),
-        time_start(),
     ]
     return "\n\n".join(parts) + "\n"
