@@ -196,8 +196,8 @@ class CountedEvidence(AllEvidence):
         posterior, log_scale = self.gather()
         summary = infer(posterior).scaled_by(log_scale)
         total = np.zeros(self.factors.rows.shape)
-        for rows, counts in self.engine.map(count_block, self.placed, posterior):
-            total[rows] += counts
+        for block, counts in enumerate(self.engine.map(count_block, self.placed, posterior)):
+            add_counts(total, counts, first=block == 0)
         return Statistics(total, summary)
 
 
@@ -234,11 +234,22 @@ class DecodedEvidence(AllEvidence):
 
 def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...]) -> Statistics:
     """Return the statistics of all blocks, from counts of rows and summaries of each."""
-    total, summaries = np.zeros(shape), []
-    for (rows, counts), summary in results:
-        total[rows] += counts  # the rows of a block are distinct
+    total, summaries = np.zeros(shape), list[Summary]()
+    for counts, summary in results:
+        add_counts(total, counts, first=not summaries)
         summaries.append(summary)
     return Statistics(total, reduce(add, summaries))
+
+
+def add_counts(total: Floats, counts: RowCounts, first: bool) -> None:
+    """Add the counts of one block, whose rows are distinct, to the total."""
+    from ..kernels.answers import add_to_rows
+
+    if first:
+        # Small data are one block: nothing need be compiled for them.
+        total[counts.rows] = counts.counts
+    else:
+        add_to_rows(counts.rows, counts.counts, total)
 
 
 def expect_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> tuple[RowCounts, Summary]:

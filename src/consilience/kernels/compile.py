@@ -31,7 +31,7 @@ def kernel(function: Kernel) -> Kernel:
     return cast(Kernel, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
 
 
-def width_of(n_classes: int, size: int = LARGE) -> Width:
+def width_of(n_classes: int, size: int) -> Width:
     """Return the `width` argument of kernels for `n_classes` classes and data of this size.
 
     The size must be that of the whole data set, so that all its parts are done by the same kernel.

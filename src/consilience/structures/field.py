@@ -196,9 +196,9 @@ def run_mean_field(graph: Graph, unary: Floats, coupling: float, start: Floats, 
     from ..kernels.field import sweep_mean_field
 
     posterior = start.copy()
-    edges = (graph.offsets, graph.neighbours, graph.weights)
+    edges, width = (graph.offsets, graph.neighbours, graph.weights), width_of(unary.shape[1], len(graph.neighbours))
     for _ in range(max_sweeps):
-        if sweep_mean_field(*edges, unary, coupling, posterior, width_of(unary.shape[1])) < tol:
+        if sweep_mean_field(*edges, unary, coupling, posterior, width) < tol:
             break
     return posterior
 
@@ -212,7 +212,7 @@ def run_belief_propagation(
 
     sent = np.ones((len(graph.neighbours), unary.shape[1])) if messages is None else messages.copy()
     beliefs = np.empty_like(unary)
-    links, width = (graph.offsets, graph.weights, graph.reverse_edges), width_of(unary.shape[1])
+    links, width = (graph.offsets, graph.weights, graph.reverse_edges), width_of(unary.shape[1], len(graph.neighbours))
     if graph.is_forest:
         for order in (graph.outward_order[::-1].copy(), graph.outward_order):
             sweep_messages(order, *links, unary, coupling, 0.0, sent, beliefs, width)
@@ -232,9 +232,9 @@ def find_modes(
     from ..kernels.field import sweep_modes
 
     found = labels.astype(np.int64)
-    edges = (graph.offsets, graph.neighbours, graph.weights)
+    edges, width = (graph.offsets, graph.neighbours, graph.weights), width_of(unary.shape[1], len(graph.neighbours))
     for _ in range(max_sweeps):
-        if not sweep_modes(*edges, unary, coupling, found, width_of(unary.shape[1])):
+        if not sweep_modes(*edges, unary, coupling, found, width):
             break
     return found
 

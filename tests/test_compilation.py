@@ -1,0 +1,305 @@
+"""What is compiled, when, and how long that takes; and that results do not depend on it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import consilience as cs
+from consilience.data.blocks import BLOCK_SIZE, cut_blocks
+from consilience.kernels import compile as compilation
+from consilience.kernels.answers import add_log_rows, add_rows, count_rows, multiply_rows
+from consilience.kernels.chain import forward_backward, viterbi
+from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
+from consilience.kernels.field import sweep_mean_field, sweep_messages, sweep_modes
+from consilience.kernels.independent import normalise_items
+from consilience.kernels.types import freeze
+
+# ------------------------------------------------------------------------------------------------------------- widths
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, MOST_UNROLLED, MOST_UNROLLED + 1, 1000])
+def test_a_width_is_as_long_as_there_are_classes(n_classes):
+    for size in (0, LARGE - 1, LARGE, 10 * LARGE):
+        width = width_of(n_classes, size)
+        assert len(width) == n_classes
+        assert isinstance(width, tuple) == (size >= LARGE and n_classes <= MOST_UNROLLED)
+
+
+def test_all_blocks_of_a_data_set_have_the_same_width():
+    """Also the last one, however small: what was compiled for the others serves it too."""
+    rng = np.random.default_rng(0)
+    r = cs.Responses.from_matrix(rng.integers(0, 3, (BLOCK_SIZE, 2)))
+    blocks = cut_blocks(r, r.label, 3)
+    assert len(blocks) > 1
+    assert {block.width(3) for block in blocks} == {(0, 0, 0)}
+    few = cs.Responses.from_matrix(rng.integers(0, 3, (100, 2)))
+    (block,) = cut_blocks(few, few.label, 3)
+    assert isinstance(block.width(3), np.ndarray)
+
+
+def run_on_answers(rng, n_classes, width):
+    """Return all that the kernels on answers give for answers drawn with `rng`."""
+    sizes = rng.integers(0, 30, 12)
+    offsets = freeze(np.append(0, np.cumsum(sizes)).astype(np.int64))
+    codes = freeze(rng.integers(0, 9, offsets[-1]).astype(np.int32))
+    probability = rng.dirichlet(np.full(n_classes, 0.1), size=9).clip(1e-30)
+    probability[rng.random(probability.shape) < 0.1] = 0.0
+    with np.errstate(divide="ignore"):
+        logs = np.log(probability)
+    gold = freeze(rng.integers(-1, n_classes, 12).astype(np.int32) if rng.random() < 0.5 else np.empty(0, np.int32))
+    weight = freeze(rng.random(len(codes)) if rng.random() < 0.5 else np.empty(0))
+    answers = (codes, offsets, gold)
+    product, power, votes = (np.empty((12, n_classes)) for _ in range(3))
+    counts, mass = np.zeros((9, n_classes)), np.zeros(n_classes)
+    base, log_base, prior = (freeze(array) for array in (np.ones(n_classes), np.zeros(n_classes), probability[0] + 0.1))
+    scales = [multiply_rows(*answers, freeze(probability), base, product, width)]
+    scales += [add_log_rows(*answers, weight, freeze(logs), log_base, power, width)]
+    add_rows(codes, offsets, weight, freeze(probability), votes, width)
+    posterior = product.copy()
+    scales += [normalise_items(posterior, prior, mass, width)]
+    count_rows(codes, offsets, weight, posterior, counts, width)
+    return product, power, votes, posterior, counts, mass, np.array(scales)
+
+
+def run_on_chains(rng, n_classes, width):
+    """Return all that the kernels on chains give."""
+    sequences = freeze(np.append(0, np.cumsum(rng.integers(1, 15, 6))))
+    evidence = rng.dirichlet(np.full(n_classes, 0.1), size=sequences[-1]) * 10.0 ** -rng.integers(0, 20)
+    start, end = rng.dirichlet(np.ones(n_classes)), (rng.random(n_classes) < 0.8).astype(float)
+    pair = rng.dirichlet(np.ones(n_classes), size=n_classes)
+    pair[rng.random(pair.shape) < 0.3] = 0.0
+    factors = tuple(freeze(factor) for factor in (start, pair, end))
+    posterior, path = evidence.copy(), np.empty(len(evidence), np.int64)
+    starts, pairs, mass = np.zeros(n_classes), np.zeros((n_classes, n_classes)), np.zeros(n_classes)
+    value = forward_backward(sequences, posterior, *factors, starts, pairs, mass, width)
+    viterbi(sequences, evidence, freeze(np.empty(0, np.int32)), *factors, path, width)
+    return posterior, starts, pairs, mass, path, np.array(value)
+
+
+def run_on_fields(rng, n_classes, width):
+    """Return all that the kernels on graphs give."""
+    source, target = rng.integers(0, 20, (2, 40))
+    graph = cs.Graph.from_edges(source, target, rng.uniform(0.1, 2, 40), items=np.arange(20))
+    unary = rng.normal(0, 3, (20, n_classes))
+    edges = (graph.offsets, graph.neighbours, graph.weights)
+    posterior, labels = rng.dirichlet(np.ones(n_classes), size=20), unary.argmax(axis=1)
+    messages, beliefs = np.ones((len(graph.neighbours), n_classes)), np.empty_like(unary)
+    links = (np.arange(20), graph.offsets, graph.weights, graph.reverse_edges)
+    changes = [
+        (
+            sweep_mean_field(*edges, unary, 0.7, posterior, width),
+            sweep_modes(*edges, unary, 0.7, labels, width),
+            sweep_messages(*links, unary, 0.7, 0.2, messages, beliefs, width),
+        )
+        for _ in range(3)
+    ]
+    return posterior, labels, messages, beliefs, np.array(changes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_classes=st.sampled_from([2, 3]),
+    run=st.sampled_from([run_on_answers, run_on_chains, run_on_fields]),
+)
+def test_both_widths_give_the_same_bits(seed, n_classes, run):
+    plain, unrolled = (run(np.random.default_rng(seed), n_classes, width_of(n_classes, size)) for size in (0, LARGE))
+    for one, other in zip(plain, unrolled, strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["DawidSkene", "HiddenMarkov", "MarkovField"])
+def test_both_widths_give_the_same_fit(name, monkeypatch):
+    crowd = {
+        "DawidSkene": lambda: cs.simulate.independent(200, n_workers=8, n_classes=3, seed=1),
+        "HiddenMarkov": lambda: cs.simulate.sequences(15, length=12, n_workers=5, n_classes=3, seed=1),
+        "MarkovField": lambda: cs.simulate.network(200, n_workers=5, n_classes=3, seed=1),
+    }[name]()
+    graph = crowd.graph if name == "MarkovField" else None
+    plain = getattr(cs, name)().fit(crowd.responses, graph=graph)
+    monkeypatch.setattr(compilation, "LARGE", 0)
+    unrolled = getattr(cs, name)().fit(crowd.responses, graph=graph)
+    assert np.array_equal(plain.posterior_, unrolled.posterior_)
+    assert np.array_equal(plain.labels_, unrolled.labels_)
+    assert np.array_equal(plain.trace_, unrolled.trace_)
+
+
+# ------------------------------------------------------------------------------------------------- what gets compiled
+
+FITS = """
+import importlib, json, warnings
+import numba, numpy as np, consilience as cs
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+rows = rng.integers(0, 4, (60, 9))  # with more answers per item than are multiplied without a look
+gaps = np.where(rng.random(rows.shape) < 0.5, rows, -1)
+crowds = [cs.Responses.from_matrix(each) for each in (rows, gaps, rng.integers(0, 6, (60, 9)))]
+crowds.append(cs.Responses.from_probabilities(rng.dirichlet(np.ones(3), size=(60, 5))))
+item, worker = np.divmod(rng.permutation(60 * 9), 9)
+for dtype in (np.int32, np.int64):
+    table = {"item": item.astype(dtype), "worker": worker.astype(dtype), "label": rows[item, worker]}
+    crowds.append(cs.Responses.from_frame(table))
+    crowds.append(cs.Responses.from_frame(table | {"weight": np.full(len(item), 0.5)}, weight="weight"))
+sequences = [cs.Responses.from_matrix(each, lengths=[20] * 3) for each in (rows, gaps)]
+graphs = [cs.Graph.grid((6, 10)), cs.Graph.from_edges(np.arange(59), np.arange(1, 60), items=np.arange(60))]
+gold = {0: 1, 1: 2}
+for r in crowds:
+    cs.MajorityVote().fit(r)
+    cs.MomentMatching().fit(r)
+    for estimation in ("em", "variational"):
+        model = cs.DawidSkene(estimation=estimation).fit(r)
+        model.predict_proba(r)
+        cs.DawidSkene(estimation=estimation, start="moments", prior="uniform").fit(r, gold=gold)
+    if r.n_items == 60 and r.weight is None:
+        for graph in graphs:
+            for inference in ("mean_field", "icm", "belief_propagation"):
+                cs.MarkovField(inference=inference).fit(r, graph=graph).predict_proba(r, graph=graph)
+for r in sequences:
+    for workers in ("confusion", "sequential"):
+        for coupling in ("learn", 1.0):
+            model = cs.HiddenMarkov(workers=workers, coupling=coupling).fit(r)
+    cs.HiddenMarkov(coupling=1.0, start=model, estimation="em").fit(r, gold={(0, 3): 1}).predict(r)
+found = {}
+for name in ("answers", "chain", "dirichlet", "field", "independent", "layout", "moments"):
+    module = importlib.import_module(f"consilience.kernels.{name}")
+    for kernel in vars(module).values():
+        if isinstance(kernel, numba.core.dispatcher.Dispatcher):
+            found[kernel.py_func.__name__] = [str(signature) for signature in kernel.signatures]
+print(json.dumps(found))
+"""
+
+
+def run_python(code, *arguments, **more):
+    """Return what the code prints, in a process of its own; nothing may be written to stderr."""
+    command = [sys.executable, "-c", code, *arguments]
+    out = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **more}, check=True)
+    assert out.stderr == ""
+    return out.stdout
+
+
+def test_each_kernel_is_compiled_once_for_small_data():
+    """Whatever the number of classes, the dtypes of the table, and the order in which models are fitted."""
+    compiled = json.loads(run_python(FITS))
+    assert {name: found for name, found in compiled.items() if len(found) > 1} == {}
+    assert {"multiply_and_scale", "pass_both_ways", "update_nodes", "solve_in_turn"} <= {
+        name for name, found in compiled.items() if found
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------ first use
+
+
+def test_compiling_is_announced_once_and_only_where_it_happens(tmp_path):
+    code = """
+import logging, sys
+logging.basicConfig(stream=sys.stdout, format="%(name)s %(levelname)s %(message)s", level=logging.INFO)
+import consilience as cs
+for labels in (["a", "b", "a"], ["a", "b", "c"]):
+    cs.MajorityVote().fit({"item": [1, 1, 2], "worker": [1, 2, 1], "label": labels})
+"""
+    told = [run_python(code, NUMBA_CACHE_DIR=str(tmp_path)).splitlines() for _ in range(2)]
+    assert told == [["consilience INFO Compiling for the first use: a few seconds."], []]
+
+
+def test_the_library_says_nothing_by_itself(tmp_path):
+    code = "import consilience as cs; cs.MajorityVote().fit({'item': [1], 'worker': [1], 'label': ['a']})"
+    assert run_python(code, NUMBA_CACHE_DIR=str(tmp_path)) == ""
+
+
+def run_on_terminal(command, **more):
+    """Return (what it prints, what it shows on the terminal that stderr is)."""
+    main, child = pytest.importorskip("pty").openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", **more}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=child, env=environment) as process:
+        os.close(child)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal, on Linux
+            while part := os.read(main, 65536):
+                shown += part
+        printed = process.stdout.read()
+    os.close(main)
+    assert process.returncode == 0, shown
+    return printed, shown
+
+
+def test_compiling_is_shown_on_a_terminal(tmp_path):
+    answers = tmp_path / "answers.csv"
+    answers.write_text("item,worker,label\n1,a,x\n1,b,y\n2,a,y\n", encoding="utf-8")
+    main = "from consilience.cli.main import main; main()"
+    command = [sys.executable, "-c", main, "fuse", str(answers), "--model", "majority"]
+    runs = [run_on_terminal(command, NUMBA_CACHE_DIR=str(tmp_path / "cache")) for _ in range(2)]
+    assert b"Compiling for the first use: a few seconds." in runs[0][1]
+    assert b"Compiling" not in runs[0][0] + runs[1][0] + runs[1][1]
+
+
+FIRST_FIT = f"import runpy; runpy.run_path({str(Path(__file__).parents[1] / 'benchmarks' / 'first_fit.py')!r})"
+# Prints the name of each function that is compiled, and "numba" for those of numba itself.
+WATCH = """
+from numba.core import event
+
+class Watcher(event.Listener):
+    def on_start(self, event):
+        function = event.data["dispatcher"].py_func
+        print(function.__name__ if function.__module__.startswith("consilience.") else "numba")
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Watcher())
+"""
+SHARED = {"add_rows", "multiply_and_scale", "count_rows"}
+LEARNED = {"add_expectations", "digamma_and_log_gamma"}
+NEEDED = {
+    "DawidSkene": SHARED | LEARNED | {"normalise_items"},
+    "HiddenMarkov": SHARED | LEARNED | {"pass_both_ways", "find_best_paths"},
+    "MarkovField": SHARED | LEARNED | {"update_nodes", "neighbour_sums", "field_objective", "add_pseudo_likelihood"},
+    "MomentMatching": SHARED
+    | {"normalise_items", "fill_products", "solve_in_turn", "add_worker_terms", "iterate_admm", "simplex_threshold"},
+}
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_first_fit_compiles_what_it_needs_and_nothing_else(name, tmp_path):
+    """Each function once. A NumPy function in a kernel would be compiled with it, often for longer than the kernel."""
+    printed = run_python(WATCH + FIRST_FIT, name, NUMBA_CACHE_DIR=str(tmp_path))
+    compiled = [line for line in printed.splitlines() if line[:1].isalpha()]
+    own = [function for function in compiled if function != "numba"]
+    assert sorted(own) == sorted(NEEDED[name])
+    assert compiled.count("numba") <= 3
+
+
+# Prints the processor's seconds of what nobody who compiles can avoid.
+LEAST = """
+import time
+import numpy as np
+start = time.process_time()
+import numba
+numba.njit(lambda a: np.log(a[0]) + a[1])(np.ones(2))
+print(time.process_time() - start)
+"""
+# The same on the machine on which the bars were set.
+USUAL_LEAST = 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "bar"), [("DawidSkene", 4), ("HiddenMarkov", 4), ("MarkovField", 4), ("MomentMatching", 6)]
+)
+def test_first_use_is_quick(name, bar, tmp_path):
+    """In seconds of a quiet machine; a slow one has as much more time, and a busy one twice as much again."""
+    times = run_python(FIRST_FIT, name, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
+    first, another = (float(line.split()[0]) for line in times)
+    allowance = 2 * max(1.0, float(run_python(LEAST)) / USUAL_LEAST)
+    assert first < bar * allowance
+    assert another < 0.3 * allowance
