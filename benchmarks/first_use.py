@@ -27,9 +27,9 @@ def report(quick: bool = False) -> str:
     lines = [
         "## First use",
         "",
-        "The first fit of a process, of 2,400 answers, numba's import included. Kernels are compiled where they are "
-        "first needed and kept on disk. One compiled kernel serves every number of classes; only from 100,000 answers "
-        "and items (or edges) are kernels compiled for the number of classes at hand.",
+        "The first fit of a process, of 2,400 answers, with the import of numba. Kernels are compiled when they are "
+        "first needed, and kept on disk. One serves every number of classes; only from 100,000 answers and items (or "
+        "edges) are they compiled for the number of classes at hand.",
         "",
         "| model | nothing compiled before | then another number of classes | later processes |",
         "|---|---|---|---|",

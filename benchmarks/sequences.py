@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import consilience as cs
 from consilience.data.tagging import free_transitions
 from consilience.engines.local import Threads
-from consilience.kernels.compile import width_of
+from consilience.kernels.compile import LARGE, width_of
 from consilience.structures.chain import Chain, ChainParameters, ChainSummary
 
 N_CLASSES, LENGTH = 9, 40
@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 
     def width(self, n_classes: int) -> Any:
         """Return the `width` argument of kernels, as a block of many answers does."""
-        return width_of(n_classes, N_TOKENS)
+        return width_of(n_classes, LARGE)
 
 
 def make_chain() -> ChainParameters:

@@ -234,8 +234,7 @@ class DecodedEvidence(AllEvidence):
 
 def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...]) -> Statistics:
     """Return the statistics of all blocks, from counts of rows and summaries of each."""
-    total = np.zeros(shape)
-    summaries: list[Summary] = []
+    total, summaries = np.zeros(shape), list[Summary]()
     for counts, summary in results:
         add_counts(total, counts, first=not summaries)
         summaries.append(summary)

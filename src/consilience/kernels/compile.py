@@ -15,11 +15,11 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import event
+from numba.core import event as events
 
 from .types import Width, freeze
 
-# From this many answers, or edges, the time saved by unrolled loops is worth compiling them.
+# From this many answers and items, or edges, the time that unrolled loops save is worth compiling them.
 LARGE = 100_000
 MOST_UNROLLED = 16
 
@@ -41,19 +41,21 @@ def width_of(n_classes: int, size: int) -> Width:
     return freeze(np.zeros(n_classes, np.int8))
 
 
-class _Announcement(event.Listener):
-    """Log that kernels are being compiled, once. What is loaded from the disk is not compiled."""
+class Announcement(events.Listener):
+    """Logs, once, that kernels are being compiled. What is loaded from the disk is not compiled."""
 
     def __init__(self) -> None:
         self._made = False
 
-    def on_start(self, event: Any) -> None:
-        if not self._made and event.data["dispatcher"].py_func.__module__.startswith(f"{__package__}."):
+    def on_start(self, event: events.Event) -> None:
+        """Take note of a function that numba begins to compile, which may be someone else's."""
+        module = event.data["dispatcher"].py_func.__module__ or ""
+        if not self._made and module.startswith(f"{__package__}."):
             self._made = True
             logging.getLogger("consilience").info("Compiling for the first use: a few seconds.")
 
-    def on_end(self, event: Any) -> None:
-        pass
+    def on_end(self, event: events.Event) -> None:
+        """Do nothing."""
 
 
-event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
+events.register("numba:compile", Announcement())  # type: ignore[no-untyped-call]
