@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ..errors import DataWarning, InputError, Sentence, listing, warn
 from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
 from ..formats.reading import open_path
 from ..kernels.types import Floats
+from ..specs import LABEL_DISTRIBUTIONS, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
@@ -46,7 +47,10 @@ class NewItems(NamedTuple):
 class PredictingModel(Model):
     """A model that knows each worker's confusion matrix and how labels hang together."""
 
-    _arrays = (*Model._arrays, "_log_weights", "_crowd")
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        **Model._arrays,
+        "_crowd": ArraySpec("1 A K", LABEL_DISTRIBUTIONS),
+    }
 
     _log_weights: Floats  # (R, L, K): what the E-step uses
     _crowd: Floats  # (1, L, K): how the crowd answers on the whole
@@ -265,10 +269,17 @@ class PredictingModel(Model):
     def _state(self) -> dict[str, NDArray[Any]]:
         structure = {f"structure {name}": value for name, value in self._structure.state().items()}
         further = {f"workers {name}": value for name, value in self._further.items()}
-        return super()._state() | structure | further
+        return super()._state() | {"log_weights": self._log_weights} | structure | further
+
+    def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:
+        workers = self._worker_model()
+        structure = {f"structure {name}": spec for name, spec in self._structure_type.specs.items()}
+        further = {f"workers {name}": spec for name, spec in workers.further_specs.items()}
+        return super()._specs(names) | {"log_weights": workers.log_weights_spec} | structure | further
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
+        self._log_weights = arrays["log_weights"]
         self._structure = self._structure_type.from_state(part_of(arrays, "structure "))
         self._set_further(part_of(arrays, "workers "))
 
