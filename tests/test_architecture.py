@@ -21,7 +21,7 @@ from consilience.formats import register as formats
 from consilience.formats.writing import check_table_path
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
-from consilience.specs import DISTRIBUTIONS, NOT_NEGATIVE, OBJECTIVES, ArraySpec
+from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 from consilience.structures.base import BlockwiseParameters, Structure, Summary
 from consilience.workers.confusion import ConfusionWorkers
 from consilience.workers.register import WORKERS
@@ -90,7 +90,7 @@ class TwiceWorkers(ConfusionWorkers):
     def further_arrays(self, found, counts):
         return {"twice_": 2 * self.plain_counts(counts)}
 
-    further_specs: ClassVar = {"twice_": ArraySpec("M L K", NOT_NEGATIVE)}
+    further_specs: ClassVar = {"twice_": ArraySpec("M L K", COUNTS)}
 
     @classmethod
     def further_columns(cls, further, labels, classes):

@@ -93,6 +93,11 @@ def _are_log_weights(array: NDArray[Any]) -> bool:
     return _within(np.exp(array).sum(axis=1), 0, 1 + TOLERANCE) and bool((array > -np.inf).any(axis=1).all())
 
 
+def _are_counts(array: NDArray[Any]) -> bool:
+    with np.errstate(over="ignore"):
+        return _within(array, 0, np.inf) and bool(np.isfinite(array.sum()))
+
+
 FLOAT, WHOLE, BOOLEAN = ("<f8",), ("<i8",), ("|b1",)
 
 DISTRIBUTIONS = Kind(FLOAT, "probabilities that sum to 1", lambda array, _: _sum_to_one(array, -1))
@@ -107,6 +112,7 @@ WEIGHTS = Kind(
 )
 PROBABILITIES = Kind(FLOAT, "probabilities", lambda array, _: _within(array, 0, 1))
 NOT_NEGATIVE = Kind(FLOAT, "finite numbers >= 0", lambda array, _: _within(array, 0, np.finfo(np.float64).max))
+COUNTS = Kind(FLOAT, "counts with a finite sum", lambda array, _: _are_counts(array))
 FINITE = Kind(FLOAT, "finite numbers", lambda array, _: bool(np.isfinite(array).all()))
 # An objective may be minus infinity, where something impossible was known.
 OBJECTIVES = Kind(FLOAT, "values of an objective", lambda array, _: _within(array, -np.inf, np.finfo(np.float64).max))

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from ..errors import InputError, shorten
 from .files import BLOCK, HUGE_BLOCK, ROWS_PER_WRITE, choose_columns, nested_error, open_input, open_output
+from .json_traps import find_trap
 from .lines import encoding_error, numbered_lines
-from .nesting import MOST_OPEN, find_deep_nesting
 from .register import Codec
 
 _TYPES: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
@@ -32,7 +32,7 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
                 parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
             )
 
-    check_nesting(path)
+    check_safety(path)
     try:
         table = parse(BLOCK)
         names = table.column_names
@@ -46,14 +46,12 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
     return table.select(choose_columns(path, names, wanted)), names
 
 
-def check_nesting(path: str) -> None:
-    """Raise an error that names the line where JSON is nested too deep for a parser."""
+def check_safety(path: str) -> None:
+    """Raise an error that names the line which a parser might die of, if there is one."""
     with io.BufferedReader(open_input(path)) as file:
-        line = find_deep_nesting(file)
-    if line is not None:
-        raise InputError(
-            f"{path}, line {line}: more than {MOST_OPEN} brackets are open.", "Give one flat JSON object per line."
-        )
+        trap = find_trap(file)
+    if trap is not None:
+        raise InputError(f"{path}, line {trap[0]}: {trap[1]}.", "Give one flat JSON object per line.")
 
 
 def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..data.vocabulary import Column
 from ..errors import StoreError, first_line, listing, plural, shorten
-from ..formats.nesting import find_deep_nesting
+from ..formats.json_traps import find_trap
 from ..formats.writing import replace_file
 from ..specs import ArraySpec, Fault, Sizes
 from .arrow_columns import read_column, write_column
@@ -178,8 +178,9 @@ def find_bomb(members: list[zipfile.ZipInfo], size: int) -> str | None:
 
 def _read_header(file: zipfile.ZipFile) -> dict[str, Any]:
     text = file.read(HEADER)
-    if find_deep_nesting(BytesIO(text)) is not None:
-        raise Fault(f"{HEADER} is nested too deep")
+    trap = find_trap(BytesIO(text))
+    if trap is not None:
+        raise Fault(f"{HEADER}, line {trap[0]}: {trap[1]}")
     try:
         header = json.loads(text)
     except ValueError as error:

@@ -19,8 +19,8 @@ from ..errors import NotFittedError, ParameterError, listing
 from ..kernels.types import Floats
 from ..specs import (
     CLASS_CODES,
+    COUNTS,
     DISTRIBUTIONS,
-    NOT_NEGATIVE,
     OBJECTIVES,
     WHOLE_COUNTS,
     ArraySpec,
@@ -44,7 +44,7 @@ class Model(ABC):
         "prior_": ArraySpec("K", DISTRIBUTIONS),
         "confusion_": ArraySpec("M K A", DISTRIBUTIONS),
         "trace_": ArraySpec("*", OBJECTIVES),
-        "_counts": ArraySpec("M L K", NOT_NEGATIVE),
+        "_counts": ArraySpec("M L K", COUNTS),
         "_n_answers": ArraySpec("M", WHOLE_COUNTS),
         "_label_codes": ArraySpec("N", CLASS_CODES),
     }

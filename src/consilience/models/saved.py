@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data.frames import BACKENDS
-from ..data.vocabulary import Values, decode_categories, to_column, to_values
+from ..data.vocabulary import Values, decode_categories, lookup, to_column, to_values
 from ..errors import StoreError, listing, shorten
 from ..specs import Fault, Sizes, is_whole
 from .archive import Archive, open_archive, write_archive
@@ -125,6 +125,8 @@ def _restore_vocabularies(model: PredictingModel, archive: Archive) -> Sizes:
         raise Fault("there must be items, each with all of its keys, and classes")
     if pa.table(model._keys).group_by(keys).aggregate([]).num_rows < max(lengths):
         raise Fault("several items have the same key")
+    if (lookup(vocabularies["answer labels"], to_column(vocabularies["classes"])) < 0).all():
+        raise Fault("no class is among the labels")
     for name, attribute in _VOCABULARIES.items():
         setattr(model, attribute, vocabularies[name])
     n_labels = len(vocabularies["answer labels"])
