@@ -14,6 +14,9 @@ from ..errors import InputError, listing, shorten
 from .tables import Table, check_names
 from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, to_column
 
+# The libraries in which results can go back.
+BACKENDS = ("pandas", "polars", "pyarrow")
+
 
 def open_frame(frame: Any, name: str = "the table") -> Table:
     """Return a frame of any library narwhals knows, or a mapping of columns, as a `Table`; a `Table` as it is."""

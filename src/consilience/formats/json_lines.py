@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Collection, Iterator
 from typing import Literal
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import InputError, shorten
 from .files import BLOCK, HUGE_BLOCK, ROWS_PER_WRITE, choose_columns, nested_error, open_input, open_output
+from .json_traps import find_trap
 from .lines import encoding_error, numbered_lines
 from .register import Codec
 
@@ -30,6 +32,7 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
                 parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
             )
 
+    check_safety(path)
     try:
         table = parse(BLOCK)
         names = table.column_names
@@ -41,6 +44,14 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
         names, schema = _scan(path, wanted)
         table = parse(HUGE_BLOCK, schema, "infer" if wanted is None else "ignore")
     return table.select(choose_columns(path, names, wanted)), names
+
+
+def check_safety(path: str) -> None:
+    """Raise an error that names the line which a parser might die of, if there is one."""
+    with io.BufferedReader(open_input(path)) as file:
+        trap = find_trap(file)
+    if trap is not None:
+        raise InputError(f"{path}, line {trap[0]}: {trap[1]}.", "Give one flat JSON object per line.")
 
 
 def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema]:
