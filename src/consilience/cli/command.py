@@ -6,7 +6,9 @@ code   meaning
 0      done
 1      failure: something unexpected
 2      bad input or usage; the message says what to do
-130    interrupted
+129    hung up (SIGHUP)
+130    interrupted (SIGINT)
+143    terminated (SIGTERM)
 =====  ==========================================================
 """
 
@@ -14,22 +16,52 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
 from ..errors import ConsilienceError, ConsilienceWarning, Python, Spelling
 
-FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signal
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+
+
+_ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the program to stop: all that is begun is undone, as after an interruption."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def heed_signals() -> None:
+    """Let signals that would end this process at once raise `Stopped` instead. Those that are ignored stay so."""
+    heeded = [
+        number
+        for number in (getattr(signal, name, None) for name in _ENDINGS)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL
+    ]
+
+    def stop(number: int, _: FrameType | None) -> None:
+        for each in heeded:  # a second signal must not disturb what the first began
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(signal.Signals(number))
+
+    for number in heeded:
+        signal.signal(number, stop)
 
 
 class Command(click.Command):
@@ -44,8 +76,9 @@ class Command(click.Command):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click knows what to do
-        except KeyboardInterrupt:
-            _leave(ctx, INTERRUPTED, "Interrupted.", debug)
+        except KeyboardInterrupt as stop:
+            number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+            _leave(ctx, STOPPED + number, _ENDINGS[number.name], debug)
         except ConsilienceError as error:
             _leave(ctx, BAD_INPUT, f"Error: {error.say(spell)}", debug)
         except Exception as error:

@@ -10,6 +10,7 @@ import sys
 import click
 
 from .. import __version__
+from .command import heed_signals
 from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
@@ -39,4 +40,5 @@ def main() -> None:
         # Text that a terminal's encoding does not know is shown by its code, and stops nothing.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    heed_signals()
     program(prog_name="consilience")
