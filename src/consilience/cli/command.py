@@ -21,13 +21,13 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
-from ..errors import ConsilienceError, ConsilienceWarning, Python, Spelling
+from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Python, Spelling, cut
 
 FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signal
 
@@ -87,12 +87,28 @@ class Command(click.Command):
 
 
 def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn:
+    lines = [*(traceback.format_exc().splitlines() if debug else ()), message]
+    with suppress(OSError):  # there may be nobody left to tell, after a hangup
+        print(*map(_to_line, lines), sep="\n", file=sys.stderr, flush=True)
+    ctx.exit(code)
+
+
+def _to_line(text: str) -> str:
+    """Return text that is inert, and not too long."""
     from .text import make_inert
 
-    if debug:
-        print(*map(make_inert, traceback.format_exc().splitlines()), sep="\n", file=sys.stderr)
-    print(make_inert(message), file=sys.stderr)
-    ctx.exit(code)
+    return cut(make_inert(cut(text)))
+
+
+@contextmanager
+def short_usage_errors() -> Iterator[None]:
+    """Cut what click says about arguments, which may be of any length."""
+    try:
+        yield
+    except click.ClickException as error:
+        # Room is left for how to get help, which click says too.
+        error.message = cut(_to_line(error.message), LONGEST - 200)  # type: ignore[misc]
+        raise
 
 
 def spell_options(command: click.Command) -> Spelling:
@@ -116,15 +132,13 @@ def spell_options(command: click.Command) -> Spelling:
 @contextmanager
 def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[None]:
     """Print each warning of the package once, as one line on stderr; those of others only with `debug`."""
-    from .text import make_inert
-
     shown: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if isinstance(message, ConsilienceWarning):
-            text = make_inert(message.say(spell))
+            text = _to_line(message.say(spell))
         elif debug:
-            text = make_inert(f"{category.__name__}: {message}")
+            text = _to_line(f"{category.__name__}: {message}")
         else:
             return
         if text not in shown and not quiet:

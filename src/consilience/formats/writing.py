@@ -135,11 +135,14 @@ def check_writable(path: PathLike, suffixes: Collection[str] | None = None) -> N
     target = os.fspath(path)
     if target == "-":
         raise InputError("Standard output is not supported.", "Give the name of a file to write.")
+    try:
+        folder = os.path.dirname(os.path.realpath(target))
+    except ValueError as error:
+        raise InputError(f"{target!r} is no name of a file: {first_line(error)}.", "Give another name.") from error
     if os.path.isdir(target):
         raise InputError(f"{target!r} is a folder.", "Give the name of a file to write in it.")
     if suffixes is not None and not target.lower().endswith(tuple(suffixes)):
         raise InputError(f"{target!r} has no suffix that can be written.", f"Use one of {' '.join(suffixes)}.")
-    folder = os.path.dirname(os.path.realpath(target))
     in_place = cannot_be_replaced(target)
     if not in_place and not os.path.isdir(folder):
         raise InputError(f"{target!r} cannot be written: there is no folder {folder!r}.", "Create it first.")

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..data.vocabulary import Column
+from ..data.vocabulary import Column, to_column
 from ..errors import StoreError, shorten
 from ..formats.writing import replace_file
 
@@ -48,15 +48,22 @@ def write_archive(
                 np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
         for name, column in columns.items():
             if isinstance(column, np.ndarray):
-                raise StoreError(
-                    f"Cannot save the {name}: {shorten(column[0])} is a {type(column[0]).__name__}, and only text, "
-                    "numbers, booleans and times can be written. Use their text as ids."
-                )
+                raise _unsavable(name, column)
             with archive.open(zipfile.ZipInfo(f"columns/{name}.arrow", _DATE), "w", force_zip64=True) as member:
                 table = pa.table({"values": column})
                 with pa.ipc.new_file(pa.PythonFile(member, "w"), table.schema) as writer:
                     writer.write_table(table)
     return target
+
+
+def _unsavable(name: str, column: NDArray[np.object_]) -> StoreError:
+    odd = next((entry for entry in column if isinstance(to_column([entry]), np.ndarray)), column[0])
+    if isinstance(odd, str):
+        problem, remedy = "has half a character (a lone surrogate), which no encoding knows.", "Use other ids."
+    else:
+        problem = f"is a {type(odd).__name__}, and only text, numbers, booleans and times can be written."
+        remedy = "Use their text as ids."
+    return StoreError(f"Cannot save the {name}: {shorten(odd)} {problem}", remedy)
 
 
 def read_archive(path: str | os.PathLike[str]) -> Archive:
