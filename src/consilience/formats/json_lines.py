@@ -99,6 +99,9 @@ def _write(table: pa.Table, path: str) -> None:
         if pa.types.is_floating(field.type):
             values = table.column(i)
             table = table.set_column(i, field.name, pc.if_else(pc.is_finite(values), values, None))
+        elif pa.types.is_temporal(field.type) and getattr(field.type, "unit", None) == "ns":
+            # Python's own times have no nanoseconds.
+            table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
     encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
     with open_output(path) as sink:
         for batch in table.to_batches(ROWS_PER_WRITE):

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..data.vocabulary import Column
+from ..data.vocabulary import Column, to_column
 from ..errors import StoreError, first_line, listing, plural, shorten
 from ..formats.json_traps import find_trap
 from ..formats.writing import replace_file
@@ -58,11 +58,7 @@ def write_archive(
     """Write header, numeric arrays and columns of ids to one file. The same content gives the same bytes."""
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
-            raise StoreError(
-                f"Cannot save the {name}: {shorten(column[0])} is a {type(column[0]).__name__}, and only text, "
-                "numbers, booleans and times can be written.",
-                "Use their text as ids.",
-            )
+            raise _unsavable(name, column)
     text = json.dumps({"format": FORMAT, "schema": SCHEMA_VERSION, **header}, indent=1).encode()
     target = Path(path)
     with replace_file(target) as beside:
@@ -80,6 +76,16 @@ def write_archive(
             if find_bomb(archive.infolist(), beside.stat().st_size) is None:
                 break
     return target
+
+
+def _unsavable(name: str, column: NDArray[np.object_]) -> StoreError:
+    odd = next((entry for entry in column if isinstance(to_column([entry]), np.ndarray)), column[0])
+    if isinstance(odd, str):
+        problem, remedy = "has half a character (a lone surrogate), which no encoding knows.", "Use other ids."
+    else:
+        problem = f"is a {type(odd).__name__}, and only text, numbers, booleans and times can be written."
+        remedy = "Use their text as ids."
+    return StoreError(f"Cannot save the {name}: {shorten(odd)} {problem}", remedy)
 
 
 class Archive(NamedTuple):

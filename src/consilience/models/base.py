@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..data.frames import build_frame
 from ..data.responses import Responses
-from ..data.vocabulary import Column, Values, to_column
+from ..data.vocabulary import Column, Values, spell_surrogates, to_column
 from ..errors import NotFittedError, ParameterError, Python, Sentence, listing
 from ..kernels.types import Floats
 from ..specs import (
@@ -190,7 +190,8 @@ class Model(ABC):
         columns["label"] = to_column(self.labels_)
         rows = np.arange(len(self.posterior_))
         columns["confidence"] = to_column(self.posterior_[rows, self._label_codes])
-        for k, name in enumerate(distinct_names([f"p({name})" for name in self.classes_.tolist()], columns)):
+        names = [f"p({spell_surrogates(str(name))})" for name in self.classes_.tolist()]
+        for k, name in enumerate(distinct_names(names, columns)):
             columns[name] = to_column(np.ascontiguousarray(self.posterior_[:, k]))
         return build_frame(columns, self._backend)
 
