@@ -811,7 +811,7 @@ def test_evaluate_refuses(scored):
     assert_refused(run("evaluate", "labels.csv", "twice.csv"), "twice.csv, line 4", "'a'", "Keep one")
     assert_refused(run("evaluate", "labels.csv", "strangers.csv"), "strangers.csv", "labels.csv", "'q'", "same ids")
     assert_refused(run("evaluate", "labels.csv", "nothing.csv"), "nothing.csv", "'label'", "at least one")
-    assert_refused(run("evaluate", "labels.csv", "unnamed.csv"), "unnamed.csv", "'lable'", "Rename")
+    assert_refused(run("evaluate", "labels.csv", "unnamed.csv"), "unnamed.csv", "'lable'", "--label lable")
     assert_refused(run("evaluate", "sums.csv", "gold.csv"), "sum to 1")
     assert_refused(run("evaluate", "labels.csv"), "GOLD")
 
