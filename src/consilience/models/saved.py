@@ -80,6 +80,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         specs = model._specs(archive.arrays)
         _compare("array", specs, archive.arrays)
         model._restore({name: archive.read_array(name, spec, sizes) for name, spec in specs.items()})
+        # Only now is it known that there are as many items as keys, which might have been a few bits each.
+        if pa.table(model._keys).group_by(header["keys"]).aggregate([]).num_rows < sizes["N"]:
+            raise Fault("several items have the same key")
         for name, figures in header["notes"].items():
             setattr(model, name, _read_note(name, figures))
     return model
@@ -123,8 +126,6 @@ def _restore_vocabularies(model: PredictingModel, archive: Archive) -> Sizes:
     lengths = {len(column) for column in model._keys.values()}
     if len(lengths) > 1 or 0 in lengths or not len(vocabularies["classes"]):
         raise Fault("there must be items, each with all of its keys, and classes")
-    if pa.table(model._keys).group_by(keys).aggregate([]).num_rows < max(lengths):
-        raise Fault("several items have the same key")
     if (lookup(vocabularies["answer labels"], to_column(vocabularies["classes"])) < 0).all():
         raise Fault("no class is among the labels")
     for name, attribute in _VOCABULARIES.items():
