@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ..data.frames import BACKENDS
 from ..data.vocabulary import Values, decode_categories, lookup, to_column, to_values
 from ..errors import StoreError, listing, shorten
-from ..specs import Fault, Sizes, is_whole
+from ..specs import Fault, Sizes, is_finite, is_whole
 from .archive import Archive, open_archive, write_archive
 from .base import Model
 from .comparison import Comparison
@@ -84,7 +84,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         if pa.table(model._keys).group_by(header["keys"]).aggregate([]).num_rows < sizes["N"]:
             raise Fault("several items have the same key")
         for name, figures in header["notes"].items():
-            setattr(model, name, _read_note(name, figures))
+            setattr(model, name, _read_note(name, figures, sizes["N"]))
     return model
 
 
@@ -151,15 +151,18 @@ def _read_vocabulary(archive: Archive, name: str) -> Values:
     return to_values(column)
 
 
-def _read_note(name: str, figures: Any) -> Any:
-    """Return a note, whose figures are numbers: whole ones where it counts."""
+def _read_note(name: str, figures: Any, n_items: int) -> Any:
+    """Return a note, whose figures are numbers, which may be infinite, and counts of items."""
     if name not in _NOTES or not isinstance(figures, dict):
         raise Fault(f"there is no note {shorten(name)}, or it has no figures")
     kinds = get_type_hints(_NOTES[name])
     _compare(f"figure of {name}", kinds, figures)
     for figure, value in figures.items():
-        if not (is_whole(value) if kinds[figure] is int else type(value) in (int, float)):
+        is_count = is_whole(value) and value <= n_items
+        if not (is_count if kinds[figure] is int else type(value) is float or is_finite(value)):
             raise Fault(f"{figure} of {name} cannot be {shorten(value)}")
+    if figures.get("n_items", n_items) != n_items:
+        raise Fault(f"{name} is about other items")
     return _NOTES[name](**figures)
 
 
