@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import re
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -92,3 +95,17 @@ def test_a_bare_null_is_refused(text, tmp_path):
     line = text.replace("\r\n", "\n").partition("null")[0].count("\n") + 1
     with pytest.raises(cs.errors.InputError, match=rf"line {line}: expected one JSON object per line, found null"):
         cs.read_responses(path)
+
+
+def test_the_second_reading_takes_no_more_memory_than_the_longest_line_needs(tmp_path):
+    """A column of two types, or a long line, is read again; that took a gigabyte, however small the file."""
+    path = tmp_path / "a.jsonl"
+    rows = [{"item": 1, "worker": "a", "label": "x" * 6_000_000}, {"item": 2.5, "worker": "a", "label": "y"}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    code = (
+        "import sys, pyarrow as pa, consilience as cs\n"
+        "assert cs.read_responses(sys.argv[1]).n_items == 2\n"
+        "print(pa.default_memory_pool().max_memory())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 200_000_000

@@ -41,8 +41,8 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
             # The reader takes text that looks like a time for one, and would not give back the same text.
             table = parse(BLOCK, pa.schema([(name, pa.string()) for name in times])).select(names)
     except pa.ArrowInvalid:
-        names, schema = _scan(path, wanted)
-        table = parse(HUGE_BLOCK, schema, "infer" if wanted is None else "ignore")
+        names, schema, longest = _scan(path, wanted)
+        table = parse(min(max(BLOCK, longest), HUGE_BLOCK), schema, "infer" if wanted is None else "ignore")
     return table.select(choose_columns(path, names, wanted)), names
 
 
@@ -54,14 +54,16 @@ def check_safety(path: str) -> None:
         raise InputError(f"{path}, line {trap[0]}: {trap[1]}.", "Give one flat JSON object per line.")
 
 
-def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema]:
-    """Return all names and the schema of the wanted columns, or raise the error that names the faulty line.
+def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema, int]:
+    """Return all names, the schema of the wanted columns and the length of the longest line; a faulty one is an error.
 
     It is slow, and follows a fast reading that failed, perhaps on a very long line or on a column that nobody wants.
     """
     names: dict[str, None] = {}
     kinds: dict[str, type] = {}
+    longest = 0
     for number, line in numbered_lines(path):
+        longest = max(longest, len(line))
         place = f"{path}, line {number}"
         try:
             record = json.loads(line)
@@ -90,7 +92,7 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
     if nested and wanted is not None:
         raise nested_error(path, nested[0], kinds[nested[0]].__name__)
     schema = [(name, _TYPES.get(kinds[name], pa.string())) for name in chosen if name not in nested]
-    return list(names), pa.schema(schema)
+    return list(names), pa.schema(schema), longest
 
 
 def _write(table: pa.Table, path: str) -> None:

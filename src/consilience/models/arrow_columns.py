@@ -6,6 +6,7 @@ import struct
 from typing import IO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..data.vocabulary import find_missing, to_values
 from ..specs import Fault
@@ -42,7 +43,7 @@ def read_column(name: str, data: bytes) -> pa.Array:
         if len(find_missing(column)):
             raise Fault(f"{name} has missing entries")
         if pa.types.is_temporal(column.type):
-            to_values(column)  # times, and time zones, that Python does not know
+            to_values(pc.unique(column))  # there are times, and time zones, that Python does not know
     except Fault:
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError, struct.error) as error:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ..data.frames import BACKENDS
 from ..data.vocabulary import Values, decode_categories, lookup, to_column, to_values
 from ..errors import StoreError, listing, shorten
-from ..specs import Fault, Sizes, is_whole
+from ..specs import Fault, Sizes, is_finite, is_whole
 from ..workers.register import WORKERS
 from .archive import Archive, open_archive, write_archive
 from .base import Model
@@ -84,8 +84,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         specs = model._specs(archive.arrays)
         _compare("array", specs, archive.arrays)
         model._restore({name: archive.read_array(name, spec, sizes) for name, spec in specs.items()})
+        # Only now is it known that there are as many items as keys, which might have been a few bits each.
+        if pa.table(model._keys).group_by(header["keys"]).aggregate([]).num_rows < sizes["N"]:
+            raise Fault("several items have the same key")
         for name, figures in header["notes"].items():
-            setattr(model, name, _read_note(name, figures))
+            setattr(model, name, _read_note(name, figures, sizes["N"]))
     return model
 
 
@@ -127,8 +130,6 @@ def _restore_vocabularies(model: PredictingModel, archive: Archive) -> Sizes:
     lengths = {len(column) for column in model._keys.values()}
     if len(lengths) > 1 or 0 in lengths or not len(vocabularies["classes"]):
         raise Fault("there must be items, each with all of its keys, and classes")
-    if pa.table(model._keys).group_by(keys).aggregate([]).num_rows < max(lengths):
-        raise Fault("several items have the same key")
     if (lookup(vocabularies["answer labels"], to_column(vocabularies["classes"])) < 0).all():
         raise Fault("no class is among the labels")
     for name, attribute in _VOCABULARIES.items():
@@ -154,8 +155,8 @@ def _read_vocabulary(archive: Archive, name: str) -> Values:
     return to_values(column)
 
 
-def _read_note(name: str, figures: Any) -> Any:
-    """Return a note, whose figures are numbers: whole ones where it counts."""
+def _read_note(name: str, figures: Any, n_items: int) -> Any:
+    """Return a note, whose figures are numbers, which may be infinite, and counts of items; None if there is none."""
     if name in _NOTES and figures is None:
         return None
     if name not in _NOTES or not isinstance(figures, dict):
@@ -163,8 +164,11 @@ def _read_note(name: str, figures: Any) -> Any:
     kinds = get_type_hints(_NOTES[name])
     _compare(f"figure of {name}", kinds, figures)
     for figure, value in figures.items():
-        if not (is_whole(value) if kinds[figure] is int else type(value) in (int, float)):
+        is_count = is_whole(value) and value <= n_items
+        if not (is_count if kinds[figure] is int else type(value) is float or is_finite(value)):
             raise Fault(f"{figure} of {name} cannot be {shorten(value)}")
+    if figures.get("n_items", n_items) != n_items:
+        raise Fault(f"{name} is about other items")
     return _NOTES[name](**figures)
 
 
