@@ -21,6 +21,7 @@ from consilience.formats import register as formats
 from consilience.formats.writing import check_table_path
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
+from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 from consilience.structures.base import BlockwiseParameters, Structure, Summary
 from consilience.workers.confusion import ConfusionWorkers
 from consilience.workers.register import WORKERS
@@ -89,6 +90,8 @@ class TwiceWorkers(ConfusionWorkers):
     def further_arrays(self, found, counts):
         return {"twice_": 2 * self.plain_counts(counts)}
 
+    further_specs: ClassVar = {"twice_": ArraySpec("M L K", COUNTS)}
+
     @classmethod
     def further_columns(cls, further, labels, classes):
         return {"doubled": to_column(further["twice_"].sum(axis=(1, 2)))}
@@ -122,6 +125,8 @@ class FirstParameters(BlockwiseParameters):
 
     mean: np.ndarray
     bound: float
+
+    specs: ClassVar = {"mean": ArraySpec("K", DISTRIBUTIONS), "bound": ArraySpec("", OBJECTIVES)}
 
     def infer_block(self, block, evidence):
         evidence *= self.mean

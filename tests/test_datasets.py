@@ -239,7 +239,7 @@ def test_features_of_other_rows(folder):
     assert refusal("cora").endswith("must have one row for each of 3 items. It has the shape (4, 4).")
     place = write(folder, "music", **SONGS)
     np.save(place / "features.npy", np.zeros(3))
-    assert refusal("music").endswith("must have one row for each of 3 items. It has the shape (3,).")
+    assert refusal("music").endswith("must have one row for each item. It has the shape (3,).")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"gAS"])

@@ -113,7 +113,7 @@ def test_items_that_nobody_answered_are_labelled_by_their_neighbours(folder):
     [
         (("--graph", "edges.csv", "--knn", "features.npy"), "give one of them"),
         (("--graph", "missing.csv"), "does not exist"),
-        (("--knn", "edges.csv"), "Cannot read features"),
+        (("--knn", "edges.csv"), "cannot be read"),
         (("--graph", "answers.csv"), "source"),
         (("--knn", "features.npy", "--k", "300"), "between 1 and 299"),
         (("--graph", "edges.csv", "--model", "dawid-skene"), "takes no graph"),

@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from string import Formatter
 
+# The most characters that a message has.
+LONGEST = 2000
+
 # Spells a parameter, with the value that is given for it or None; None where there is no such parameter.
 Spelling = Callable[[str, object], str | None]
 
@@ -94,10 +97,15 @@ class Message(Exception):
         self.keyword = keyword
 
     def say(self, spell: Spelling) -> str:
-        """Return the message as `spell` spells parameters, without remedies that name a parameter it does not know."""
+        """Return the message as `spell` spells parameters, without remedies that name a parameter it does not know.
+
+        It has at most `LONGEST` characters.
+        """
         known = (part.say(spell) if isinstance(part, Sentence) else part for part in self.remedies)
+        remedies = cut(" ".join(filter(None, known)), LONGEST // 2)
         problem = self.problem.say(spell) if isinstance(self.problem, Sentence) else self.problem
-        return " ".join([str(self.problem) if problem is None else problem, *filter(None, known)])
+        problem = cut(str(self.problem) if problem is None else problem, LONGEST - 1 - len(remedies))
+        return f"{problem} {remedies}" if remedies else problem
 
     def __str__(self) -> str:
         return self.say(spell_in_python)
@@ -156,6 +164,20 @@ def quietly() -> Iterator[None]:
         yield
 
 
+def cut(text: str, width: int = LONGEST) -> str:
+    """Return text, without a part of its middle if it is longer than `width`: a message begins and ends with words.
+
+    >>> cut(f"The column {'x' * 1000} is empty.", 60)
+    'The column xxxxxxxxxxx... [987 characters] ...xx is empty.'
+    """
+    if len(text) <= width:
+        return text
+    note = f"... [{len(text):,} characters] ..."
+    n_head = (width - len(note)) * 2 // 3
+    n_tail = width - len(note) - n_head
+    return f"{text[:n_head]}... [{len(text) - n_head - n_tail:,} characters] ...{text[len(text) - n_tail :]}"
+
+
 def shorten(value: object, width: int = 60) -> str:
     """Return `repr(value)`, cut to `width` characters, fit for a message.
 
@@ -168,7 +190,10 @@ def shorten(value: object, width: int = 60) -> str:
         if type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__len__")
         else value
     )
-    text = repr(plain)
+    try:
+        text = repr(plain)
+    except Exception:  # an object whose own code fails, or one nested too deeply
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

@@ -6,7 +6,9 @@ code   meaning
 0      done
 1      failure: something unexpected
 2      bad input or usage; the message says what to do
-130    interrupted
+129    hung up (SIGHUP)
+130    interrupted (SIGINT)
+143    terminated (SIGTERM)
 =====  ==========================================================
 """
 
@@ -14,22 +16,52 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
-from ..errors import ConsilienceError, ConsilienceWarning, Python, Spelling
+from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Python, Spelling, cut
 
-FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signal
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+
+
+_ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the program to stop: all that is begun is undone, as after an interruption."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def heed_signals() -> None:
+    """Let signals that would end this process at once raise `Stopped` instead. Those that are ignored stay so."""
+    heeded = [
+        number
+        for number in (getattr(signal, name, None) for name in _ENDINGS)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL
+    ]
+
+    def stop(number: int, _: FrameType | None) -> None:
+        for each in heeded:  # a second signal must not disturb what the first began
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(signal.Signals(number))
+
+    for number in heeded:
+        signal.signal(number, stop)
 
 
 class Command(click.Command):
@@ -44,8 +76,9 @@ class Command(click.Command):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click knows what to do
-        except KeyboardInterrupt:
-            _leave(ctx, INTERRUPTED, "Interrupted.", debug)
+        except KeyboardInterrupt as stop:
+            number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+            _leave(ctx, STOPPED + number, _ENDINGS[number.name], debug)
         except ConsilienceError as error:
             _leave(ctx, BAD_INPUT, f"Error: {error.say(spell)}", debug)
         except Exception as error:
@@ -54,12 +87,28 @@ class Command(click.Command):
 
 
 def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn:
+    lines = [*(traceback.format_exc().splitlines() if debug else ()), message]
+    with suppress(OSError):  # there may be nobody left to tell, after a hangup
+        print(*map(_to_line, lines), sep="\n", file=sys.stderr, flush=True)
+    ctx.exit(code)
+
+
+def _to_line(text: str) -> str:
+    """Return text that is inert, and not too long."""
     from .text import make_inert
 
-    if debug:
-        print(*map(make_inert, traceback.format_exc().splitlines()), sep="\n", file=sys.stderr)
-    print(make_inert(message), file=sys.stderr)
-    ctx.exit(code)
+    return cut(make_inert(cut(text)))
+
+
+@contextmanager
+def short_usage_errors() -> Iterator[None]:
+    """Cut what click says about arguments, which may be of any length."""
+    try:
+        yield
+    except click.ClickException as error:
+        # Room is left for how to get help, which click says too.
+        error.message = cut(_to_line(error.message), LONGEST - 200)  # type: ignore[misc]
+        raise
 
 
 def spell_options(command: click.Command) -> Spelling:
@@ -83,15 +132,13 @@ def spell_options(command: click.Command) -> Spelling:
 @contextmanager
 def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[None]:
     """Print each warning of the package once, as one line on stderr; those of others only with `debug`."""
-    from .text import make_inert
-
     shown: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if isinstance(message, ConsilienceWarning):
-            text = make_inert(message.say(spell))
+            text = _to_line(message.say(spell))
         elif debug:
-            text = make_inert(f"{category.__name__}: {message}")
+            text = _to_line(f"{category.__name__}: {message}")
         else:
             return
         if text not in shown and not quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,7 +44,7 @@ def describe(entry: Entry) -> dict[str, Any]:
     from ..datasets import data_folder, is_present
 
     folder = data_folder()
-    files = {file: folder is not None and (folder / entry.name / file).is_file() for file in entry.files}
+    files = {file: folder is not None and os.path.isfile(folder / entry.name / file) for file in entry.files}
     return {
         "name": entry.name,
         "description": entry.description,
@@ -145,4 +146,4 @@ def tell_folder(name: str = "") -> str:
     if folder is None:
         return "Looked nowhere: $CONSILIENCE_DATA is not set."
     place = folder / name
-    return f"Looked in {make_inert(str(place))}" + ("" if place.is_dir() else ", which is not there")
+    return f"Looked in {make_inert(str(place))}" + ("" if os.path.isdir(place) else ", which is not there")

@@ -166,6 +166,7 @@ def run(options: Options) -> None:
 
 def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
     """Return the fitted model, the answers, and the number of items of known label."""
+    from ..formats.features import read_features
     from ..models.fuse import fuse as fuse_answers
     from .text import fit_text
 
@@ -226,21 +227,6 @@ def read_answers(options: Options, features: Any) -> Responses:
     if items is None and features is not None:
         items = range(features.shape[0])
     return read_responses(options.source, items=items, **{name: getattr(options, name) for name in names})
-
-
-def read_features(path: str) -> Any:
-    """Return the features in a .npy file, or in a sparse .npz file."""
-    import numpy as np
-    from scipy.sparse import load_npz
-
-    from ..errors import InputError
-
-    try:
-        return load_npz(path) if path.endswith(".npz") else np.load(path, allow_pickle=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"Cannot read features from {path}: {error}. Give a .npy array, or a .npz file of scipy.sparse.save_npz."
-        ) from error
 
 
 def make_graph(options: Options, responses: Responses, features: Any) -> Any:

@@ -5,11 +5,15 @@ Only click is imported until a command runs, so that `--help` is instant.
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
+from typing import Any
 
 import click
 
 from .. import __version__
+from .command import FAILURE, heed_signals, short_usage_errors
 from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
@@ -17,7 +21,21 @@ from .fuse import fuse
 from .simulate import simulate
 
 
-@click.group("consilience", context_settings={"help_option_names": ["-h", "--help"]})
+class Program(click.Group):
+    """The program, whose messages about arguments are never too long."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """Read the arguments before the command."""
+        with short_usage_errors():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Read the arguments of the command, and run it."""
+        with short_usage_errors():
+            return super().invoke(ctx)
+
+
+@click.group("consilience", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def program() -> None:
     """Fuse the answers of many fallible workers into one label per item, with the model's probability for each class.
@@ -33,10 +51,32 @@ program.add_command(datasets)
 program.add_command(demo)
 
 
+def open_closed_streams() -> None:
+    """Give the process standard streams that lead nowhere where it has none.
+
+    Otherwise the next file to be opened would take their place, and get what is printed.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+
+
 def main() -> None:
     """Run the program with the arguments of this process."""
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # Text that a terminal's encoding does not know is shown by its code, and stops nothing.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    program(prog_name="consilience")
+    heed_signals()
+    try:
+        program(prog_name="consilience")
+    except OSError as error:  # the help cannot be printed, on a full disk for example
+        with suppress(OSError):
+            print(f"Failure: {error}.", file=sys.stderr)
+        sys.exit(FAILURE)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 from ..errors import InputError
 from ..formats.register import list_suffixes, readable_formats
+from ..formats.replacing import cannot_be_replaced
 from ..formats.writing import check_table_path, check_writable
 
 
@@ -28,6 +31,8 @@ def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], in
         if path is None:
             continue
         check(path)
+        if cannot_be_replaced(path):
+            continue  # a device or a pipe takes anything
         real = os.path.realpath(path)
         if real in taken:
             raise InputError(f"{path!r} is named for two outputs.", "Give each its own file.")
@@ -39,7 +44,26 @@ def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], in
 
 def _is_read_from(real: str, source: str) -> bool:
     """Tell whether a file is, or would be, among those that `source` stands for."""
+    would_be_read = real.lower().endswith(tuple(list_suffixes(readable_formats())))
     if os.path.isdir(source):
-        suffixes = tuple(list_suffixes(readable_formats()))
-        return os.path.dirname(real) == os.path.realpath(source) and real.lower().endswith(suffixes)
-    return real in {os.path.realpath(file) for file in (source, *glob.glob(source, recursive=True))}
+        return would_be_read and os.path.dirname(real) == os.path.realpath(source)
+    if real in {os.path.realpath(file) for file in (source, *glob.glob(source, recursive=True))}:
+        return True
+    parts = Path(os.path.abspath(source)).parts
+    n_fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    root, path = os.path.realpath(os.path.join(*parts[:n_fixed])), Path(real)
+    return would_be_read and path.is_relative_to(root) and _matches(path.relative_to(root).parts, parts[n_fixed:])
+
+
+def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Tell whether a glob would find a file if it were there: the parts of its path match those of the pattern.
+
+    >>> _matches(("a", "b", "new.csv"), ("**", "*.csv")), _matches(("a", "new.csv"), ("*.csv",))
+    (True, False)
+    """
+    if not names or not patterns:
+        return not names and not patterns
+    if patterns[0] == "**":
+        return _matches(names, patterns[1:]) or _matches(names[1:], patterns)
+    hidden = names[0].startswith(".") and not patterns[0].startswith(".")
+    return not hidden and fnmatchcase(names[0], patterns[0]) and _matches(names[1:], patterns[1:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -229,8 +229,8 @@ def check_folder(output: str, files: dict[str, str], force: bool) -> None:
     from ..formats.writing import check_writable
 
     folder = Path(output)
-    if not folder.exists():
-        above = next(place for place in folder.absolute().parents if place.exists())
+    if not os.path.exists(folder):
+        above = next(place for place in folder.absolute().parents if os.path.exists(place))
         if not (above.is_dir() and os.access(above, os.W_OK)):
             why = "no permission to write there" if above.is_dir() else "that is a file"
             raise InputError(f"The folder {output!r} cannot be made in {str(above)!r}: {why}. Name another one.")
@@ -257,10 +257,9 @@ def write(crowd: Simulation, output: str, files: dict[str, str], options: dict[s
     from ..formats.writing import replace_file, replace_together, write_table
 
     tables, content = make_tables(crowd), json.dumps(describe(crowd, options))
-    made = [folder for folder in (Path(output), *Path(output).parents) if not folder.exists()]
+    made = [folder for folder in (Path(output), *Path(output).parents) if not os.path.exists(folder)]
     try:
-        for folder in reversed(made):
-            folder.mkdir()
+        make_folders(made[::-1])
         with replace_together():
             for name, table in tables.items():
                 write_table(table, files[name])
@@ -271,6 +270,18 @@ def write(crowd: Simulation, output: str, files: dict[str, str], options: dict[s
             with suppress(OSError):  # not made yet
                 folder.rmdir()
         raise
+
+
+def make_folders(folders: Sequence[Path]) -> None:
+    """Make folders, each in the one before it."""
+    from ..errors import InputError, first_line
+
+    for folder in folders:
+        try:
+            folder.mkdir()
+        except OSError as error:
+            problem = f"The folder {str(folder)!r} cannot be made: {first_line(error)}."
+            raise InputError(problem, "Name another one.") from error
 
 
 def make_tables(crowd: Simulation) -> dict[str, Any]:

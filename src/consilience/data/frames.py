@@ -12,7 +12,10 @@ from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, listing, shorten
 from .tables import Table, check_names
-from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, to_column
+from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, spell_surrogates, to_column
+
+# The libraries in which results can go back.
+BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def open_frame(frame: Any, name: str = "the table") -> Table:
@@ -181,12 +184,15 @@ def _to_arrow(column: Column) -> pa.Array:
         column = to_column(column)
     if isinstance(column, np.ndarray):
         # Arrow has no type for these objects (enums, tuples, mixed types): their text has to do.
-        return pa.array([str(entry).encode(errors="replace") for entry in column], pa.binary()).cast(pa.string())
+        return pa.array([spell_surrogates(str(entry)) for entry in column], pa.string())
     return column
 
 
 def _to_pandas(column: Column) -> Any:
-    return column if isinstance(column, np.ndarray) else column.to_pandas()
+    import pandas as pd
+
+    # pandas would make text of its own of objects that are text, and that takes no half characters.
+    return pd.Series(column, dtype=object) if isinstance(column, np.ndarray) else column.to_pandas()
 
 
 def _to_polars(column: Column) -> Any:

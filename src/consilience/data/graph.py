@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 
-from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural
+from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels.types import Floats
 from .frames import open_frame, read_column, read_distinct, read_names
 from .grids import link_pixels
@@ -163,10 +163,15 @@ class Graph:
         items : array-like, optional
             Ids of the rows; default 0, 1, 2, ...
         """
-        shape = np.shape(matrix)
-        if len(shape) != 2 or shape[0] != shape[1]:
-            raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
-        square = coo_array(matrix, copy=True)
+        try:
+            shape = np.shape(matrix)
+            if len(shape) != 2 or shape[0] != shape[1]:
+                raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
+            square = coo_array(matrix, copy=True)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
         square.sum_duplicates()
         square.eliminate_zeros()
         names = read_names(items, square.shape[0], "items")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError, Sentence, listing, plural
+from ..errors import InputError, Sentence, first_line, listing, plural
 from .classes import choose_classes
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
@@ -143,7 +143,10 @@ def _to_matrix(F: ArrayLike) -> NDArray[Any]:
     if isinstance(F, np.ma.MaskedArray):
         return F
     if not (isinstance(F, (list, tuple)) and all(map(_is_row, F))):
-        return np.asarray(F)
+        try:
+            return np.asarray(F)
+        except ValueError as error:
+            raise InputError(f"F must be a matrix of answers; {first_line(error)}.") from error
     # NumPy would make text of ["a", nan], and numbers of [True, -1].
     rows = [objects(list(row)) for row in F]
     widths = {len(row) for row in rows}

@@ -13,6 +13,8 @@ from ..kernels.types import Floats
 
 # Up to this many features a tree finds neighbours faster than comparing everything with everything.
 TREE_FEATURES = 15
+# The square of the distance between features up to this size is a number.
+LARGEST = 1e150
 # Similarities computed at a time when everything is compared with everything.
 CHUNK_CELLS = 20_000_000
 
@@ -21,13 +23,20 @@ def feature_rows(features: Any, metric: str) -> Any:
     """Return features as rows of floats, scaled to length 1 for cosine distance."""
     rows: Any
     try:
+        if hasattr(features, "check_format"):  # indices beyond the matrix would be followed
+            features.check_format(full_check=True)
         rows = csr_array(features, dtype=np.float64) if issparse(features) else np.asarray(features, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"features must be numbers; {first_line(error)}.") from error
-    if rows.ndim != 2 or rows.shape[0] < 2:
-        raise InputError(f"features must have one row per item, at least two; got an array of shape {rows.shape}.")
+    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
+        raise InputError(
+            "features must have one row per item, at least two, and one column per feature, at least one; got an array "
+            f"of shape {rows.shape}."
+        )
     if not np.isfinite(rows.data if issparse(rows) else rows).all():
         raise InputError("features have missing or infinite entries. Fill them in first.")
+    if abs(rows).max() > LARGEST:
+        raise InputError(f"features must not be larger than {LARGEST:g}: their squares are beyond all numbers.")
     if metric == "cosine":
         length = np.sqrt(
             np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if issparse(rows) else (rows**2).sum(axis=1)

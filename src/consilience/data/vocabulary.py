@@ -91,7 +91,7 @@ def _plain_array(array: pa.Array | pa.ChunkedArray, what: str) -> Column:
     if isinstance(array, pa.ChunkedArray):
         if pa.types.is_string(array.type) and array.nbytes > np.iinfo(np.int32).max:
             array = array.cast(pa.large_string())
-        array = array.unify_dictionaries().combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+        array = _join_chunks(array)
     kind = array.type
     if pa.types.is_dictionary(kind):
         return _plain_dictionary(array, what)
@@ -109,16 +109,54 @@ def _plain_array(array: pa.Array | pa.ChunkedArray, what: str) -> Column:
         return array.cast(pa.large_string())
     if pa.types.is_binary_view(kind):
         return array.cast(pa.large_binary())
-    if pa.types.is_date64(kind):
-        return array.cast(pa.date32())
-    if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
-        # Python's own times have microseconds: NumPy gives nanoseconds back as bare integers.
-        coarse = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return array.cast(pa.decimal128(kind.precision, kind.scale))
+    return _plain_times(array, what) if pa.types.is_temporal(kind) else array
+
+
+def _plain_times(array: pa.Array, what: str) -> pa.Array:
+    """Return times in microseconds, as Python's own are. An error says why Python could not hold them."""
+    kind = array.type
+    if getattr(kind, "unit", None) == "ns":
+        # NumPy gives nanoseconds back as bare integers.
+        zone = getattr(kind, "tz", None)
+        names = {"timestamp": pa.timestamp("us", zone), "duration": pa.duration("us"), "time64": pa.time64("us")}
         try:
-            return array.cast(coarse)
-        except pa.ArrowInvalid:
-            return array
-    return array
+            array = array.cast(names[str(kind).partition("[")[0]])
+        except pa.ArrowInvalid as error:
+            if zone is None and not pa.types.is_time(kind):
+                return array  # NumPy knows them
+            raise _time_error(what, "with nanoseconds: Python's own end at microseconds") from error
+    numbers = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    for number in pc.min_max(numbers).as_py().values() if array.null_count < len(array) else ():
+        try:
+            pa.scalar(number, numbers.type).cast(array.type).as_py()
+        except (pa.ArrowInvalid, KeyError) as error:
+            raise _time_error(what, f"in the time zone {shorten(array.type.tz)}, which is not known") from error
+        except (OverflowError, ValueError) as error:
+            raise _time_error(what, "that Python cannot hold, such as years beyond 9999") from error
+    return array.cast(pa.date32(), safe=False) if pa.types.is_date64(kind) else array
+
+
+def _time_error(what: str, problem: str) -> InputError:
+    return InputError(f"{what} must not hold times {problem}.", "Write them as text.")
+
+
+def _join_chunks(array: pa.ChunkedArray) -> pa.Array:
+    """Return the chunks of an array in one piece, categoricals with the categories of all."""
+    if array.num_chunks == 1:
+        return array.chunk(0)
+    try:
+        return array.unify_dictionaries().combine_chunks()
+    except pa.ArrowInvalid:  # categories that are missing values, or more of them than the indices can count
+        chunks = [_without_missing_categories(chunk) for chunk in array.chunks]
+        return pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
+
+
+def _without_missing_categories(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    known = pc.is_valid(array.dictionary)
+    place = pc.if_else(known, pc.subtract(pc.cumulative_sum(known.cast(pa.int32())), 1), None)
+    return pa.DictionaryArray.from_arrays(place.take(array.indices), array.dictionary.filter(known))
 
 
 def _plain_dictionary(array: pa.DictionaryArray, what: str) -> Column:
@@ -158,6 +196,15 @@ def objects(entries: Sequence[Any]) -> NDArray[np.object_]:
     for i, entry in enumerate(entries):
         array[i] = entry
     return array
+
+
+def spell_surrogates(text: str) -> str:
+    r"""Return text that every format can hold: half characters, which no encoding knows, are shown by their codes.
+
+    >>> print(spell_surrogates("a\ud800"))
+    a\ud800
+    """
+    return text.encode(errors="backslashreplace").decode()
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, first_line, listing, plural
+from ..errors import InputError, listing, plural
 from .catalogue import ANSWERS, GOLD, ITEMS, SPARSE, Entry, find_entry
 
 if TYPE_CHECKING:
@@ -126,7 +126,12 @@ def data_folder() -> Path | None:
     The folder may not exist.
     """
     named = os.environ.get(VARIABLE)
-    return Path(named).expanduser() if named else None
+    return _expand(named) if named else None
+
+
+def _expand(folder: str | os.PathLike[str]) -> Path:
+    """Return a folder with ~ as the home of a user. That of an unknown user stays, and will not be found."""
+    return Path(os.path.expanduser(folder))
 
 
 def find_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
@@ -138,16 +143,16 @@ def find_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
         As in `load`.
     """
     entry = find_entry(name)
-    place = data_folder() if folder is None else Path(folder).expanduser()
+    place = data_folder() if folder is None else _expand(folder)
     origin = f" (${VARIABLE})" if folder is None else ""
     if place is None:
         raise _missing(entry, f"The dataset {name!r} was not found: ${VARIABLE} is not set.")
-    if not place.is_dir():
+    if not os.path.isdir(place):  # which also copes with a name that is too long
         raise _missing(entry, f"There is no folder {str(place)!r}{origin}.")
     path = place / name
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise _missing(entry, f"There is no folder {name!r} in {str(place)!r}{origin}.")
-    absent = [file for file in entry.files if not (path / file).is_file()]
+    absent = [file for file in entry.files if not os.path.isfile(path / file)]
     if absent:
         raise _missing(entry, f"{str(path)!r} has no {listing(absent)}.")
     return path
@@ -251,24 +256,19 @@ def _read_graph(entry: Entry, path: Path, items: Values | None) -> Graph | None:
 
 
 def _read_features(entry: Entry, path: Path, items: Values | None) -> Any:
-    import numpy as np
+    from ..formats.features import read_features
 
     files = [file for file in entry.files if file.startswith("features")]
     if items is None or not files:
         return None
     file = path / files[0]
-    try:
-        with open(file, "rb") as stream:  # NumPy leaves a damaged file open
-            if files[0] == SPARSE:
-                from scipy import sparse
-
-                features = sparse.csr_array(sparse.load_npz(stream))
-            else:
-                features = np.asarray(np.load(stream, allow_pickle=False))
-    except Exception as error:  # whatever NumPy meets in a damaged file
-        raise InputError(f"{str(file)!r} cannot be read: {first_line(error)}.", "Write it again.") from error
-    if len(features.shape) != 2 or features.shape[0] != len(items):
+    features = read_features(file)
+    if features.shape[0] != len(items):
         raise InputError(
             f"{str(file)!r} must have one row for each of {len(items):,} items. It has the shape {features.shape}."
         )
+    if files[0] == SPARSE:
+        from scipy.sparse import csr_array
+
+        return csr_array(features)
     return features

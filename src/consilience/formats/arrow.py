@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import pyarrow as pa
 
-from .files import choose_columns
+from .files import choose_columns, open_raw
 from .register import Codec
 
 _PARQUET_MARK = b"PAR1"
@@ -18,7 +18,7 @@ _STREAM_MARK = b"\xff\xff\xff\xff"  # no text begins with it
 def _read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
+    with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
         names = file.schema_arrow.names
         chosen = choose_columns(path, names, wanted)
         # The reader takes the name `a.b` for the column and for a field of a column `a`.
@@ -26,7 +26,7 @@ def _read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, 
 
 
 def _read_arrow(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    with pa.OSFile(path, "rb") as file:
+    with open_raw(path, "rb") as file:
         is_file = file.read(len(_ARROW_MARK)) == _ARROW_MARK
         file.seek(0)
         with pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file) as reader:
@@ -38,11 +38,12 @@ def _read_arrow(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, li
 def _write_parquet(table: pa.Table, path: str) -> None:
     from pyarrow import parquet
 
-    parquet.write_table(table, path, compression="zstd")
+    with open_raw(path, "wb") as sink:
+        parquet.write_table(table, sink, compression="zstd")
 
 
 def _write_arrow(table: pa.Table, path: str) -> None:
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with open_raw(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
 
 

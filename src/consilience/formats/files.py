@@ -46,12 +46,17 @@ def open_input(path: str) -> Any:
     """Return a stream of the bytes of a file, decompressed if its content or its suffix says that it is compressed."""
     with open(path, "rb") as file:
         compressed = file.read(len(_GZIP)) == _GZIP or _is_compressed(path)
-    return pa.input_stream(path, compression="gzip" if compressed else None)
+    return pa.input_stream(open_raw(path, "rb"), compression="gzip" if compressed else None)
 
 
 def open_output(path: str) -> Any:
     """Return a stream that writes to a file, compressed if its suffix says so."""
-    return pa.output_stream(path, compression="gzip" if _is_compressed(path) else None)
+    return pa.output_stream(open_raw(path, "wb"), compression="gzip" if _is_compressed(path) else None)
+
+
+def open_raw(path: str, mode: str) -> Any:
+    """Return a file as Arrow reads and writes it. Its name may be any: Arrow itself takes only names in UTF-8."""
+    return pa.OSFile(os.fsencode(path), mode)
 
 
 def _is_compressed(path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Collection, Iterator
 from typing import Literal
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import InputError, shorten
 from .files import BLOCK, HUGE_BLOCK, ROWS_PER_WRITE, choose_columns, nested_error, open_input, open_output
+from .json_traps import find_trap
 from .lines import encoding_error, numbered_lines
 from .register import Codec
 
@@ -30,6 +32,7 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
                 parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
             )
 
+    check_safety(path)
     try:
         table = parse(BLOCK)
         names = table.column_names
@@ -38,19 +41,29 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
             # The reader takes text that looks like a time for one, and would not give back the same text.
             table = parse(BLOCK, pa.schema([(name, pa.string()) for name in times])).select(names)
     except pa.ArrowInvalid:
-        names, schema = _scan(path, wanted)
-        table = parse(HUGE_BLOCK, schema, "infer" if wanted is None else "ignore")
+        names, schema, longest = _scan(path, wanted)
+        table = parse(min(max(BLOCK, longest), HUGE_BLOCK), schema, "infer" if wanted is None else "ignore")
     return table.select(choose_columns(path, names, wanted)), names
 
 
-def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema]:
-    """Return all names and the schema of the wanted columns, or raise the error that names the faulty line.
+def check_safety(path: str) -> None:
+    """Raise an error that names the line which a parser might die of, if there is one."""
+    with io.BufferedReader(open_input(path)) as file:
+        trap = find_trap(file)
+    if trap is not None:
+        raise InputError(f"{path}, line {trap[0]}: {trap[1]}.", "Give one flat JSON object per line.")
+
+
+def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema, int]:
+    """Return all names, the schema of the wanted columns and the length of the longest line; a faulty one is an error.
 
     It is slow, and follows a fast reading that failed, perhaps on a very long line or on a column that nobody wants.
     """
     names: dict[str, None] = {}
     kinds: dict[str, type] = {}
+    longest = 0
     for number, line in numbered_lines(path):
+        longest = max(longest, len(line))
         place = f"{path}, line {number}"
         try:
             record = json.loads(line)
@@ -79,7 +92,7 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
     if nested and wanted is not None:
         raise nested_error(path, nested[0], kinds[nested[0]].__name__)
     schema = [(name, _TYPES.get(kinds[name], pa.string())) for name in chosen if name not in nested]
-    return list(names), pa.schema(schema)
+    return list(names), pa.schema(schema), longest
 
 
 def _write(table: pa.Table, path: str) -> None:
@@ -88,6 +101,9 @@ def _write(table: pa.Table, path: str) -> None:
         if pa.types.is_floating(field.type):
             values = table.column(i)
             table = table.set_column(i, field.name, pc.if_else(pc.is_finite(values), values, None))
+        elif pa.types.is_temporal(field.type) and getattr(field.type, "unit", None) == "ns":
+            # Python's own times have no nanoseconds.
+            table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
     encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
     with open_output(path) as sink:
         for batch in table.to_batches(ROWS_PER_WRITE):

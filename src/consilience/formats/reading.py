@@ -11,6 +11,7 @@ import difflib
 import glob
 import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from .files import PathLike, find_format, nested_error
 from .lines import check_encoding, place_of_row
 from .register import Format, LineFinder, list_suffixes, readable_formats
 
-_UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError, csv.Error)
+_UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,9 @@ def _concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
                 f"{path!r} does not go with {paths[0]!r}: {first_line(error)}.",
                 "Give a column the same type in all files.",
             ) from error
-    table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    table = pa.concat_tables(tables, promote_options="permissive")
+    with suppress(pa.ArrowInvalid):  # categories that are missing; a column is made plain when it is used
+        table = table.unify_dictionaries()
     for i, field in enumerate(table.schema):
         if pa.types.is_null(field.type):
             table = table.set_column(i, field.name, table.column(i).cast(pa.string()))

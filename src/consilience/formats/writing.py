@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,9 +13,10 @@ import pyarrow as pa
 from ..errors import InputError, first_line
 from .files import PathLike
 from .register import list_suffixes, writable_formats
+from .replacing import Replacement, ReplacementError, cannot_be_replaced, put_in_place, remove_all, sync
 
 # The files that wait for the end of `replace_together`; None outside of such a block.
-_waiting: ContextVar[list[tuple[PathLike, Path]] | None] = ContextVar("waiting", default=None)
+_waiting: ContextVar[list[Replacement] | None] = ContextVar("waiting", default=None)
 
 
 def write_table(table: pa.Table, path: PathLike) -> None:
@@ -48,6 +47,8 @@ def write_table(table: pa.Table, path: PathLike) -> None:
 def replace_file(path: PathLike) -> Iterator[Path]:
     """Give a temporary path beside `path`, which takes its place if the block succeeds and vanishes if it fails.
 
+    A device or a pipe is written to in the end, not replaced.
+
     Parameters
     ----------
     path : str or path-like
@@ -56,29 +57,32 @@ def replace_file(path: PathLike) -> Iterator[Path]:
     Yields
     ------
     pathlib.Path
-        Where to write meanwhile.
+        Where to write meanwhile: a file that is empty, with the permissions of the one to replace.
     """
     check_writable(path)
-    temporary = _find_target(path).with_name(f".{secrets.token_hex(8)}{_whole_suffix(path)}")
     with replace_together() as waiting:
+        replacement = Replacement(os.fspath(path))
+        waiting.append(replacement)  # before there is a file: it is removed whenever a signal comes
         try:
-            yield temporary
+            replacement.create()
+            yield replacement.temporary
+            sync(replacement.temporary)
         except BaseException as error:
-            temporary.unlink(missing_ok=True)
+            waiting.remove(replacement)
+            remove_all([replacement])
             if isinstance(error, OSError):
                 raise _disk_error(path, error) from error
             raise
-        waiting.append((path, temporary))
 
 
 @contextmanager
-def replace_together() -> Iterator[list[tuple[PathLike, Path]]]:
+def replace_together() -> Iterator[list[Replacement]]:
     """Let all files that `replace_file` replaces in the block take their places at its end, or none if it fails.
 
     Yields
     ------
-    list of (path, temporary path)
-        The files that are complete. Those of a block within a block wait for the outer one.
+    list of Replacement
+        The files that are being written. Those of a block within a block wait for the outer one.
 
     Examples
     --------
@@ -95,37 +99,16 @@ def replace_together() -> Iterator[list[tuple[PathLike, Path]]]:
     if outer is not None:
         yield outer
         return
-    waiting: list[tuple[PathLike, Path]] = []
+    waiting: list[Replacement] = []
     token = _waiting.set(waiting)
     try:
         yield waiting
-        for path, temporary in waiting:
-            _put_in_place(path, temporary)
+        put_in_place(waiting)
+    except ReplacementError as failure:
+        raise _disk_error(failure.path, failure.error) from failure.error
     finally:
         _waiting.reset(token)
-        for _, temporary in waiting:
-            temporary.unlink(missing_ok=True)
-
-
-def _put_in_place(path: PathLike, temporary: Path) -> None:
-    target = _find_target(path)
-    try:
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise _disk_error(path, error) from error
-
-
-def _find_target(path: PathLike) -> Path:
-    """Return the file to replace. A link stays a link: it is the file it points to."""
-    return Path(os.path.realpath(path))
-
-
-def _whole_suffix(path: PathLike) -> str:
-    """Return the suffix of a path; of a compressed file both, as in .csv.gz."""
-    *_, before, last = ("", "", *Path(path).suffixes)
-    return before + last if last.lower() == ".gz" else last
+        remove_all(waiting)
 
 
 def _disk_error(path: PathLike, error: OSError) -> InputError:
@@ -152,14 +135,18 @@ def check_writable(path: PathLike, suffixes: Collection[str] | None = None) -> N
     target = os.fspath(path)
     if target == "-":
         raise InputError("Standard output is not supported.", "Give the name of a file to write.")
+    try:
+        folder = os.path.dirname(os.path.realpath(target))
+    except ValueError as error:
+        raise InputError(f"{target!r} is no name of a file: {first_line(error)}.", "Give another name.") from error
     if os.path.isdir(target):
         raise InputError(f"{target!r} is a folder.", "Give the name of a file to write in it.")
     if suffixes is not None and not target.lower().endswith(tuple(suffixes)):
         raise InputError(f"{target!r} has no suffix that can be written.", f"Use one of {' '.join(suffixes)}.")
-    folder = os.path.dirname(os.path.realpath(target))
-    if not os.path.isdir(folder):
+    in_place = cannot_be_replaced(target)
+    if not in_place and not os.path.isdir(folder):
         raise InputError(f"{target!r} cannot be written: there is no folder {folder!r}.", "Create it first.")
-    for place in (folder, target):
+    for place in (target,) if in_place else (folder, target):
         if os.path.exists(place) and not os.access(place, os.W_OK):
             raise InputError(
                 f"{target!r} cannot be written: no permission to write to {place!r}.",

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError, listing, shorten
+from ..errors import InputError, first_line, listing, shorten
 
 Labels: TypeAlias = ArrayLike | Sequence[Hashable]
 Codes: TypeAlias = NDArray[np.int64]
@@ -20,7 +20,10 @@ def as_labels(values: Labels, name: str) -> list[Hashable]:
         # numpy would turn [1, "a"] into strings and a list of tuples into a matrix.
         labels = list(values)
     else:
-        array = np.asarray(values)
+        try:
+            array = np.asarray(values)
+        except ValueError as error:
+            raise InputError(f"The {name} must be an array of labels; {first_line(error)}.") from error
         if array.ndim != 1:
             raise InputError(
                 f"The {name} must be a one-dimensional array of labels. "

@@ -5,17 +5,28 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.frames import build_frame
 from ..data.responses import Responses
-from ..data.vocabulary import Column, Values, to_column
+from ..data.vocabulary import Column, Values, spell_surrogates, to_column
 from ..errors import NotFittedError, ParameterError, Python, Sentence, listing
 from ..kernels.types import Floats
+from ..specs import (
+    CLASS_CODES,
+    COUNTS,
+    DISTRIBUTIONS,
+    OBJECTIVES,
+    WHOLE_COUNTS,
+    ArraySpec,
+    is_truth,
+    is_whole,
+)
 from .worker_report import describe_workers
 
 
@@ -26,9 +37,18 @@ class Model(ABC):
     attributes that end in an underscore.
     """
 
-    #: Attributes set by `fit`, beside the tables of items and workers; `save` writes them all.
-    _arrays: tuple[str, ...] = ("posterior_", "prior_", "confusion_", "trace_", "_counts", "_n_answers", "_label_codes")
-    _scalars: tuple[str, ...] = ("n_iter_", "converged_")
+    #: Attributes set by `fit`, beside the tables of items and workers, and what they must look like in a file; `save`
+    #: writes them all.
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "posterior_": ArraySpec("N K", DISTRIBUTIONS),
+        "prior_": ArraySpec("K", DISTRIBUTIONS),
+        "confusion_": ArraySpec("M K A", DISTRIBUTIONS),
+        "trace_": ArraySpec("*", OBJECTIVES),
+        "_counts": ArraySpec("M L K", COUNTS),
+        "_n_answers": ArraySpec("M", WHOLE_COUNTS),
+        "_label_codes": ArraySpec("N", CLASS_CODES),
+    }
+    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {"n_iter_": is_whole, "converged_": is_truth}
 
     classes_: Values
     workers_: Values
@@ -151,8 +171,12 @@ class Model(ABC):
         """Return all learned arrays by name, for saving."""
         return {name.strip("_"): getattr(self, name) for name in self._arrays}
 
+    def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:  # noqa: ARG002 (other models have optional arrays)
+        """Return what each array of a file must look like; `names` are those that the file has."""
+        return {name.strip("_"): spec for name, spec in self._arrays.items()}
+
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `_state` gave."""
+        """Take back what `_state` gave, after a check by `_specs`."""
         for name in self._arrays:
             setattr(self, name, arrays[name.strip("_")])
 
@@ -166,7 +190,8 @@ class Model(ABC):
         columns["label"] = to_column(self.labels_)
         rows = np.arange(len(self.posterior_))
         columns["confidence"] = to_column(self.posterior_[rows, self._label_codes])
-        for k, name in enumerate(distinct_names([f"p({name})" for name in self.classes_.tolist()], columns)):
+        names = [f"p({spell_surrogates(str(name))})" for name in self.classes_.tolist()]
+        for k, name in enumerate(distinct_names(names, columns)):
             columns[name] = to_column(np.ascontiguousarray(self.posterior_[:, k]))
         return build_frame(columns, self._backend)
 

@@ -25,6 +25,7 @@ from ..data.vocabulary import (
     is_text,
     lookup,
     plain_labels,
+    spell_surrogates,
     to_values,
 )
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
@@ -349,7 +350,7 @@ def _to_one_type(columns: list[Column]) -> list[pa.Array]:
     """
     arrays = [column for column in columns if not isinstance(column, np.ndarray)]
     if len(arrays) < len(columns):
-        return [pa.array(list(map(str, to_values(column).tolist())), pa.string()) for column in columns]
+        return list(map(_to_text, columns))
     first = arrays[0].type
     number = pa.types.is_integer(first) or pa.types.is_floating(first)
     for kind in (first, pa.float64()) if number else (pa.float64(), first) if is_text(first) else (first,):
@@ -359,7 +360,14 @@ def _to_one_type(columns: list[Column]) -> list[pa.Array]:
             continue
         if all(map(_same_distinction, arrays, cast)):
             return cast
-    return [pc.cast(array, pa.string()) for array in arrays]
+    try:
+        return [pc.cast(array, pa.string()) for array in arrays]
+    except pa.ArrowInvalid:  # bytes that are no text
+        return list(map(_to_text, columns))
+
+
+def _to_text(column: Column) -> pa.Array:
+    return pa.array([spell_surrogates(str(value)) for value in to_values(column).tolist()], pa.string())
 
 
 def _same_distinction(old: pa.Array, new: pa.Array) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from ..fitting.em import (
 from ..fitting.moments import MomentFit, strongest_answers
 from ..fitting.transition_moments import match_transitions
 from ..kernels.types import Floats
+from ..specs import is_finite
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes, is_number
@@ -47,6 +48,14 @@ class CouplingScore(NamedTuple):
     coupling: float
     score: float
     error: float
+
+
+def _are_scores(value: object) -> bool:
+    """Tell whether a value from JSON is a list of `CouplingScore`, of which an error may be infinite."""
+    return isinstance(value, list) and all(
+        isinstance(entry, list) and len(entry) == 3 and is_finite(entry[0]) and all(type(x) is float for x in entry[1:])
+        for entry in value
+    )
 
 
 class HiddenMarkov(LatentModel):
@@ -111,7 +120,11 @@ class HiddenMarkov(LatentModel):
     """
 
     _structure_type = ChainParameters
-    _scalars = (*LatentModel._scalars, "coupling_", "coupling_scores_")
+    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        **LatentModel._scalars,
+        "coupling_": is_finite,
+        "coupling_scores_": _are_scores,
+    }
 
     coupling_: float
     coupling_scores_: list[CouplingScore]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,11 +16,12 @@ from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
 from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, run_em
 from ..fitting.moments import MomentFit
 from ..kernels.types import Floats
+from ..specs import OBJECTIVES, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
 from ..workers.register import WORKERS
 from .checks import check_choice, check_number, checked_smoothing, fixed_prior
 from .predicting import GoldCodes, PredictingModel, part_of
-from .starts import find_starts
+from .starts import find_starts, is_start
 
 Starts = list[tuple[str, Parameters]]
 
@@ -101,6 +102,10 @@ class LatentModel(PredictingModel):
 
     def _state(self) -> dict[str, NDArray[Any]]:
         return super()._state() | {f"start {name}": trace for name, trace in self.starts_.items()}
+
+    def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:
+        starts = [name for name in names if name.startswith("start ") and is_start(name.removeprefix("start "))]
+        return super()._specs(names) | dict.fromkeys(starts, ArraySpec("*", OBJECTIVES))
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.graph import Graph
 from ..data.responses import Responses
@@ -14,8 +15,9 @@ from ..engines import open_engine
 from ..errors import ParameterError, Python, Sentence, parameter_error, quietly
 from ..fitting.em import Parameters, Problem, Progress, Statistics, maximise, run_em
 from ..kernels.types import Floats
+from ..specs import Fault, is_finite
 from ..structures.base import Summary
-from ..structures.field import INFERENCES, Field, FieldParameters, FieldSummary
+from ..structures.field import INFERENCES, MOST_COUPLING, Field, FieldParameters, FieldSummary
 from ..structures.independent import Independent
 from .checks import check_choice, is_number
 from .dawid_skene import DawidSkene
@@ -113,7 +115,7 @@ class MarkovField(LatentModel):
     """
 
     _structure_type = FieldParameters
-    _scalars = (*LatentModel._scalars, "coupling_")
+    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {**LatentModel._scalars, "coupling_": is_finite}
     _start_choices = ("dawid-skene", *LatentModel._start_choices)
 
     coupling_: float
@@ -212,6 +214,14 @@ class MarkovField(LatentModel):
         # The paper's couplings differ from edge to edge: they are weights of the graph.
         coupling = None if self.coupling == "learn" else 1.0 if self.coupling == "paper" else float(self.coupling)
         return Field(*self._structure_parts(r), coupling, self.inference)
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        super()._restore(arrays)
+        field = cast(FieldParameters, self._structure)
+        given = {"learn": None, "paper": 1.0}.get(str(self.coupling), self.coupling)
+        agrees = field.coupling <= MOST_COUPLING if given is None else field.coupling == given
+        if not agrees or field.learns != (given is None) or field.inference != self.inference:
+            raise Fault("the field is not the one that the parameters call for")
 
     def _start_from_independent(self, problem: Problem, votes: Statistics) -> Parameters:
         """Return what `DawidSkene` finds, as a start for the field."""

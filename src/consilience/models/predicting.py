@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,11 @@ from ..data.vocabulary import Column, lookup, to_column
 from ..distributions import Distributions
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
-from ..errors import DataWarning, InputError, Sentence, StoreError, listing, shorten, warn
+from ..errors import DataWarning, InputError, Sentence, listing, warn
 from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
 from ..formats.reading import open_path
 from ..kernels.types import Floats
+from ..specs import LABEL_DISTRIBUTIONS, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
@@ -47,8 +48,14 @@ class NewItems(NamedTuple):
 class PredictingModel(Model):
     """A model that knows each worker's confusion matrix and how labels hang together."""
 
-    _arrays = (*Model._arrays, "_log_weights", "_crowd")
-    _scalars = (*Model._scalars, "_workers_fitted")
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        **Model._arrays,
+        "_crowd": ArraySpec("1 A K", LABEL_DISTRIBUTIONS),
+    }
+    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        **Model._scalars,
+        "_workers_fitted": lambda name: isinstance(name, str) and name in WORKERS,
+    }
 
     _log_weights: Floats  # (R, L, K): what the E-step uses
     _crowd: Floats  # (1, L, K): how the crowd answers on the whole
@@ -266,12 +273,17 @@ class PredictingModel(Model):
     def _state(self) -> dict[str, NDArray[Any]]:
         structure = {f"structure {name}": value for name, value in self._structure.state().items()}
         further = {f"workers {name}": value for name, value in self._further.items()}
-        return super()._state() | structure | further
+        return super()._state() | {"log_weights": self._log_weights} | structure | further
+
+    def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:
+        workers = WORKERS[self._workers_fitted]
+        structure = {f"structure {name}": spec for name, spec in self._structure_type.specs.items()}
+        further = {f"workers {name}": spec for name, spec in workers.further_specs.items()}
+        return super()._specs(names) | {"log_weights": workers.log_weights_spec} | structure | further
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
-        if self._workers_fitted not in WORKERS:
-            raise StoreError(f"Workers of the kind {shorten(self._workers_fitted)} are not known to this release.")
+        self._log_weights = arrays["log_weights"]
         self._structure = self._structure_type.from_state(part_of(arrays, "structure "))
         self._set_further(part_of(arrays, "workers "))
 

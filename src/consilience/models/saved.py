@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_type_hints
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from ..data.vocabulary import to_column, to_values
-from ..errors import StoreError, shorten
-from .archive import read_archive, write_archive
+from ..data.frames import BACKENDS
+from ..data.vocabulary import Values, decode_categories, lookup, to_column, to_values
+from ..errors import StoreError, listing, shorten
+from ..specs import Fault, Sizes, is_finite, is_whole
+from ..workers.register import WORKERS
+from .archive import Archive, open_archive, write_archive
 from .base import Model
 from .checks import in_order_of_classes
 from .comparison import Comparison
 from .markov_field import GraphCheck
+from .migrations import upgrade
+from .predicting import PredictingModel
 from .register import MODELS, model_class, name_of
 
 # Parameters whose rows are classes, which a table may name in any order.
 _BY_CLASS = ("prior", "transitions")
+# The vocabularies, and the attributes that hold them.
+_VOCABULARIES = {"classes": "classes_", "workers": "workers_", "answer labels": "answer_labels_"}
+# What the header holds beside format and schema, and of which type.
+_HEADER = {"model": str, "parameters": dict, "scalars": dict, "backend": str, "keys": list, "notes": dict}
+
 # Notes that only `fuse` makes, by attribute.
 _NOTES = {"comparison_": Comparison, "graph_check_": GraphCheck}
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to one file; see `Model.save`."""
-    vocabularies = {"classes": model.classes_, "workers": model.workers_, "answer labels": model.answer_labels_}
     notes = {name: getattr(model, name) for name in _NOTES if hasattr(model, name)}
     header = {
         "model": name_of(model),
@@ -36,7 +48,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
         "keys": list(model._keys),
         "notes": {name: None if note is None else asdict(note) for name, note in notes.items()},
     }
-    columns = {name: to_column(values) for name, values in vocabularies.items()}
+    columns = {name: to_column(getattr(model, attribute)) for name, attribute in _VOCABULARIES.items()}
     columns |= {f"key {name}": column for name, column in model._keys.items()}
     return write_archive(path, header, model._state(), columns)
 
@@ -63,29 +75,111 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> cs.load(file).labels_
     array(['x', 'y'], dtype=object)
     """
-    archive = read_archive(path)
-    header = archive.header
-    try:
-        name = header["model"]
-        if name not in MODELS:  # a file can name nothing else
-            raise StoreError(f"{os.fspath(path)} holds a {shorten(name)}, which this release does not know.")
-        model = model_class(name)(**{key: _from_json(value) for key, value in header["parameters"].items()})
-        model.classes_ = to_values(archive.columns["classes"])
-        model.workers_ = to_values(archive.columns["workers"])
-        model.answer_labels_ = to_values(archive.columns["answer labels"])
-        model._keys = {key: archive.columns[f"key {key}"] for key in header["keys"]}
-        model._backend = header["backend"]
-        for scalar in model._scalars:
-            setattr(model, scalar, header["scalars"][scalar])
-        model._restore(archive.arrays)
-        for note, figures in header["notes"].items():
-            setattr(model, note, None if figures is None else _NOTES[note](**figures))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise StoreError(
-            f"{os.fspath(path)} is damaged: a part of the model is missing or wrong ({error!r}).",
-            "Save the model again.",
-        ) from error
+    with open_archive(path) as archive:
+        header, members = upgrade(archive.header, archive.arrays)
+        archive = archive._replace(header=header, arrays=members)
+        model = _make_model(header, path)
+        model._check_parameters()
+        sizes = _restore_vocabularies(model, archive)
+        specs = model._specs(archive.arrays)
+        _compare("array", specs, archive.arrays)
+        model._restore({name: archive.read_array(name, spec, sizes) for name, spec in specs.items()})
+        # Only now is it known that there are as many items as keys, which might have been a few bits each.
+        if pa.table(model._keys).group_by(header["keys"]).aggregate([]).num_rows < sizes["N"]:
+            raise Fault("several items have the same key")
+        for name, figures in header["notes"].items():
+            setattr(model, name, _read_note(name, figures, sizes["N"]))
     return model
+
+
+def _make_model(header: dict[str, Any], path: str | os.PathLike[str]) -> PredictingModel:
+    """Return the model that the header names, with its parameters and scalars."""
+    _compare("entry of the header", ("format", "schema", *_HEADER), header)
+    for part, kind in _HEADER.items():
+        if not isinstance(header[part], kind):
+            raise Fault(f"the {part} in the header cannot be {shorten(header[part])}")
+    name = header["model"]
+    if name not in MODELS:  # a file can name nothing else
+        raise StoreError(
+            f"{os.fspath(path)} holds a model {shorten(name)}, which this release does not know.",
+            f"It knows {listing(MODELS)}.",
+        )
+    kind = model_class(name)
+    _compare("parameter", kind._defaults(), header["parameters"])
+    _compare("scalar", kind._scalars, header["scalars"])
+    model = cast(PredictingModel, kind(**{key: _from_json(value) for key, value in header["parameters"].items()}))
+    for scalar, is_right in model._scalars.items():
+        value = header["scalars"][scalar]
+        if not is_right(value):
+            raise Fault(f"{scalar} cannot be {shorten(value)}")
+        setattr(model, scalar, value)
+    if header["backend"] not in BACKENDS:
+        raise Fault(f"there is no library of tables {shorten(header['backend'])}")
+    model._backend = header["backend"]
+    return model
+
+
+def _restore_vocabularies(model: PredictingModel, archive: Archive) -> Sizes:
+    """Read the ids of items, workers, labels and classes, and return how many there are of each."""
+    keys = archive.header["keys"]
+    if keys not in (["item"], ["sequence", "position"]):
+        raise Fault(f"items cannot be identified by {shorten(keys)}")
+    _compare("column", [*_VOCABULARIES, *(f"key {key}" for key in keys)], archive.columns)
+    vocabularies = {name: _read_vocabulary(archive, name) for name in _VOCABULARIES}
+    model._keys = {key: archive.read_column(f"key {key}") for key in keys}
+    lengths = {len(column) for column in model._keys.values()}
+    if len(lengths) > 1 or 0 in lengths or not len(vocabularies["classes"]):
+        raise Fault("there must be items, each with all of its keys, and classes")
+    if (lookup(vocabularies["answer labels"], to_column(vocabularies["classes"])) < 0).all():
+        raise Fault("no class is among the labels")
+    for name, attribute in _VOCABULARIES.items():
+        setattr(model, attribute, vocabularies[name])
+    n_labels = len(vocabularies["answer labels"])
+    silence = WORKERS[model._workers_fitted].hears_silence and "confusion" in archive.arrays
+    n_answers = n_labels + (silence and archive.shape_of("confusion")[-1:] == (n_labels + 1,))
+    return {
+        "N": max(lengths),
+        "M": len(vocabularies["workers"]),
+        "K": len(vocabularies["classes"]),
+        "L": n_labels,
+        "A": n_answers,
+        "P": n_labels + 1,
+    }
+
+
+def _read_vocabulary(archive: Archive, name: str) -> Values:
+    """Return distinct values."""
+    column = decode_categories(archive.read_column(name))
+    if len(pc.unique(column)) < len(column):
+        raise Fault(f"the {name} are not distinct")
+    return to_values(column)
+
+
+def _read_note(name: str, figures: Any, n_items: int) -> Any:
+    """Return a note, whose figures are numbers, which may be infinite, and counts of items; None if there is none."""
+    if name in _NOTES and figures is None:
+        return None
+    if name not in _NOTES or not isinstance(figures, dict):
+        raise Fault(f"there is no note {shorten(name)}, or it has no figures")
+    kinds = get_type_hints(_NOTES[name])
+    _compare(f"figure of {name}", kinds, figures)
+    for figure, value in figures.items():
+        is_count = is_whole(value) and value <= n_items
+        if not (is_count if kinds[figure] is int else type(value) is float or is_finite(value)):
+            raise Fault(f"{figure} of {name} cannot be {shorten(value)}")
+    if figures.get("n_items", n_items) != n_items:
+        raise Fault(f"{name} is about other items")
+    return _NOTES[name](**figures)
+
+
+def _compare(what: str, expected: Iterable[str], found: Iterable[str]) -> None:
+    """Raise a `Fault` unless the names are those that there must be."""
+    wanted, there = set(expected), set(found)
+    if there != wanted:
+        missing, unknown = sorted(wanted - there), sorted(there - wanted)
+        words = [f"the {what} {listing(missing)} is missing"] if missing else []
+        words += [f"there is no {what} {listing(unknown)} in such a model"] if unknown else []
+        raise Fault(", and ".join(words))
 
 
 def _to_json(model: Model, name: str) -> Any:
@@ -105,6 +199,12 @@ def _to_json(model: Model, name: str) -> Any:
 
 
 def _from_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return tuple(value["array"]) if value["tuple"] else np.array(value["array"])
-    return value
+    """Return the value of a parameter, if it is one that `_to_json` gives."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if not isinstance(value, dict) or value.keys() != {"array", "tuple"} or not isinstance(value["array"], list):
+        raise Fault(f"a parameter cannot be {shorten(value)}")
+    array = np.array(value["array"])
+    if array.dtype.kind not in "bif":
+        raise Fault(f"a parameter cannot hold {shorten(value['array'])}")
+    return tuple(value["array"]) if value["tuple"] else array

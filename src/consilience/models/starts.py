@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,15 @@ def find_starts(
     for i in range(1, owner.n_init):
         starts.append((f"random {i}", settle(random_confusion(rng, plain))))
     return starts
+
+
+def is_start(name: str) -> bool:
+    """Tell whether `find_starts`, or a model's `more_starts`, gives a start this name.
+
+    >>> is_start("random 2"), is_start("votes")
+    (True, False)
+    """
+    return re.fullmatch(r"model|given|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name) is not None
 
 
 def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit:

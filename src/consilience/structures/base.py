@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ..data.blocks import Block
 from ..data.graph import Graph
 from ..kernels.types import Floats, freeze
+from ..specs import ArraySpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,9 @@ class Evidence(Protocol[Outcome_co]):
 
 class StructureParameters(ABC):
     """What is learned of a structure: a frozen dataclass of arrays, numbers, booleans and text."""
+
+    #: What each field must look like when it is read from a file.
+    specs: ClassVar[Mapping[str, ArraySpec]]
 
     mean: Floats  # (K,): the class prior to report
     bound: float  # what the parameters add to the objective

@@ -11,8 +11,9 @@ pairs, the prior from all posteriors; sequences never link.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from ..data.blocks import Block
 from ..data.tagging import Transitions
 from ..distributions import fit_distributions
 from ..kernels.types import Floats, freeze
+from ..specs import DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, WEIGHTS, ArraySpec
 from .base import BlockwiseParameters, Structure, Summary
 
 
@@ -44,6 +46,17 @@ class ChainParameters(BlockwiseParameters):
     transition: Floats
     coupling: float
     bound: float
+
+    specs: ClassVar[Mapping[str, ArraySpec]] = {
+        "start_factor": ArraySpec("K", WEIGHTS),
+        "pair_factor": ArraySpec("K K", WEIGHTS),
+        "end_factor": ArraySpec("K", PROBABILITIES),
+        "mean": ArraySpec("K", DISTRIBUTIONS),
+        "initial": ArraySpec("K", DISTRIBUTIONS),
+        "transition": ArraySpec("K K", DISTRIBUTIONS),
+        "coupling": ArraySpec("", PROBABILITIES),
+        "bound": ArraySpec("", OBJECTIVES),
+    }
 
     def infer_block(self, block: Block, evidence: Floats) -> ChainSummary:
         """Turn the evidence of one block into posteriors, in place."""

@@ -18,9 +18,10 @@ field's own normaliser, which nobody can compute, is left out. At fixed coupling
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from ..data.blocks import Block
 from ..data.graph import Graph
 from ..distributions import fit_distributions
 from ..kernels.types import Floats, freeze
+from ..specs import DISTRIBUTIONS, FINITE, NOT_NEGATIVE, OBJECTIVES, TRUTH, WEIGHTS, ArraySpec, one_of
 from .base import Evidence, Outcome, Structure, StructureParameters, Summary, Trail
 
 INFERENCES = ("mean_field", "icm", "belief_propagation")
@@ -60,6 +62,17 @@ class FieldParameters(StructureParameters):
     learns: bool
     fixed: bool  # whether the class prior is given
     inference: str
+
+    specs: ClassVar[Mapping[str, ArraySpec]] = {
+        "weights": ArraySpec("K", WEIGHTS),
+        "mean": ArraySpec("K", DISTRIBUTIONS),
+        "coupling": ArraySpec("", NOT_NEGATIVE),
+        "pull": ArraySpec("K", FINITE),
+        "bound": ArraySpec("", OBJECTIVES),
+        "learns": ArraySpec("", TRUTH),
+        "fixed": ArraySpec("", TRUTH),
+        "inference": ArraySpec("", one_of(INFERENCES)),
+    }
 
     def infer(self, evidence: Evidence[Outcome], graph: Graph | None = None, trail: Trail | None = None) -> Outcome:
         """Turn evidence into posteriors, over the whole graph at once."""

@@ -5,14 +5,16 @@ q_nk = pi_k b_nk / Z_n,   Z_n = sum_k pi_k b_nk,   expected counts: sum_n q_nk
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from ..data.blocks import Block
 from ..distributions import fit_distributions
 from ..kernels.types import Floats, freeze
+from ..specs import DISTRIBUTIONS, OBJECTIVES, WEIGHTS, ArraySpec
 from .base import BlockwiseParameters, Structure, Summary
 
 
@@ -23,6 +25,12 @@ class IndependentParameters(BlockwiseParameters):
     weights: Floats
     mean: Floats
     bound: float
+
+    specs: ClassVar[Mapping[str, ArraySpec]] = {
+        "weights": ArraySpec("K", WEIGHTS),
+        "mean": ArraySpec("K", DISTRIBUTIONS),
+        "bound": ArraySpec("", OBJECTIVES),
+    }
 
     def infer_block(self, block: Block, evidence: Floats) -> Summary:
         """Turn the evidence of one block into posteriors, in place."""

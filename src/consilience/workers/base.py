@@ -24,6 +24,7 @@ from ..data.vocabulary import Column, Values
 from ..distributions import Distributions
 from ..errors import ParameterError, Sentence
 from ..kernels.types import Floats
+from ..specs import ArraySpec
 from .rows import Factors
 
 
@@ -59,6 +60,9 @@ class WorkerModel(ABC):
     name: ClassVar[str]
     #: Whether silence can be an answer.
     hears_silence: ClassVar[bool] = False
+    #: What the logarithms that the E-step uses, and the arrays of `further_arrays`, must look like in a file.
+    log_weights_spec: ClassVar[ArraySpec]
+    further_specs: ClassVar[Mapping[str, ArraySpec]] = {}
 
     @classmethod
     def of(cls, responses: Responses, class_of_label: NDArray[np.int64], n_classes: int) -> Self:

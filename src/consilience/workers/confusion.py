@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..data.responses import Responses
 from ..distributions import Distributions, fit_distributions
 from ..kernels.types import Floats, freeze
+from ..specs import LOG_WEIGHTS, ArraySpec
 from .base import Prior, WorkerModel
 from .rows import Factors, make_factors
 
@@ -27,6 +28,7 @@ class ConfusionWorkers(WorkerModel):
 
     name: ClassVar[str] = "confusion"
     hears_silence: ClassVar[bool] = True
+    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("M A K", LOG_WEIGHTS)
 
     @property
     def n_rows(self) -> int:

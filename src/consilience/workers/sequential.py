@@ -20,6 +20,7 @@ from ..data.responses import Responses
 from ..data.vocabulary import Column, Values, to_column
 from ..distributions import Distributions, fit_distributions
 from ..kernels.types import Floats
+from ..specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
 from .base import Prior
 from .confusion import ConfusionWorkers
 
@@ -32,6 +33,11 @@ class SequentialWorkers(ConfusionWorkers):
 
     name: ClassVar[str] = "sequential"
     hears_silence: ClassVar[bool] = False
+    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("MP L K", LOG_WEIGHTS)
+    further_specs: ClassVar[Mapping[str, ArraySpec]] = {
+        "sequential_confusion_": ArraySpec("M P K L", DISTRIBUTIONS),
+        "_sequential_counts": ArraySpec("M P L K", COUNTS),
+    }
 
     @property
     def n_rows(self) -> int:

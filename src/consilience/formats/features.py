@@ -1,0 +1,38 @@
+"""Features of items from files: a matrix in a .npy file, or a sparse one in a .npz file that scipy wrote."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..errors import InputError, first_line
+from .files import PathLike
+
+_ZIP = b"PK"
+
+
+def read_features(path: PathLike) -> Any:
+    """Return the features in a file, one row per item. The content says whether they are sparse, whatever the suffix.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What `numpy.save` or `scipy.sparse.save_npz` wrote.
+    """
+    import numpy as np
+    from scipy.sparse import load_npz
+
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as stream:  # NumPy leaves a damaged file open
+            sparse = stream.read(len(_ZIP)) == _ZIP
+            stream.seek(0)
+            features = load_npz(stream) if sparse else np.load(stream, allow_pickle=False)
+    except Exception as error:  # whatever NumPy meets in a damaged file
+        raise InputError(
+            f"{name!r} cannot be read: {first_line(error)}.",
+            "Give a .npy array, or a .npz file of scipy.sparse.save_npz.",
+        ) from error
+    if len(features.shape) != 2:
+        raise InputError(f"{name!r} must have one row for each item. It has the shape {features.shape}.")
+    return features

@@ -1,0 +1,168 @@
+"""Kills `consilience fuse` at random moments and looks at what is left of its files.
+
+    python tests/fuzz/kills.py --kills 40 --signal SIGTERM --seed 0
+
+Each of the three files must be whole: the old one (or none, if there was none) or the new one. After SIGTERM, SIGINT
+and SIGHUP all are old or all are new, and no temporary file is left. After SIGKILL some may be new and others old,
+since no system renames several files at once, and hidden temporary files may stay behind.
+
+Half of the signals come at any moment of the run, the others while files are being written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+import consilience as cs
+from consilience.formats.writing import write_table
+
+OUTPUTS = ("labels.csv", "fit.model", "workers.parquet")
+SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+MAIN = "from consilience.cli.main import main; main()"
+TIMEOUT = 120
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run left behind: the state of each file, the temporary files, the exit code and the lines on stderr."""
+
+    states: tuple[str, ...]
+    n_temporary: int
+    code: int
+    stderr: str
+
+    @property
+    def state(self) -> str:
+        """What became of the files together."""
+        return self.states[0] if len(set(self.states)) == 1 else "damaged" if "damaged" in self.states else "mixed"
+
+    def complaint(self, number: signal.Signals) -> str | None:
+        """What is wrong, if anything is."""
+        if self.state == "damaged":
+            return f"damaged: {dict(zip(OUTPUTS, self.states, strict=True))}"
+        if number is signal.SIGKILL:
+            return None
+        if self.state == "mixed":
+            return f"neither all old nor all new: {dict(zip(OUTPUTS, self.states, strict=True))}"
+        if self.n_temporary:
+            return f"{self.n_temporary} temporary files left"
+        # It ended before the signal, by its own handler, or by the system's while Python was starting or ending.
+        if self.code not in (0, 128 + number, -number):
+            return f"exit code {self.code}"
+        if self.code == 128 + number and len(self.stderr.splitlines()) != 1:
+            return f"more or less than one line on stderr: {self.stderr}"
+        return None
+
+
+class Target:
+    """A folder with answers and the command to fuse them, whose new outputs are known beforehand."""
+
+    def __init__(self, folder: Path, n_items: int = 3000) -> None:
+        self.folder = folder
+        crowd = cs.simulate.independent(n_items, n_workers=8, n_classes=4, answers_per_item=5, seed=1)
+        r = crowd.responses
+        columns = {"item": r.items[r.item_of_answer()], "worker": r.workers[r.worker], "label": r.labels[r.label]}
+        self.answers = folder / "answers.parquet"
+        write_table(pa.table(columns), self.answers)
+        self.old = self._outputs("--model", "majority")
+        started = time.perf_counter()
+        self.new = self._outputs()
+        self.seconds = time.perf_counter() - started
+        assert self._outputs() == self.new, "the outputs of two runs differ"
+
+    def _start(self, place: Path, *options: str) -> subprocess.Popen[str]:
+        labels, model, workers = (str(place / name) for name in OUTPUTS)
+        outputs = ("-o", labels, "--save", model, "--workers-report", workers)
+        command = [sys.executable, "-c", MAIN, "fuse", str(self.answers), *outputs, "--quiet", *options]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def _outputs(self, *options: str) -> list[bytes | None]:
+        with tempfile.TemporaryDirectory(dir=self.folder) as place, self._start(Path(place), *options) as process:
+            _, stderr = process.communicate(timeout=TIMEOUT)
+            assert process.returncode == 0, stderr
+            return [Path(place, name).read_bytes() for name in OUTPUTS]
+
+    def kill(self, number: signal.Signals, draw: random.Random) -> Run:
+        """Run the command, send it a signal at a random moment, and look at the files."""
+        old = self.old if draw.random() < 0.5 else [None] * len(OUTPUTS)
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            place = Path(name)
+            for file, content in zip(OUTPUTS, old, strict=True):
+                if content is not None:
+                    (place / file).write_bytes(content)
+            with self._start(place) as process:
+                if draw.random() < 0.5:
+                    _sleep_until(time.perf_counter() + draw.uniform(0, 1.1 * self.seconds), process)
+                else:
+                    while process.poll() is None and not _temporary_files(place):
+                        time.sleep(0.0002)
+                    _sleep_until(time.perf_counter() + draw.uniform(0, 0.05) ** 2 / 0.05, process)
+                process.send_signal(number)
+                _, stderr = process.communicate(timeout=TIMEOUT)
+            found = [path.read_bytes() if (path := place / file).exists() else None for file in OUTPUTS]
+            states = tuple(map(_state, found, old, self.new))
+            return Run(states, len(_temporary_files(place)), process.returncode, stderr)
+
+
+def _temporary_files(place: Path) -> list[str]:
+    return [name for name in os.listdir(place) if name not in OUTPUTS]
+
+
+def _sleep_until(moment: float, process: subprocess.Popen[str]) -> None:
+    while time.perf_counter() < moment and process.poll() is None:
+        time.sleep(0.0002)
+
+
+def _state(found: bytes | None, old: bytes | None, new: bytes | None) -> str:
+    return "new" if found == new else "old" if found == old else "damaged"
+
+
+def run_kills(target: Target, n_kills: int, name: str, seed: int = 0) -> tuple[Counter[str], list[str]]:
+    """Kill `n_kills` runs; return how often each thing happened, and what is wrong."""
+    number, draw = signal.Signals[name], random.Random(seed)
+    counts: Counter[str] = Counter()
+    complaints = []
+    for _ in range(n_kills):
+        run = target.kill(number, draw)
+        counts[f"all {run.state}" if run.state in ("old", "new") else run.state] += 1
+        counts[f"exit code {run.code}"] += 1
+        counts["runs with temporary files left"] += run.n_temporary > 0
+        complaint = run.complaint(number)
+        complaints += [] if complaint is None else [complaint]
+    return counts, complaints
+
+
+def main() -> int:
+    """Kill, count and report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=40, help="signals of each kind")
+    parser.add_argument("--signal", choices=SIGNALS, action="append", help="default: all of them")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    n_wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        target = Target(Path(folder))
+        for name in arguments.signal or SIGNALS:
+            counts, complaints = run_kills(target, arguments.kills, name, arguments.seed)
+            print(f"{name}: {arguments.kills} kills, {len(complaints)} complaints")
+            print(
+                *(f"  {count:4}  {what}" for what, count in sorted(counts.items())), *complaints, sep="\n", flush=True
+            )
+            n_wrong += len(complaints)
+    return 1 if n_wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
