@@ -60,8 +60,8 @@ class Run:
             return f"{self.n_temporary} temporary files left"
         # It ended before the signal, by its own handler, or by the system's while Python was starting or ending.
         if self.code not in (0, 128 + number, -number):
-            return f"exit code {self.code}"
-        if self.code == 128 + number and len(self.stderr.splitlines()) != 1:
+            return f"exit code {self.code}: {self.stderr}"
+        if self.code == 128 + number and len(self.stderr.strip().splitlines()) != 1:
             return f"more or less than one line on stderr: {self.stderr}"
         return None
 
@@ -132,6 +132,8 @@ def _state(found: bytes | None, old: bytes | None, new: bytes | None) -> str:
 def run_kills(target: Target, n_kills: int, name: str, seed: int = 0) -> tuple[Counter[str], list[str]]:
     """Kill `n_kills` runs; return how often each thing happened, and what is wrong."""
     number, draw = signal.Signals[name], random.Random(seed)
+    if signal.getsignal(number) is signal.SIG_IGN:  # in the background of a shell; the runs would ignore it too
+        signal.signal(number, signal.SIG_DFL)
     counts: Counter[str] = Counter()
     complaints = []
     for _ in range(n_kills):

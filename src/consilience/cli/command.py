@@ -77,8 +77,7 @@ class Command(click.Command):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click knows what to do
         except KeyboardInterrupt as stop:
-            number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
-            _leave(ctx, STOPPED + number, _ENDINGS[number.name], debug)
+            _leave(ctx, *tell_signal(stop), debug)
         except ConsilienceError as error:
             _leave(ctx, BAD_INPUT, f"Error: {error.say(spell)}", debug)
         except Exception as error:
@@ -100,15 +99,18 @@ def _to_line(text: str) -> str:
     return cut(make_inert(cut(text)))
 
 
-@contextmanager
-def short_usage_errors() -> Iterator[None]:
-    """Cut what click says about arguments, which may be of any length."""
-    try:
-        yield
-    except click.ClickException as error:
-        # Room is left for how to get help, which click says too.
-        error.message = cut(_to_line(error.message), LONGEST - 200)  # type: ignore[misc]
-        raise
+def tell_signal(stop: BaseException | None) -> tuple[int, str]:
+    """Return the exit code and the message for an interruption."""
+    number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+    return STOPPED + number, _ENDINGS[number.name]
+
+
+def show_usage_error(error: click.ClickException) -> int:
+    """Print what click says about arguments, which may be of any length; return the exit code."""
+    # Room is left for how to get help, which click says too.
+    error.message = cut(_to_line(error.message), LONGEST - 200)  # type: ignore[misc]
+    error.show()
+    return error.exit_code
 
 
 def spell_options(command: click.Command) -> Spelling:

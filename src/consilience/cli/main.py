@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import click
 
 from .. import __version__
-from .command import FAILURE, heed_signals, short_usage_errors
+from .command import FAILURE, heed_signals, show_usage_error, tell_signal
 from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
@@ -22,17 +23,26 @@ from .simulate import simulate
 
 
 class Program(click.Group):
-    """The program, whose messages about arguments are never too long."""
+    """The program. Its messages are never too long, and an interruption is told as one wherever it comes."""
 
-    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Read the arguments before the command."""
-        with short_usage_errors():
-            return super().make_context(*arguments, **more)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Read the arguments of the command, and run it."""
-        with short_usage_errors():
-            return super().invoke(ctx)
+    def main(  # type: ignore[override]  # click's is overloaded
+        self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **more: Any
+    ) -> Any:
+        """Run the command that the arguments name; exit if this is the whole of the program."""
+        if not standalone_mode:
+            return super().main(args, standalone_mode=False, **more)
+        try:
+            code = super().main(args, standalone_mode=False, **more)
+        except click.ClickException as error:
+            code = show_usage_error(error)
+        except click.Abort as abort:  # click's word for an interruption
+            code, message = tell_signal(abort.__cause__)
+            print(message, file=sys.stderr)
+        except OSError as error:  # the help cannot be printed, on a full disk for example
+            code = FAILURE
+            with suppress(OSError):
+                print(f"Failure: {error}.", file=sys.stderr)
+        sys.exit(code)
 
 
 @click.group("consilience", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
@@ -74,9 +84,4 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     heed_signals()
-    try:
-        program(prog_name="consilience")
-    except OSError as error:  # the help cannot be printed, on a full disk for example
-        with suppress(OSError):
-            print(f"Failure: {error}.", file=sys.stderr)
-        sys.exit(FAILURE)
+    program(prog_name="consilience")
