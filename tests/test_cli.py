@@ -959,3 +959,16 @@ def test_progress_on_a_terminal_and_only_there(answers):
     assert b"Reading answers.csv" in shown
     assert b"\x1b[2K" in shown
     assert b"\x1b" not in result.stdout
+
+
+def test_names_of_columns_hold_for_the_file_of_items(folder):
+    write_lines(Path("answers.csv"), "qid,worker,label", "1,a,x", "1,b,x", "2,a,y", "2,b,y")
+    write_lines(Path("items.csv"), "qid", "3", "2", "1")
+    result = run("fuse", "answers.csv", "--item", "qid", "--items", "items.csv", "-o", "labels.csv")
+    assert result.exit_code == 0, result.stderr
+    assert read_table("labels.csv").table["item"].to_pylist() == [3, 2, 1]
+
+
+def test_simulated_networks_are_fused_with_their_graph(folder):
+    printed = run("simulate", "network", "-o", "crowd", "--items", "50").stdout
+    assert "consilience fuse crowd/answers.csv --graph crowd/edges.csv -o crowd/labels.csv" in printed
