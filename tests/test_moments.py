@@ -129,6 +129,15 @@ def test_threshold_far_from_the_simplex(height):
     assert 0.5 * height < threshold <= height
 
 
+@pytest.mark.parametrize("tie", [0.1, 0.3, 0.7, -0.2])
+def test_threshold_with_an_entry_as_large_as_it(tie):
+    """Rounding puts such an entry now above the threshold and now below; the search then never ended."""
+    rng = np.random.default_rng(0)
+    for _ in range(20_000):
+        nearest = np.append(rng.dirichlet(np.ones(rng.integers(2, 9))), 0.0)
+        np.testing.assert_allclose(project(nearest + tie), nearest, atol=1e-15)
+
+
 def minimise_by_slsqp(hessian, linear):
     size = len(linear)
     result = optimize.minimize(

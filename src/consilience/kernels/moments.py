@@ -24,16 +24,17 @@ def simplex_threshold(vector: Floats, first: int, step: int) -> float:
     """Return t such that max(v - t, 0) is the point of the probability simplex nearest to v = vector[first::step].
 
     The entries above t exceed it by 1 in all. Beginning with all entries, those that are not above the threshold are
-    left out until none is (Michelot's algorithm).
+    left out until none is (Michelot's algorithm). In exact numbers there are ever fewer entries above it. Rounding can
+    bring one back that is as large as the threshold, which changes nothing, but could go on for ever.
     """
-    threshold, n_above = -np.inf, 0
+    threshold, n_above = -np.inf, vector.size + 1
     while True:
         total, count = 0.0, 0
         for i in range(first, vector.size, step):
             if vector[i] > threshold:
                 total += vector[i]
                 count += 1
-        if count == 0 or count == n_above:
+        if count == 0 or count >= n_above:
             return threshold
         threshold, n_above = (total - 1.0) / count, count
 
