@@ -275,17 +275,24 @@ def test_an_engine_of_ones_own(small_blocks):
 
 
 def test_dask_without_a_client_makes_one(monkeypatch):
-    class Client:
-        closed = False
+    closed = []
+
+    class Cluster:
+        def __init__(self, *args, **settings):
+            self.args = args
 
         def close(self):
-            self.closed = True
+            closed.append(type(self))
 
-    made = Client()
-    monkeypatch.setattr(distributed, "Client", lambda: made)
+    class Client(Cluster):
+        pass
+
+    monkeypatch.setattr(distributed, "LocalCluster", Cluster)
+    monkeypatch.setattr(distributed, "Client", Client)
     with open_engine("dask") as engine:
-        assert engine.client is made
-    assert made.closed
+        assert isinstance(engine.client, Client)
+        assert isinstance(engine.client.args[0], Cluster)
+    assert closed == [Client, Cluster]
 
 
 def test_a_client_of_ones_own_is_left_open(client):
@@ -310,7 +317,9 @@ def test_blocks_are_spread_over_the_cluster(small_blocks, client):
     r, _ = crowd()
     engine = Dask(client)
     placed = engine.place(blocks.cut_blocks(r, r.worker, r.n_workers))
-    holders = {worker for places in client.who_has(placed).values() for worker in places}
+    futures = [each.future for each in placed]
+    distributed.wait(futures)
+    holders = {worker for places in client.who_has(futures).values() for worker in places}
     assert len(holders) == 2
     sizes = list(engine.map(len_of_block, placed, 1))
     assert sum(sizes) == r.n_items + len(placed)
