@@ -14,6 +14,8 @@ import numba
 from numba import types
 from numba.extending import overload
 
+from .caching import KernelCache
+
 MOST_UNROLLED = 16
 
 Width = tuple[int, ...] | int
@@ -22,7 +24,9 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def kernel(function: Kernel) -> Kernel:
     """Compile `function` without the interpreter's lock, caching the machine code on disk."""
-    return cast(Kernel, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled._cache = KernelCache(function)  # as cache=True does, with a cache that never fails
+    return cast(Kernel, compiled)
 
 
 def width_of(n_classes: int) -> Width:
