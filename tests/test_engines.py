@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
+import dask_kills
 import oracles
 from consilience.data import blocks
 from consilience.engines import ENGINES, Dask, Engine, Threads, open_engine
@@ -26,10 +27,7 @@ def small_blocks(monkeypatch):
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as connected,
-    ):
+    with dask_kills.cluster_of(2) as connected:
         yield connected
 
 
@@ -275,17 +273,24 @@ def test_an_engine_of_ones_own(small_blocks):
 
 
 def test_dask_without_a_client_makes_one(monkeypatch):
-    class Client:
-        closed = False
+    closed = []
+
+    class Cluster:
+        def __init__(self, *args, **settings):
+            self.args = args
 
         def close(self):
-            self.closed = True
+            closed.append(type(self))
 
-    made = Client()
-    monkeypatch.setattr(distributed, "Client", lambda: made)
+    class Client(Cluster):
+        pass
+
+    monkeypatch.setattr(distributed, "LocalCluster", Cluster)
+    monkeypatch.setattr(distributed, "Client", Client)
     with open_engine("dask") as engine:
-        assert engine.client is made
-    assert made.closed
+        assert isinstance(engine.client, Client)
+        assert isinstance(engine.client.args[0], Cluster)
+    assert closed == [Client, Cluster]
 
 
 def test_a_client_of_ones_own_is_left_open(client):
@@ -310,7 +315,9 @@ def test_blocks_are_spread_over_the_cluster(small_blocks, client):
     r, _ = crowd()
     engine = Dask(client)
     placed = engine.place(blocks.cut_blocks(r, r.worker, r.n_workers))
-    holders = {worker for places in client.who_has(placed).values() for worker in places}
+    futures = [each.future for each in placed]
+    distributed.wait(futures)
+    holders = {worker for places in client.who_has(futures).values() for worker in places}
     assert len(holders) == 2
     sizes = list(engine.map(len_of_block, placed, 1))
     assert sum(sizes) == r.n_items + len(placed)

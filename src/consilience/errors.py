@@ -135,6 +135,10 @@ class MissingDependencyError(ConsilienceError, ImportError):
     """An optional dependency is needed and not installed."""
 
 
+class EngineError(ConsilienceError, RuntimeError):
+    """The work could not be done where it was to be done: a cluster cannot be reached, or keeps failing."""
+
+
 class ConsilienceWarning(Message, UserWarning):
     """Base of every warning this package gives."""
 

@@ -15,6 +15,7 @@ code   meaning
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import signal
 import sys
@@ -133,25 +134,35 @@ def spell_options(command: click.Command) -> Spelling:
 
 @contextmanager
 def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[None]:
-    """Print each warning of the package once, as one line on stderr; those of others only with `debug`."""
+    """Print each warning of the package once, as one line on stderr; those of others only with `debug`.
+
+    What the package logs as a warning is shown in the same way.
+    """
     shown: set[str] = set()
 
-    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if isinstance(message, ConsilienceWarning):
-            text = _to_line(message.say(spell))
-        elif debug:
-            text = _to_line(f"{category.__name__}: {message}")
-        else:
-            return
+    def print_once(text: str) -> None:
         if text not in shown and not quiet:
             shown.add(text)
             # Not by click, which would write past the progress display.
             print(f"Warning: {text}", file=sys.stderr)
 
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if isinstance(message, ConsilienceWarning):
+            print_once(_to_line(message.say(spell)))
+        elif debug:
+            print_once(_to_line(f"{category.__name__}: {message}"))
+
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: print_once(_to_line(record.getMessage()))  # type: ignore[method-assign]
+    log = logging.getLogger("consilience")
+    log.addHandler(handler)
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConsilienceWarning)
         warnings.showwarning = show
-        yield
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
 
 
 def print_json(content: Any) -> None:

@@ -22,7 +22,11 @@ class Engine(ABC):
 
     @abstractmethod
     def map(self, function: Callable[..., Result], placed: Sequence[Placed], *shared: object) -> Iterator[Result]:
-        """Yield function(block, *shared) for each placed block, in block order."""
+        """Yield function(block, *shared) for each placed block, in block order.
+
+        An engine that loses a result may call the function again with the same block: it must depend on its arguments
+        alone and change nothing.
+        """
 
     def close(self) -> None:  # noqa: B027 (most engines have started nothing)
         """Stop what the engine has started itself."""

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numba.core import event as events
 
+from .caching import KernelCache
 from .types import Width, freeze
 
 # From this many answers and items, or edges, the time that unrolled loops save is worth compiling them.
@@ -28,7 +29,9 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def kernel(function: Kernel) -> Kernel:
     """Compile `function` without the interpreter's lock, caching the machine code on disk."""
-    return cast(Kernel, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled._cache = KernelCache(function)  # as cache=True does, with a cache that never fails
+    return cast(Kernel, compiled)
 
 
 def width_of(n_classes: int, size: int) -> Width:

@@ -1,0 +1,209 @@
+"""The Dask engine where things die: workers, schedulers, clients, and the program itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from consilience.data import blocks
+from consilience.engines import Dask, open_engine
+from consilience.engines import dask as engine_module
+from consilience.errors import EngineError, ParameterError
+
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+psutil = pytest.importorskip("psutil")
+dask_kills = pytest.importorskip("dask_kills")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return dask_kills.make_crowd()
+
+
+@pytest.fixture(autouse=True)
+def many_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", dask_kills.BLOCK_SIZE)
+    monkeypatch.setattr(dask_kills, "N_ITERATIONS", 15)
+
+
+@pytest.fixture
+def short_grace(monkeypatch):
+    monkeypatch.setattr(engine_module, "GRACE", 1)
+
+
+def once_at(iteration, action):
+    """Return a callback that acts once, after that iteration."""
+    return lambda progress: action() if progress.iteration == iteration else None
+
+
+# ------------------------------------------------------------------------------------------------------- lost and found
+
+
+@pytest.mark.parametrize(("restart", "seed"), [(True, 1), (True, 2), (False, 3)])
+def test_a_lost_worker_costs_only_time(crowd, restart, seed):
+    expected = dask_kills.bits_of(dask_kills.fit(crowd))
+    outcome = dask_kills.kill_during_fit(crowd, expected, undisturbed=5, restart=restart, seed=seed)
+    assert outcome.same_bits
+
+
+def test_work_goes_on_after_the_cluster_forgot_everything(crowd):
+    """All futures are cancelled when workers are restarted: blocks are sent again from here."""
+    expected = dask_kills.bits_of(dask_kills.fit(crowd))
+    with dask_kills.cluster_of(2) as client:
+        model = dask_kills.fit(crowd, client, once_at(5, client.restart))
+    assert dask_kills.bits_of(model) == expected
+
+
+def die_at_first(block, folder, n_deaths):
+    """Kill the worker that runs this, the first times it is run."""
+    if block == 1 and len(list(Path(folder).iterdir())) < n_deaths:
+        Path(folder, str(time.time())).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 10 * block
+
+
+def test_work_that_kills_workers_is_sent_again_a_few_times(tmp_path, monkeypatch):
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), dask_kills.cluster_of(1) as client:
+        engine = Dask(client)
+        assert list(engine.map(die_at_first, engine.place([1, 2, 3]), str(tmp_path), 2)) == [10, 20, 30]
+        assert len(list(tmp_path.iterdir())) == 2
+        monkeypatch.setattr(engine_module, "MOST_LOSSES", 1)
+        with pytest.raises(EngineError, match=r"lost the same work 2 times \(.+\)\. Look at .* engine='threads'"):
+            list(engine.map(die_at_first, engine.place([1, 2, 3]), str(tmp_path), 100))
+
+
+def divide(block, divisor):
+    return block / divisor
+
+
+def test_errors_of_the_work_itself_are_raised_at_once():
+    with dask_kills.cluster_of(1) as client:
+        engine = Dask(client)
+        with pytest.raises(ZeroDivisionError):
+            list(engine.map(divide, engine.place([1, 2]), 0))
+
+
+def total(block, shared):
+    return block.sum() + shared.sum()
+
+
+def test_large_content_is_sent_without_a_warning():
+    """Dask warns of tasks above 10 MB; here warnings are errors."""
+    with dask_kills.cluster_of(2) as client:
+        engine = Dask(client)
+        placed = engine.place([np.full(2_000_000, number) for number in range(4)])
+        assert list(engine.map(total, placed, np.ones(3_000_000))) == [3e6, 5e6, 7e6, 9e6]
+
+
+# ------------------------------------------------------------------------------------------------------- gone for good
+
+
+def test_a_closed_client(crowd):
+    with dask_kills.cluster_of(1) as client:
+        engine = Dask(client)
+        with pytest.raises(EngineError, match="cannot be reached: the client is closed"):
+            dask_kills.fit(crowd, engine, once_at(3, client.close))
+        with pytest.raises(EngineError, match="cannot be reached: the client is closed"):
+            dask_kills.fit(crowd, engine)
+
+
+def test_a_cluster_without_workers(crowd, short_grace):
+    with dask_kills.cluster_of(0) as client:
+        begun = time.monotonic()
+        with pytest.raises(EngineError, match=r"The Dask cluster has no workers\. Start it again"):
+            dask_kills.fit(crowd, client)
+        assert time.monotonic() - begun < 10
+
+
+@pytest.fixture
+def scheduler():
+    """A scheduler in a process of its own, with one worker: the process and the address."""
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--dashboard-address", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        address = next(line.split()[-1] for line in process.stderr if "Scheduler at" in line)
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
+        with subprocess.Popen(worker, stderr=subprocess.DEVNULL) as helper:
+            yield process, address
+            helper.kill()
+        process.kill()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_scheduler_that_goes_away(crowd, how, scheduler, short_grace, caplog):
+    process, address = scheduler
+    with distributed.Client(address, timeout=5, set_as_default=False) as client:
+        client.wait_for_workers(1, timeout=60)
+        begun = []
+
+        def stop():
+            begun.append(time.monotonic())
+            process.send_signal(how)
+
+        with pytest.raises(EngineError, match=r"The Dask cluster (does not answer|cannot be reached)"):
+            dask_kills.fit(crowd, client, once_at(3, stop))
+        assert time.monotonic() - begun[0] < 20
+        process.kill()
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://127.0.0.1"])
+def test_an_address_where_nobody_answers(address, short_grace, crowd):
+    with dask.config.set({"scheduler-address": address}):
+        for _ in range(2):  # a failure leaves nothing behind that could be taken for a client
+            with pytest.raises(ParameterError, match=r"No Dask cluster was found to work on \(.+\)"):
+                dask_kills.fit(crowd, "dask")
+
+
+# -------------------------------------------------------------------------------------------------------- on our own
+
+
+def test_a_cluster_of_our_own_is_for_this_machine_only():
+    with open_engine("dask") as engine:
+        assert list(engine.map(divide, engine.place([2, 4]), 2)) == [1, 2]
+        here = psutil.Process()
+        addresses = {
+            connection.laddr.ip
+            for process in [here, *here.children(recursive=True)]
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        assert addresses == {"127.0.0.1"}
+        with pytest.raises(ValueError, match="No global client found"):
+            distributed.get_client()  # it is nobody else's
+
+
+FIT = """if True:
+    import consilience as cs
+    if __name__ == "__main__":
+        crowd = cs.simulate.independent(2000, n_workers=20, n_classes=3, seed=1).responses
+        model = cs.DawidSkene(tol=0, max_iter=100_000, callback=lambda _: print("fitting", flush=True))
+        model.fit(crowd, engine="dask")
+"""
+
+
+def test_interrupts_end_a_fit_quietly(tmp_path):
+    """A terminal sends Ctrl-C to all processes of a group: only the main one has something to say about it."""
+    script = tmp_path / "fit.py"
+    script.write_text(FIT)
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout.readline() == "fitting\n"
+        begun = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert time.monotonic() - begun < 20
+    assert errors.count("Traceback") == 1
+    assert "KeyboardInterrupt" in errors.splitlines()[-1]
+    assert "nanny" not in errors
