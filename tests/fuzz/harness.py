@@ -67,6 +67,7 @@ def run_cases(surface: str, cases: range, seed: int, seconds: float = 60.0, unti
         for number, outcome, words in _outcomes(surface, waiting, seed, Path(folder), seconds, until):
             tally.outcomes[outcome] += 1
             if outcome not in (RESULT, OWN_ERROR):
+                words = words.encode(errors="backslashreplace").decode()
                 tally.failures.append(f"{surface} --seed {seed} --only {number}: {outcome}: {words}")
     return tally
 

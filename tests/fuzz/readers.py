@@ -55,12 +55,13 @@ def run(rng: Rng, folder: Path) -> str:
     for old in folder.iterdir():
         if old.is_file():
             old.unlink()
-    tables, paired = draw_tables(rng)
+    tables = draw_tables(rng)
     damaged = ("answers", "answers", "answers", "gold", "items", "graph", "features")[rng.integers(7)]
     chosen = {"answers", damaged} | set(rng.choice(["gold", "items", "graph"], rng.integers(3)))
     if damaged == "features":
         chosen -= {"graph", "items"}
-        paired = False
+    if not tables["graph"]["source"]:
+        chosen -= {"graph"}
     paths, words = {}, ""
     for name in sorted(chosen):
         way = WAYS[rng.integers(len(WAYS))] if name == damaged else keep
@@ -69,8 +70,6 @@ def run(rng: Rng, folder: Path) -> str:
             continue
         paths[name] = way(rng, dict(tables[name]), folder / name)
         words = way.__name__ if name == damaged else words
-    if paired and "item" in tables["answers"]:
-        raise AssertionError("tables of one kind are needed")
     use(rng, paths, folder)
     return f"{damaged}: {words}"
 
@@ -122,8 +121,8 @@ def run_command(rng: Rng, paths: dict[str, str], folder: Path, weight: str | Non
 # --------------------------------------------------------------------------------------------------------------- tables
 
 
-def draw_tables(rng: Rng) -> tuple[dict[str, Columns], bool]:
-    """Return tables of answers, known labels, items and edges that go together, and whether items are positions."""
+def draw_tables(rng: Rng) -> dict[str, Columns]:
+    """Return tables of answers, known labels, items and edges that go together; positions have no edges."""
     n_rows = int(rng.choice([1, 2, 4, 10, 40]))
     labels = [("cat", "dog", "owl"), ("O", "B-X", "I-X"), ("1", "2", "3"), ("a,b", 'c"d', "e\nf")][rng.integers(4)]
     said = [labels[k] for k in rng.integers(len(labels), size=n_rows)]
@@ -133,13 +132,12 @@ def draw_tables(rng: Rng) -> tuple[dict[str, Columns], bool]:
     answers = keys | {"worker": [f"w{i % 2}" for i in range(n_rows)], "label": said, "weight": [0.5] * n_rows}
     some = {name: values[::2] for name, values in keys.items()}
     ends = some.get("item", [])
-    tables = {
+    return {
         "answers": answers,
         "gold": some | {"label": said[::2]},
         "items": some,
         "graph": {"source": ends[:-1], "target": ends[1:], "weight": [1.5] * len(ends[1:])},
     }
-    return tables, paired
 
 
 def change_columns(rng: Rng, columns: Columns) -> Columns:
