@@ -49,8 +49,22 @@ SCALARS: list[Any] = [
     *(2**31, 2**63, -(2**63), 2**64, 10**400, 1e308, 5e-324, 1j, complex("nan"), "", "x", "learn", "1", "nan", "\0"),
     *("\ud800", "\u202e", "label", "item", "x" * 5000, "{label}", "*", b"", b"label", b"\xff", bytearray(b"x"), ...),
     *(np.float32(0.5), np.int8(-1), np.uint64(2**64 - 1), np.bool_(True), np.float64("nan"), np.str_("label")),
-    *(np.datetime64("NaT"), np.datetime64("2020-01-01"), np.timedelta64(1, "D"), np.array(1), np.array("x"), np.ma.masked),
-    *(pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), decimal.Decimal("0.5"), decimal.Decimal("NaN"), fractions.Fraction(1, 2)),
+    *(
+        np.datetime64("NaT"),
+        np.datetime64("2020-01-01"),
+        np.timedelta64(1, "D"),
+        np.array(1),
+        np.array("x"),
+        np.ma.masked,
+    ),
+    *(
+        pd.NA,
+        pd.NaT,
+        pd.Timestamp("2020-01-01"),
+        decimal.Decimal("0.5"),
+        decimal.Decimal("NaN"),
+        fractions.Fraction(1, 2),
+    ),
     *(datetime.date(2020, 1, 1), Colour.RED, int, cs, cs.DawidSkene, lambda *_: None, Rude(), object(), slice(1)),
     *(pa.scalar(1), pa.scalar(None), Path("no such file"), Path("."), "no such file.csv", range(0), memoryview(b"ab")),
 ]
@@ -114,7 +128,18 @@ CONTAINERS: list[Callable[[], Any]] = [
     lambda: cs.engines.Threads(1),
 ]
 # Numbers that ask for more time or memory than a test has: they are not wrong.
-HUGE = {"max_iter", "n_init", "n_threads", "n_items", "n_workers", "n_classes", "n_sequences", "length", "shape", "degree"}
+HUGE = {
+    "max_iter",
+    "n_init",
+    "n_threads",
+    "n_items",
+    "n_workers",
+    "n_classes",
+    "n_sequences",
+    "length",
+    "shape",
+    "degree",
+}
 
 
 def draw_odd(rng: Rng, name: str, value: Any) -> Any:
@@ -135,7 +160,9 @@ def change_array(rng: Rng, value: Any) -> Any:
         warnings.simplefilter("ignore")
         array = np.asarray(value.items if isinstance(value, cs.Graph) else value)
         flat = array.ravel().tolist()
-        numeric = array.astype(float) if array.dtype.kind in "biuf" else np.arange(float(array.size)).reshape(array.shape)
+        numeric = (
+            array.astype(float) if array.dtype.kind in "biuf" else np.arange(float(array.size)).reshape(array.shape)
+        )
         spoilt = numeric.copy()
         if spoilt.size:
             spoilt.flat[rng.integers(spoilt.size)] = rng.choice([np.nan, np.inf, -1, 1e308, -1e308, 1e-320, 2.0, 0.5])
@@ -335,7 +362,10 @@ def read_call(rng: Rng, _folder: Path) -> Call:
         (read.from_frame, {"frame": TAGS} | sequences | {"abstain": "answer", "background": "O"}),
         (read.from_matrix, {"F": MATRIX} | matrix),
         (read.from_matrix, {"F": MATRIX, "lengths": [2, 2], "items": [(0, 0), (0, 1), (1, 0), (1, 1)]}),
-        (read.from_matrix, {"F": np.array([["x", "y"], ["y", None]], dtype=object), "labels": ["x", "y"], "missing": ""}),
+        (
+            read.from_matrix,
+            {"F": np.array([["x", "y"], ["y", None]], dtype=object), "labels": ["x", "y"], "missing": ""},
+        ),
         (read.from_probabilities, {"P": VOTES, "lengths": [1, 3], "classes": ["x", "y"], "workers": list("uvw")}),
         (read.from_probabilities, {"P": VOTES, "items": list("abcd")}),
     )
@@ -348,7 +378,10 @@ def graph_call(rng: Rng, _folder: Path) -> Call:
     return one_of(
         rng,
         (graph.from_edges, ends | {"weight": EDGES["weight"], "items": list(range(6))}),
-        (graph.from_frame, {"frame": EDGES, "source": "source", "target": "target", "weight": "auto", "items": range(6)}),
+        (
+            graph.from_frame,
+            {"frame": EDGES, "source": "source", "target": "target", "weight": "auto", "items": range(6)},
+        ),
         (graph.from_scipy, adjacency),
         (graph.from_scipy, adjacency | {"matrix": sparse.csr_array(adjacency["matrix"])}),
         (graph.from_networkx, {"graph": nx.path_graph(4), "weight": "weight", "items": range(6)}),
@@ -384,13 +417,23 @@ def metric_call(rng: Rng, _folder: Path) -> Call:
 
 
 def simulate_call(rng: Rng, _folder: Path) -> Call:
-    common = {"n_workers": 6, "n_classes": 2, "answers_per_item": 2, "good": "most", "accuracy": (0.5, 0.9), "spammers": 1}
+    common = {
+        "n_workers": 6,
+        "n_classes": 2,
+        "answers_per_item": 2,
+        "good": "most",
+        "accuracy": (0.5, 0.9),
+        "spammers": 1,
+    }
     common |= {"adversaries": 1, "copycats": 1, "activity": "unequal", "seed": 3}
     return one_of(
         rng,
         (cs.simulate.independent, common | {"n_items": 20, "prior": [0.5, 0.5]}),
         (cs.simulate.independent, common | {"n_items": 20, "accuracy": [0.5, 0.6, 0.7], "good": 2}),
-        (cs.simulate.sequences, common | {"n_sequences": 3, "length": (2, 5), "transition": CONFUSION[0], "stickiness": 0.5}),
+        (
+            cs.simulate.sequences,
+            common | {"n_sequences": 3, "length": (2, 5), "transition": CONFUSION[0], "stickiness": 0.5},
+        ),
         (cs.simulate.network, common | {"n_items": 20, "degree": 3.0, "homophily": 0.8, "prior": [0.5, 0.5]}),
     )
 
@@ -448,7 +491,10 @@ def other_call(rng: Rng, folder: Path) -> Call:
         (cs.evaluate, {"labels": labels, "gold": GOLD, "item": "item", "label": "label"}),
         (cs.evaluate, {"labels": fitted("DawidSkene"), "gold": GOLD}),
         (cs.evaluate, {"labels": chain, "gold": {(0, 0): "O", (1, 3): "B-A"}, "sequence": "sequence"}),
-        (cs.held_out_score, {"model": cs.DawidSkene(max_iter=5), "responses": FLAT, "gold": GOLD, "fraction": 0.2, "seed": 1}),
+        (
+            cs.held_out_score,
+            {"model": cs.DawidSkene(max_iter=5), "responses": FLAT, "gold": GOLD, "fraction": 0.2, "seed": 1},
+        ),
         (cs.held_out_score, {"model": cs.MarkovField(max_iter=5), "responses": FLAT, "graph": graph, "engine": None}),
         (field.check_graph, {"responses": FLAT, "graph": graph, "gold": GOLD, "engine": None}),
         (cs.load, {"path": fitted("MajorityVote").save(folder / "vote.model")}),

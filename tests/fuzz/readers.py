@@ -84,7 +84,11 @@ def use(rng: Rng, paths: dict[str, str], folder: Path) -> None:
         run_command(rng, paths, folder, weight)
         return
     others = {name: paths[name] for name in ("gold", "graph") if name in paths}
-    keywords = {"weight": weight, "items": paths.get("items"), "duplicates": str(rng.choice(["error", "first", "mean"]))}
+    keywords = {
+        "weight": weight,
+        "items": paths.get("items"),
+        "duplicates": str(rng.choice(["error", "first", "mean"])),
+    }
     if not others and rng.random() < 0.6:
         responses = cs.read_responses(paths["answers"], **keywords)
         repr(responses)
@@ -276,8 +280,32 @@ def encode(rng: Rng, text: bytes) -> bytes:
     return text.decode().encode(names[rng.integers(len(names))])
 
 
-PIECES = [b'"', b'""', b",", b"\n", b"\r", b"\r\n", b"\0", b"\xff", b"\xc3", b"\xef\xbb\xbf", b"\xff\xfe", b"\x1a", b"\t"]
-PIECES += ["\u202e".encode(), b"\x1b]0;x\x07", b"\x85", b"\\", b"\xed\xa0\x80", b"1e999", b"\x1f\x8b", b"PAR1", b"ARROW1"]
+PIECES = [
+    b'"',
+    b'""',
+    b",",
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b"\0",
+    b"\xff",
+    b"\xc3",
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    b"\x1a",
+    b"\t",
+]
+PIECES += [
+    "\u202e".encode(),
+    b"\x1b]0;x\x07",
+    b"\x85",
+    b"\\",
+    b"\xed\xa0\x80",
+    b"1e999",
+    b"\x1f\x8b",
+    b"PAR1",
+    b"ARROW1",
+]
 
 
 def insert_pieces(rng: Rng, text: bytes) -> bytes:
@@ -334,7 +362,20 @@ def cut(rng: Rng, text: bytes) -> bytes:
 
 
 def replace_all(rng: Rng, _text: bytes) -> bytes:
-    whole = [b"", b"\n", b"\0", b"\xef\xbb\xbf", b"\xff\xfe", b" ", b",", b'"', b"\r", b"\n\n\n", b",,\n,,\n", b"\0" * 5000]
+    whole = [
+        b"",
+        b"\n",
+        b"\0",
+        b"\xef\xbb\xbf",
+        b"\xff\xfe",
+        b" ",
+        b",",
+        b'"',
+        b"\r",
+        b"\n\n\n",
+        b",,\n,,\n",
+        b"\0" * 5000,
+    ]
     whole += [b"PAR1PAR1", b"ARROW1", b"\x1f\x8b", b"PK\x03\x04", b"{", b"[]", b"\xff\xff\xff\xff", rng.bytes(300)]
     return whole[rng.integers(len(whole))]
 
@@ -405,7 +446,9 @@ def odd_array(rng: Rng, values: list[Any]) -> pa.Array:
         lambda: pa.RunEndEncodedArray.from_arrays(pa.array([n], pa.int32()), pa.array(texts[:1])),
         lambda: pa.UnionArray.from_sparse(pa.array([0] * n, pa.int8()), [pa.array(texts)]),
         lambda: pa.array([[1]] * n, pa.list_view(pa.int32())),
-        lambda: pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes([i % 256]) * 16 for i in range(n)], pa.binary(16))),
+        lambda: pa.ExtensionArray.from_storage(
+            pa.uuid(), pa.array([bytes([i % 256]) * 16 for i in range(n)], pa.binary(16))
+        ),
         lambda: pa.ExtensionArray.from_storage(pa.json_(), pa.array(texts, pa.string())),
         lambda: pa.array(["\0" + text for text in texts]),
         lambda: pa.array([text * 2000 for text in texts]),
@@ -447,7 +490,9 @@ def write_odd_types(rng: Rng, columns: Columns, path: Path) -> str:
 
 def write_damaged_types(rng: Rng, columns: Columns, path: Path) -> str:
     """Write a typed file with its bytes damaged."""
-    written = Path(write_odd_types(rng, columns, path) if rng.random() < 0.5 else write_typed(rng, pa.table(columns), path))
+    written = Path(
+        write_odd_types(rng, columns, path) if rng.random() < 0.5 else write_typed(rng, pa.table(columns), path)
+    )
     data = bytearray(written.read_bytes())
     way = rng.integers(5)
     if way == 0:
@@ -526,7 +571,14 @@ def to_npz(rng: Rng, dense: Any) -> bytes:
         members = {name: file.read(name) for name in file.namelist()}
     name = list(members)[rng.integers(len(members))]
     changed = io.BytesIO()
-    values = [np.array([10**6, -1]), np.array(b"csr"), np.array([2**40, 2**40]), np.array([np.nan]), np.array("x"), np.ones(3)]
+    values = [
+        np.array([10**6, -1]),
+        np.array(b"csr"),
+        np.array([2**40, 2**40]),
+        np.array([np.nan]),
+        np.array("x"),
+        np.ones(3),
+    ]
     np.save(changed, values[rng.integers(len(values))])
     if rng.random() < 0.2:
         del members[name]

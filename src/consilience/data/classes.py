@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import is_among
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error
 from .frames import read_distinct
 from .tagging import looks_tagged
@@ -28,7 +29,7 @@ def choose_classes(
     labels : ndarray
         What workers said.
     """
-    if abstain not in ABSTAIN:
+    if not is_among(abstain, ABSTAIN):
         raise parameter_error("abstain", "Responses", "'ignore' or 'answer'", abstain)
     if abstain == "ignore" and background is not None:
         raise ParameterError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,7 +159,10 @@ def read_keys(items: Any, n_columns: int) -> list[Column]:
     if n_columns == 1:
         columns = [read_column(items, "items")]
     else:
-        pairs = list(items) if isinstance(items, Iterable) else [items]
+        try:
+            pairs = list(items)
+        except TypeError:
+            pairs = [items]
         if any(not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2 for pair in pairs):
             raise InputError(
                 Sentence("{items} of sequences must be a table or (sequence, position) pairs."), keyword="items"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import check_truth, is_number
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..engines import open_engine
@@ -19,7 +20,7 @@ from ..specs import Fault, is_finite
 from ..structures.base import Summary
 from ..structures.field import INFERENCES, MOST_COUPLING, Field, FieldParameters, FieldSummary
 from ..structures.independent import Independent
-from .checks import check_choice, is_number
+from .checks import check_choice
 from .dawid_skene import DawidSkene
 from .inputs import as_responses
 from .latent import LatentModel
@@ -187,6 +188,7 @@ class MarkovField(LatentModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(self, "inference", INFERENCES)
+        check_truth("degree_normalised", type(self).__name__, self.degree_normalised)
         named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
         if not named and not (is_number(self.coupling) and 0 <= float(self.coupling) < np.inf):
             raise parameter_error("coupling", "MarkovField", "'learn', 'paper' or a number >= 0", self.coupling)
