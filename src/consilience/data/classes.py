@@ -57,7 +57,7 @@ def _choose_background(background: Any, classes: Values, labels: Values, given: 
             f"The classes are {listing(classes.tolist())}.",
             keyword="background",
         )
-    if background is None or background == default or _has(classes, background):
+    if background is None or is_among(background, (default,)) or _has(classes, background):
         return default if background is None else background
     close = _find_close(background, labels)
     if given or close is not None:

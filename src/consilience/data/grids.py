@@ -42,7 +42,7 @@ def _image_shapes(shape: Any) -> list[tuple[int, ...]]:
     expected = "a tuple of two or three whole numbers >= 1, or a list of such tuples"
     try:
         shapes = [tuple(shape)] if all(np.ndim(n) == 0 for n in shape) else [tuple(size) for size in shape]
-    except TypeError as error:
+    except (TypeError, NotImplementedError) as error:
         raise parameter_error("shape", "Graph.grid", expected, shape) from error
     for extent in shapes:
         whole = all(is_whole(n) and n >= 1 for n in extent)

@@ -64,7 +64,7 @@ def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
     Whatever has no names is taken to be in order.
     """
     value = getattr(owner, name)
-    if not hasattr(value, "reindex"):
+    if not (hasattr(value, "reindex") and hasattr(value, "axes")):
         return value
     for axis in range(np.ndim(value)):
         named = read_column(value.axes[axis], name)

@@ -13,7 +13,7 @@ from ..arguments import check_truth, is_number
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..engines import open_engine
-from ..errors import ParameterError, Python, Sentence, parameter_error, quietly
+from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
 from ..fitting.em import Parameters, Problem, Progress, Statistics, maximise, run_em
 from ..kernels.types import Floats
 from ..specs import Fault, is_finite
@@ -170,6 +170,12 @@ class MarkovField(LatentModel):
         """
         self._check_fitted()
         r = as_responses(responses)
+        if r.n_items != len(self._label_codes):
+            raise InputError(
+                f"The model was fitted to {plural(len(self._label_codes), 'item')}, and these answers are about "
+                f"{r.n_items:,}.",
+                "Give the answers of the fit.",
+            )
         aligned = require_graph(graph).aligned_with(r.items)
         learner = self.fresh(callback=None, coupling="learn")
         shared = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}

@@ -49,12 +49,12 @@ class Crew:
     @property
     def n_looking(self) -> int:
         """Number of workers with answers of their own: all but the copycats."""
-        return self.n_workers - self.copycats
+        return int(self.n_workers) - int(self.copycats)  # which NumPy's integers might not hold
 
     @property
     def n_honest(self) -> int:
         """Number of workers who do as well as they can."""
-        return self.n_looking - self.spammers - self.adversaries
+        return self.n_looking - int(self.spammers) - int(self.adversaries)
 
     @property
     def n_good(self) -> int:
