@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import is_number, to_floats
 from ..data.frames import read_column
 from ..data.responses import Responses
 from ..data.vocabulary import Values, lookup, to_column, to_values
@@ -33,13 +34,10 @@ def check_number(owner: Model, name: str, least: float, *, whole: bool = False) 
     return float(value)
 
 
-def is_number(value: object) -> bool:
-    """Tell whether a value is a number, of Python or NumPy; truth values are none.
-
-    >>> is_number(np.float32(0.5)), is_number(True), is_number("learn")
-    (True, False, False)
-    """
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+def check_callback(owner: Any) -> None:
+    """Raise an error unless the parameter `callback` can be called, or is None."""
+    if owner.callback is not None and not callable(owner.callback):
+        raise parameter_error("callback", type(owner).__name__, "a function or None", owner.callback)
 
 
 def checked_smoothing(owner: Any, r: Responses) -> Floats:
@@ -66,7 +64,7 @@ def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
     Whatever has no names is taken to be in order.
     """
     value = getattr(owner, name)
-    if not hasattr(value, "reindex"):
+    if not (hasattr(value, "reindex") and hasattr(value, "axes")):
         return value
     for axis in range(np.ndim(value)):
         named = read_column(value.axes[axis], name)
@@ -90,7 +88,7 @@ def fixed_prior(owner: Any, r: Responses) -> Floats | None:
     expected = f"'learn', 'uniform' or {r.n_classes} probabilities that sum to 1 (classes: {names})"
     ordered = in_order_of_classes(owner, "prior", r.classes)
     try:
-        prior = np.asarray(ordered, dtype=np.float64)
+        prior = to_floats(ordered)
     except (TypeError, ValueError) as error:
         raise parameter_error("prior", name, expected, owner.prior) from error
     if prior.shape != (r.n_classes,) or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-6:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..arguments import is_among
 from ..data.frames import open_frame
 from ..data.gold import KEY_REMEDY, open_gold
 from ..data.items import read_positions
@@ -205,7 +206,7 @@ def _check_names(names: Mapping[str, str | None], *tables: Table) -> None:
     """Raise where a column that was named is in no table."""
     for role in ("item", "label", "sequence", "position"):
         name = names[role]
-        if name is not None and not any(name in table.names for table in tables):
+        if name is not None and not any(is_among(name, table.names) for table in tables):
             found = " and ".join(f"{table.name} has {listing(map(str, table.names))}" for table in tables)
             raise InputError(
                 f"There is no column {shorten(name)}: {found}.",

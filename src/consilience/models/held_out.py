@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import check_seed, is_number
 from ..data.responses import Responses
 from ..errors import InputError, ParameterError, parameter_error
 from ..kernels.types import Floats
@@ -88,7 +89,10 @@ def held_out_score(
     >>> fit.score > vote.score
     True
     """
-    if not 0 < fraction < 1:
+    if not isinstance(model, Model):
+        raise parameter_error("model", "held_out_score", "a model such as DawidSkene()", model)
+    check_seed(seed, "held_out_score")
+    if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
     r = as_responses(responses)
     hidden, unit = next(hide_answers(r, fraction, seed))

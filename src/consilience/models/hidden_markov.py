@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import is_number
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..data.tagging import SCHEMES, complete_tags, find_transitions
@@ -32,7 +33,7 @@ from ..kernels.types import Floats
 from ..specs import is_finite
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.chain import Chain, ChainParameters
-from .checks import check_choice, in_order_of_classes, is_number
+from .checks import check_choice, in_order_of_classes
 from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
 from .latent import LatentModel, Starts
 from .predicting import GoldCodes

@@ -19,7 +19,7 @@ from ..kernels.types import Floats
 from ..specs import OBJECTIVES, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
 from ..workers.register import WORKERS
-from .checks import check_choice, check_number, checked_smoothing, fixed_prior
+from .checks import check_callback, check_choice, check_number, checked_smoothing, fixed_prior
 from .predicting import GoldCodes, PredictingModel, part_of
 from .starts import find_starts, is_start
 
@@ -118,6 +118,7 @@ class LatentModel(PredictingModel):
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)
         check_number(self, "seed", 0, whole=True)
+        check_callback(self)
         if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
             raise ParameterError(
                 "With max_iter=0 nothing is fitted, and starts cannot be compared.",

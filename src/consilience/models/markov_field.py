@@ -9,17 +9,18 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import check_truth, is_number
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..engines import open_engine
-from ..errors import ParameterError, Python, Sentence, parameter_error, quietly
+from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
 from ..fitting.em import Parameters, Problem, Progress, Statistics, maximise, run_em
 from ..kernels.types import Floats
 from ..specs import Fault, is_finite
 from ..structures.base import Summary
 from ..structures.field import INFERENCES, MOST_COUPLING, Field, FieldParameters, FieldSummary
 from ..structures.independent import Independent
-from .checks import check_choice, is_number
+from .checks import check_choice
 from .dawid_skene import DawidSkene
 from .inputs import as_responses
 from .latent import LatentModel
@@ -169,6 +170,12 @@ class MarkovField(LatentModel):
         """
         self._check_fitted()
         r = as_responses(responses)
+        if r.n_items != len(self._label_codes):
+            raise InputError(
+                f"The model was fitted to {plural(len(self._label_codes), 'item')}, and these answers are about "
+                f"{r.n_items:,}.",
+                "Give the answers of the fit.",
+            )
         aligned = require_graph(graph).aligned_with(r.items)
         learner = self.fresh(callback=None, coupling="learn")
         shared = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}
@@ -187,6 +194,7 @@ class MarkovField(LatentModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(self, "inference", INFERENCES)
+        check_truth("degree_normalised", type(self).__name__, self.degree_normalised)
         named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
         if not named and not (is_number(self.coupling) and 0 <= float(self.coupling) < np.inf):
             raise parameter_error("coupling", "MarkovField", "'learn', 'paper' or a number >= 0", self.coupling)

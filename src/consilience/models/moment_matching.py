@@ -21,7 +21,7 @@ from ..fitting.moments import (
 )
 from ..kernels.types import Floats
 from ..structures.independent import IndependentParameters
-from .checks import check_choice, check_number, fixed_prior
+from .checks import check_callback, check_choice, check_number, fixed_prior
 from .predicting import GoldCodes, PredictingModel
 
 
@@ -102,6 +102,7 @@ class MomentMatching(PredictingModel):
         check_number(self, "shrinkage", 0)
         check_number(self, "max_iter", 1, whole=True)
         check_number(self, "tol", 0)
+        check_callback(self)
 
     def _check_answers(self, r: Responses) -> Responses:
         if r.silence_counts:

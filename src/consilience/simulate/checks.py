@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import is_number, is_whole, to_floats
 from ..errors import ParameterError, parameter_error
 from ..kernels.types import Floats
 
@@ -14,11 +15,6 @@ from ..kernels.types import Floats
 def bad_parameter(name: str, expected: str, got: object) -> ParameterError:
     """Return the error for a bad parameter of the simulators."""
     return parameter_error(name, "simulate", expected, got)
-
-
-def is_whole(value: Any) -> bool:
-    """Tell whether a value is a whole number."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def check_whole(least: int, **parameters: Any) -> None:
@@ -30,8 +26,7 @@ def check_whole(least: int, **parameters: Any) -> None:
 
 def check_between(name: str, value: Any, low: float, high: float, *, half_open: bool = False) -> None:
     """Raise an error unless a parameter is a number between two others."""
-    fits = not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating))
-    if not (fits and low <= value <= high and not (half_open and value == high)):
+    if not (is_number(value) and low <= value <= high and not (half_open and value == high)):
         if high == np.inf:
             raise bad_parameter(name, f"a number >= {low:g}", value)
         raise bad_parameter(name, f"a number in [{low:g}, {high:g}{')' if half_open else ']'}", value)
@@ -40,7 +35,7 @@ def check_between(name: str, value: Any, low: float, high: float, *, half_open: 
 def as_floats(name: str, values: ArrayLike, expected: str) -> Floats:
     """Return a parameter as an array of numbers."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        return to_floats(values)
     except (TypeError, ValueError) as error:
         raise bad_parameter(name, expected, values) from error
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import is_whole
 from ..data.graph import Graph
 from ..data.items import Sequences
 from ..kernels.types import Floats
 from .answers import draw_answers
-from .checks import as_probabilities, bad_parameter, check_between, check_whole, cumulate, is_whole
+from .checks import as_probabilities, bad_parameter, check_between, check_whole, cumulate
 from .results import Simulation, TrueParameters
 from .structures import draw_edges, stationary_distribution
 from .workers import Crew

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import to_floats
 from ..data.responses import Responses
 from ..distributions import Distributions, fit_distributions
 from ..kernels.types import Floats, freeze
@@ -113,7 +114,7 @@ def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes
             [0.1, 1.1]]])
     """
     n_labels = len(class_of_label)
-    array = np.asarray(smoothing, dtype=np.float64)
+    array = to_floats(smoothing)
     if array.shape == (2,):
         pseudo_counts = np.where(names_class(class_of_label, n_classes), array[1], array[0])[None]
     elif array.ndim == 0:
