@@ -224,7 +224,7 @@ def run_belief_propagation(
     from ..kernels.field import sweep_messages
 
     sent = np.ones((len(graph.neighbours), unary.shape[1])) if messages is None else messages.copy()
-    beliefs = np.empty_like(unary)
+    beliefs = np.zeros_like(unary)
     links, width = (graph.offsets, graph.weights, graph.reverse_edges), width_of(unary.shape[1], len(graph.neighbours))
     if graph.is_forest:
         for order in (graph.outward_order[::-1].copy(), graph.outward_order):
