@@ -168,7 +168,7 @@ class Graph:
             if len(shape) != 2 or shape[0] != shape[1]:
                 raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
             square = coo_array(matrix, copy=True)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
@@ -402,7 +402,7 @@ def _read_weights(weight: Any, n_edges: int, what: str) -> Floats:
     """Return the weights of edges, after a check; `what` stands for them in messages."""
     try:
         weights = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{what} must be positive numbers; {first_line(error)}.") from error
     if weights.shape != (n_edges,):
         raise InputError(f"There are {plural(weights.size, 'weight')} for {plural(n_edges, 'edge')}.")

@@ -74,7 +74,7 @@ def read_probabilities(
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
     try:
         votes: NDArray[np.float64] = np.ma.filled(np.ma.asarray(P, dtype=np.float64), np.nan)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"P must be an array of probabilities indexed by item, worker and class: {error}.") from error
     if votes.ndim != 3 or 0 in votes.shape:
         raise InputError(f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.")

@@ -26,7 +26,7 @@ def feature_rows(features: Any, metric: str) -> Any:
         if hasattr(features, "check_format"):  # indices beyond the matrix would be followed
             features.check_format(full_check=True)
         rows = csr_array(features, dtype=np.float64) if issparse(features) else np.asarray(features, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"features must be numbers; {first_line(error)}.") from error
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise InputError(

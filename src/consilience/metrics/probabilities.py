@@ -225,7 +225,7 @@ def _check(gold: Labels, posterior: ArrayLike, classes: Labels) -> tuple[Codes, 
     truth, n_classes = encode_gold(gold, classes)
     try:
         probability = np.asarray(posterior, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"The posterior must be a matrix of numbers: {error}.") from None
     if probability.shape != (len(truth), n_classes):
         raise InputError(

@@ -131,7 +131,7 @@ def given_confusion(owner: Any, r: Responses) -> Floats:
     )
     try:
         confusion = np.asarray(owner.start, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise parameter_error("start", type(owner).__name__, expected, owner.start) from error
     if confusion.shape == shape[1:]:
         confusion = np.broadcast_to(confusion, shape)

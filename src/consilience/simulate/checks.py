@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 from ..errors import ParameterError, parameter_error
 from ..kernels.types import Floats
 
+# The most items, workers and classes: their indices have 32 bits.
+MOST = 2**31 - 1
+
 
 def bad_parameter(name: str, expected: str, got: object) -> ParameterError:
     """Return the error for a bad parameter of the simulators."""
@@ -21,11 +24,13 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def check_whole(least: int, **parameters: Any) -> None:
-    """Raise an error unless every parameter is a whole number and at least `least`."""
-    for name, value in parameters.items():
+def check_whole(least: int, **sizes: Any) -> None:
+    """Raise an error unless every parameter is a whole number, at least `least`, and a size that arrays can have."""
+    for name, value in sizes.items():
         if not is_whole(value) or value < least:
             raise bad_parameter(name, f"a whole number >= {least}", value)
+        if value > MOST:
+            raise bad_parameter(name, f"a whole number between {least} and {MOST:,}", value)
 
 
 def check_between(name: str, value: Any, low: float, high: float, *, half_open: bool = False) -> None:
@@ -41,7 +46,7 @@ def as_floats(name: str, values: ArrayLike, expected: str) -> Floats:
     """Return a parameter as an array of numbers."""
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise bad_parameter(name, expected, values) from error
 
 
