@@ -206,7 +206,7 @@ class HiddenMarkov(LatentModel):
         super()._check_parameters()
         check_choice(self, "decode", ("viterbi", "marginal"))
         learns = isinstance(self.coupling, str) and self.coupling == "learn"
-        if not learns and not (is_number(self.coupling) and 0 <= float(self.coupling) <= 1):
+        if not learns and not (is_number(self.coupling) and 0 <= self.coupling <= 1):
             raise parameter_error("coupling", "HiddenMarkov", "'learn' or a number between 0 and 1", self.coupling)
         if learns and self.max_iter == 0:
             raise ParameterError(
