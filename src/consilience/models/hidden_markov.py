@@ -37,6 +37,7 @@ from .checks import check_choice, in_order_of_classes
 from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
 from .latent import LatentModel, Starts
 from .predicting import GoldCodes
+from .sizes import check_transitions
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
@@ -232,6 +233,10 @@ class HiddenMarkov(LatentModel):
         if isinstance(self.transitions, str) and self.transitions in SCHEMES:
             return r.with_classes(complete_tags(r.classes, self.transitions))
         return r
+
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:
+        check_transitions("HiddenMarkov", r)
+        super()._check_size(r, graph)
 
     def _make_structure(self, r: Responses) -> Chain:
         """Return the chain; a coupling that is to be learned stands at 1."""

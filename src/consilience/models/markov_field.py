@@ -33,6 +33,7 @@ from .checks import check_choice
 from .dawid_skene import DawidSkene
 from .inputs import as_responses
 from .latent import LatentModel
+from .sizes import check_messages
 
 # A learned coupling below this is as good as none.
 NO_COUPLING = 0.05
@@ -231,6 +232,11 @@ class MarkovField(LatentModel):
         if self.coupling == "paper":
             aligned = replace(aligned, weights=aligned.weights * paper_couplings(r, aligned))
         return aligned
+
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:
+        super()._check_size(r, graph)
+        if self.inference == "belief_propagation":
+            check_messages("MarkovField", r, cast(Graph, graph))
 
     def _given_coupling(self) -> float | None:
         """Return the coupling of edges of weight 1; None if it is to be learned."""
