@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import resource
 import subprocess
 import sys
 import tracemalloc
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -17,6 +20,8 @@ import consilience as cs
 from consilience import memory
 from consilience.cli.main import program
 from consilience.errors import DataWarning, InputError
+from consilience.formats import delimited, json_lines, json_traps, lines
+from consilience.formats.writing import write_table
 from consilience.models.cells import Cells
 from consilience.models.held_out import shrink_rows
 from consilience.models.worker_report import describe_workers
@@ -267,3 +272,70 @@ def test_reports_are_made_a_few_workers_at_a_time(monkeypatch):
     whole = model.worker_report().to_pydict()
     monkeypatch.setattr(worker_report, "MOST_ENTRIES", 70)
     assert model.worker_report().to_pydict() == whole
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+
+@pytest.fixture
+def short_rows(monkeypatch):
+    """Let rows of more than 2,000 bytes be too long, and blocks be shorter still."""
+    for module in (lines, delimited, json_traps):
+        monkeypatch.setattr(module, "LONGEST_ROW", 2000)
+    for module in (delimited, json_lines, json_traps):
+        monkeypatch.setattr(module, "BLOCK", 1000)
+
+
+HEAD, TAIL = "item,worker,label\n1,a,x\n", "\n3,a,x\n"
+LONG_ROWS = {
+    "a field": ("a.csv", f"{HEAD}2,b,{'y' * 5000}{TAIL}", 3),
+    "the only line": ("a.csv", "y" * 5000, 1),
+    "the header": ("a.csv", f"item,worker,{'y' * 5000}\n1,a,x\n", 1),
+    "many fields": ("a.tsv", f"{HEAD}2,b,{',' * 5000}{TAIL}".replace(",", "\t"), 3),
+    "a quote left open": ("a.csv", f'{HEAD}2,b,"y\n' + "3,a,x\n" * 900, 3),
+    "lines in quotes": ("a.csv", f'{HEAD}2,b,"' + "y\n" * 3000 + f'"{TAIL}', 3),
+    "an object": ("a.jsonl", '{"item":1,"worker":"a","label":"x"}\n{"item":2,"label":"' + "y" * 5000 + '"}\n', 2),
+    "backslashes": ("a.jsonl", '{"item":1,"worker":"a","label":"x"}\n{"item":2,"label":"' + "\\" * 5000 + '"}\n', 2),
+}
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("kind", LONG_ROWS)
+def test_a_row_too_long_is_refused_by_its_line(kind, compressed, short_rows, tmp_path):
+    name, text, line = LONG_ROWS[kind]
+    file = tmp_path / (name + ".gz" * compressed)
+    file.write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
+    with pytest.raises(InputError, match=rf"line {line}: the (row|line) is longer than"):
+        cs.read_responses(file)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_rows_longer_than_a_block_are_read(name, short_rows, tmp_path):
+    file = tmp_path / name
+    table = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y" * 1800, 'z\n"' * 300]}
+    write_table(pa.table(table), str(file))
+    assert set(cs.read_responses(file).labels) == set(table["label"])
+
+
+def test_even_and_odd_runs_of_backslashes(short_rows, tmp_path):
+    """A run may be cut by the end of a block wherever it is."""
+    for n in range(995, 1005):
+        file = tmp_path / f"{n}.jsonl"
+        rows = [{"item": i, "worker": "a", "label": "\\" * (n // 2) + '["' * (n % 2)} for i in range(3)]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        assert cs.read_responses(file).n_items == 3
+
+
+def test_a_short_ragged_file_takes_little_memory(tmp_path):
+    """The second reading, which finds the faulty row, asked for 1 GiB."""
+    file = tmp_path / "a.csv"
+    file.write_text("item,worker,label\n1,a,x\n2,b\n", encoding="utf-8")
+    usual = pa.default_memory_pool()
+    watched = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(watched)
+    try:
+        with pytest.raises(InputError, match="line 3: expected 3 columns"):
+            cs.read_responses(file)
+    finally:
+        pa.set_memory_pool(usual)
+    assert 0 < watched.max_memory() < 150 << 20
