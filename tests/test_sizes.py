@@ -20,8 +20,11 @@ import consilience as cs
 from consilience import memory
 from consilience.cli.main import program
 from consilience.errors import DataWarning, InputError
+from consilience.fitting import moment_effort
+from consilience.fitting.moment_effort import _estimate, estimate_moments, is_hopeless
 from consilience.formats import delimited, json_lines, json_traps, lines
 from consilience.formats.writing import write_table
+from consilience.models import moment_matching
 from consilience.models.cells import Cells
 from consilience.models.held_out import shrink_rows
 from consilience.models.worker_report import describe_workers
@@ -339,3 +342,63 @@ def test_a_short_ragged_file_takes_little_memory(tmp_path):
     finally:
         pa.set_memory_pool(usual)
     assert 0 < watched.max_memory() < 150 << 20
+
+
+# ---------------------------------------------------------------------------------------------------------- moments
+
+
+@pytest.fixture
+def impatience(monkeypatch):
+    """Let every moment matching be slow."""
+    for module in (moment_effort, moment_matching):
+        monkeypatch.setattr(module, "SLOW", 0.0)
+
+
+def test_moments_say_how_long_they_may_take(impatience):
+    r = cs.Responses.from_frame(many_labels(10, 20))
+    with pytest.warns(DataWarning) as caught:
+        cs.MomentMatching(max_iter=2, tol=0).fit(r)
+    text = str(caught[0].message)
+    assert "may take about 0 minutes for 10 workers x 20 labels x 20 classes" in text
+    assert "Or use DawidSkene." in text
+
+
+def test_estimates_of_moments():
+    """500 classes took more than two minutes without a word; what takes seconds is not said to be slow."""
+    many = cs.Responses.from_frame(many_labels(10, 500, 1000))
+    assert estimate_moments(many).seconds > 5 * moment_effort.SLOW
+    assert is_hopeless(many, estimate_moments(many))
+    few = cs.simulate.independent(5000, n_workers=50, n_classes=10, seed=0).responses
+    assert estimate_moments(few).seconds < 10
+    # All workers answered all items: there is but one set.
+    assert _estimate(few, few.n_items, few.n_responses, False).n_bytes > 10 * _estimate(few, 1, 50, False).n_bytes
+
+
+@pytest.mark.parametrize("start", ["moments", "best"])
+def test_starts_leave_hopeless_moments_out(start, impatience):
+    r = cs.Responses.from_frame(many_labels(10, 20))
+    with pytest.warns(DataWarning, match=r"does not start from moments.* 1,200 answers .*start='majority'"):
+        found = cs.DawidSkene(start=start, max_iter=3, tol=0).fit(r)
+    assert list(found.starts_) == ["majority"]
+    plain = cs.DawidSkene(max_iter=3, tol=0).fit(r)
+    assert np.array_equal(found.posterior_, plain.posterior_)
+
+
+def test_slow_moments_with_enough_answers_are_still_a_start(impatience):
+    r = cs.simulate.independent(300, n_workers=5, n_classes=2, seed=0).responses
+    assert list(cs.DawidSkene(start="moments", max_iter=2, tol=0).fit(r).starts_) == ["moments"]
+
+
+def test_moments_too_large_for_memory(small_machine):
+    rng = np.random.default_rng(0)
+    answers = np.where(rng.random((600, 12)) < 0.5, rng.integers(0, 20, (600, 12)), -1)
+    r = cs.Responses.from_matrix(answers)
+    small_machine(1 << 20)
+    with pytest.raises(InputError, match=r"moments of 600 items for all pairs of 20 classes.*DawidSkene"):
+        cs.MomentMatching().fit(r)
+    with pytest.raises(InputError, match=r"moments of 600 items.*start='majority'"):
+        cs.DawidSkene(start="moments").fit(r)
+    small_machine(20 << 20)
+    tagged = cs.Responses.from_matrix(np.arange(3000).reshape(-1, 2) % 50, lengths=[150] * 10)
+    with pytest.raises(InputError, match=r"HiddenMarkov needs the moments of 1,500 items for all pairs of 50 classes"):
+        cs.HiddenMarkov(start="moments", coupling=1.0).fit(tagged)
