@@ -15,14 +15,17 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array, save_npz
 
 import consilience as cs
 from consilience import memory
 from consilience.cli.main import program
+from consilience.data import graph as graph_module
 from consilience.errors import DataWarning, InputError
 from consilience.fitting import moment_effort
 from consilience.fitting.moment_effort import _estimate, estimate_moments, is_hopeless
 from consilience.formats import delimited, json_lines, json_traps, lines
+from consilience.formats.features import read_features
 from consilience.formats.writing import write_table
 from consilience.models import moment_matching
 from consilience.models.cells import Cells
@@ -402,3 +405,76 @@ def test_moments_too_large_for_memory(small_machine):
     tagged = cs.Responses.from_matrix(np.arange(3000).reshape(-1, 2) % 50, lengths=[150] * 10)
     with pytest.raises(InputError, match=r"HiddenMarkov needs the moments of 1,500 items for all pairs of 50 classes"):
         cs.HiddenMarkov(start="moments", coupling=1.0).fit(tagged)
+
+
+# ------------------------------------------------------------------------------------------------- everything else
+
+MANY = 10**12
+ANSWERS = {"item": [1], "worker": [1], "label": [1]}
+VAST = {
+    "range of items": lambda: cs.Responses.from_frame(ANSWERS, items=range(MANY)),
+    "range beyond all lengths": lambda: cs.Responses.from_frame(ANSWERS, items=range(0, 10**30, 7)),
+    "range of classes": lambda: cs.Responses.from_frame(ANSWERS, classes=range(MANY)),
+    "repeated item": lambda: cs.Graph.from_edges([0], [1], items=np.broadcast_to(np.int64(3), (MANY,))),
+    "matrix": lambda: cs.Responses.from_matrix(np.broadcast_to(np.int8(0), (10**7, 10**7))),
+    "names of rows": lambda: cs.Responses.from_matrix([[0], [1]], items=range(MANY)),
+    "names of labels": lambda: cs.Responses.from_matrix([[0], [1]], labels=range(MANY)),
+    "probabilities": lambda: cs.Responses.from_probabilities(np.broadcast_to(1.0, (10**7, 10**7, 1))),
+    "adjacency matrix": lambda: cs.Graph.from_scipy(coo_array(([1.0], ([0], [1])), shape=(MANY, MANY))),
+    "grid": lambda: cs.Graph.grid((MANY, MANY)),
+    "many grids": lambda: cs.Graph.grid([(3, 3), (10**6, 10**6)]),
+    "independent items": lambda: cs.simulate.independent(MANY),
+    "simulated workers": lambda: cs.simulate.independent(10, n_workers=MANY),
+    "simulated classes": lambda: cs.simulate.independent(10, n_classes=10**7),
+    "answers per item": lambda: cs.simulate.independent(10**7, n_workers=10**6, n_classes=2),
+    "sequences": lambda: cs.simulate.sequences(MANY),
+    "long sequences": lambda: cs.simulate.sequences(10, length=(MANY, MANY)),
+    "network": lambda: cs.simulate.network(MANY),
+}
+
+
+@pytest.mark.parametrize("case", VAST)
+def test_a_small_input_that_asks_for_everything_is_refused(case):
+    with pytest.raises(InputError, match=r"that takes at least .*iB of memory, and there are .*iB"):
+        VAST[case]()
+
+
+def test_many_edges_and_neighbours(small_machine):
+    small_machine(1 << 20)
+    with pytest.raises(InputError, match=r"network of 90,000 edges is too large.*degree="):
+        cs.simulate.network(2000, degree=90)
+    with pytest.raises(InputError, match=r"The 99 nearest of each of 1,000 items are too many.*k="):
+        cs.Graph.knn(np.zeros((1000, 2)), k=99)
+
+
+def test_ids_of_any_size_cost_nothing():
+    """Ids are names: they are not indices of anything."""
+    assert cs.Graph.from_edges([MANY, 1], [2, MANY]).n_items == 3
+    answers = {"sequence": [1, 1], "position": [0, 10**15], "worker": [MANY, MANY], "label": [1, 2]}
+    assert cs.Responses.from_frame(answers).n_items == 2
+
+
+def test_a_graph_has_no_more_items_than_its_indices_can_tell(monkeypatch):
+    monkeypatch.setattr(graph_module, "MOST_ITEMS", 3)
+    assert cs.Graph.from_edges([0], [1], items=range(3)).n_edges == 1
+    with pytest.raises(InputError, match="at most 3 items; got 4"):
+        cs.Graph.from_edges([0], [1], items=range(4))
+
+
+def test_parquet_of_one_repeated_value(small_machine, tmp_path):
+    file = tmp_path / "a.parquet"
+    n = 200_000
+    write_table(pa.table({"item": np.zeros(n, int), "worker": ["a"] * n, "label": ["x"] * n}), str(file))
+    assert file.stat().st_size < 10_000
+    small_machine(1 << 20)
+    with pytest.raises(InputError, match=r"has 200,000 rows: that takes at least 3\.1 MiB"):
+        cs.read_responses(file)
+
+
+def test_features_of_compressed_zeros(small_machine, tmp_path):
+    file = tmp_path / "a.npz"
+    save_npz(file, csr_array(np.ones((500, 500))))
+    assert read_features(file).shape == (500, 500)
+    small_machine(1 << 20)
+    with pytest.raises(InputError, match="holds compressed arrays: that takes at least 2"):
+        read_features(file)

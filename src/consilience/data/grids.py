@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import parameter_error
+from ..errors import Sentence, parameter_error, plural
+from ..memory import NUMBER, require_memory
 
 # For images of two and three dimensions: along how many axes at once a neighbour may be away, by how many neighbours an
 # inner pixel then has.
@@ -25,7 +27,14 @@ def link_pixels(shape: Any, connectivity: int | None) -> tuple[NDArray[np.int64]
         if n_neighbours not in known:
             allowed = "4 or 8 for images" if len(extent) == 2 else "6, 18 or 26 for volumes"
             raise parameter_error("connectivity", "Graph.grid", allowed, connectivity)
-        index = np.arange(np.prod(extent)).reshape(extent) + first
+        n_pixels = math.prod(extent)
+        require_memory(
+            NUMBER * (first + n_pixels) * (1 + n_neighbours),
+            f"A grid of {plural(first + n_pixels, 'pixel')} x {n_neighbours} neighbours is too large",
+            Sentence("Give a smaller {shape}."),
+            keyword="shape",
+        )
+        index = np.arange(n_pixels).reshape(extent) + first
         for step in _half_neighbourhood(len(extent), known[n_neighbours]):
             here = tuple(slice(max(0, -d), n - max(0, d)) for d, n in zip(step, extent, strict=True))
             there = tuple(slice(max(0, d), n - max(0, -d)) for d, n in zip(step, extent, strict=True))
