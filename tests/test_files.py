@@ -575,7 +575,7 @@ def deny(*_, **__):
 
 def test_no_permission_to_read(folder, monkeypatch):
     write("d/a.csv", "a\n1\n")
-    monkeypatch.setattr(delimited, "open_text", deny)
+    monkeypatch.setattr(delimited, "read_text", deny)
     assert "permission denied" in message(read_table, "d/a.csv")
     monkeypatch.setattr(os, "listdir", deny)
     assert "'d' cannot be read: permission denied" in message(read_table, "d")

@@ -14,6 +14,7 @@ from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
 from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels.types import Floats
+from ..memory import NUMBER, require_memory
 from .frames import open_frame, read_column, read_distinct, read_names
 from .grids import link_pixels
 from .nearest import TREE_FEATURES, feature_rows, nearest_by_comparison, nearest_by_tree
@@ -29,6 +30,8 @@ from .vocabulary import (
 )
 
 METRICS = ("euclidean", "cosine")
+# Neighbours are kept in 32 bits.
+MOST_ITEMS = 2**31 - 1
 NAME_UNANSWERED = Sentence("Name items that nobody answered with {items} when the answers are read.")
 
 
@@ -173,6 +176,7 @@ class Graph:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
+        require_memory(2 * NUMBER * shape[0], f"An adjacency matrix of {shape[0]:,} rows is too large")
         square.sum_duplicates()
         square.eliminate_zeros()
         names = read_names(items, square.shape[0], "items")
@@ -261,6 +265,12 @@ class Graph:
         n_items = rows.shape[0]
         if not is_whole(k) or not 1 <= k < n_items:
             raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
+        require_memory(
+            2 * NUMBER * n_items * int(k),
+            f"The {int(k):,} nearest of each of {plural(n_items, 'item')} are too many",
+            Sentence("Lower {k}."),
+            keyword="k",
+        )
         if issparse(rows) or rows.shape[1] > TREE_FEATURES:
             chosen, how = nearest_by_comparison(rows, int(k)), "all pairs compared"
         else:
@@ -297,6 +307,8 @@ class Graph:
     @classmethod
     def _from_indices(cls, source: Any, target: Any, weights: Floats | None, names: Values, description: str) -> Graph:
         """Merge, symmetrise, drop self loops."""
+        if len(names) > MOST_ITEMS:
+            raise InputError(f"A graph has at most {MOST_ITEMS:,} items; got {len(names):,}.")
         source, target = np.asarray(source, np.int64), np.asarray(target, np.int64)
         proper = source != target
         pair = (np.minimum(source, target) * len(names) + np.maximum(source, target))[proper]

@@ -27,6 +27,7 @@ from ..fitting.em import (
     maximise,
     run_em,
 )
+from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit, strongest_answers
 from ..fitting.transition_moments import match_transitions
 from ..kernels.types import Floats
@@ -252,6 +253,9 @@ class HiddenMarkov(LatentModel):
             chain = replace(chain, coupling=coupling)
         self._fit_structure(r, chain, graph, gold, engine, self._start_by_climbing if scores else None)
         self.coupling_, self.coupling_scores_ = chain.coupling, scores
+
+    def _estimate_moments(self, answers: Responses) -> Effort:
+        return estimate_moments(answers, in_sequences=True)
 
     def _structure_from_moments(self, r: Responses, structure: AnyStructure, found: MomentFit) -> StructureParameters:
         """Return the chain that lagged moments call for: Algorithm 2 of the paper."""

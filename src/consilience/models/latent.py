@@ -14,6 +14,7 @@ from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
 from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, run_em
+from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
 from ..kernels.types import Floats
 from ..specs import OBJECTIVES, ArraySpec
@@ -132,6 +133,10 @@ class LatentModel(PredictingModel):
                 Sentence("Choose one start, with {n_init}.", n_init=1),
                 keyword="max_iter",
             )
+
+    def _estimate_moments(self, answers: Responses) -> Effort:
+        """Return what a start from moments will take."""
+        return estimate_moments(answers)
 
     def _structure_from_moments(
         self,

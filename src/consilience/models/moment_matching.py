@@ -11,6 +11,7 @@ from ..engines.base import Engine
 from ..errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
 from ..fitting.em import Parameters, Progress, expect, expect_from_votes, maximise
 from ..fitting.explicit_moments import match_explicit_moments
+from ..fitting.moment_effort import SLOW, estimate_moments
 from ..fitting.moments import (
     SHRINKAGE,
     MomentFit,
@@ -23,7 +24,7 @@ from ..kernels.types import Floats
 from ..structures.independent import IndependentParameters
 from .checks import check_callback, check_choice, check_number, fixed_prior
 from .predicting import GoldCodes, PredictingModel, voters
-from .sizes import check_matrices
+from .sizes import NAME_CLASSES, check_matrices, check_moments
 
 
 class MomentMatching(PredictingModel):
@@ -64,6 +65,9 @@ class MomentMatching(PredictingModel):
     There is a warning, which names workers, when the answers cannot identify the matrices: workers who never share an
     item with two others, groups of workers without common items, classes that nobody tells apart. Weights of answers
     are not used: of a spread answer the label with most weight counts.
+
+    Time grows with the cube of the number of classes. A fit that may take more than two minutes gives a warning that
+    says how long.
 
     References
     ----------
@@ -118,6 +122,21 @@ class MomentMatching(PredictingModel):
     def _check_size(self, r: Responses, graph: Graph | None) -> None:
         super()._check_size(r, graph)
         check_matrices("MomentMatching", voters(r), r.n_items)
+        if self.method == "explicit":
+            return  # which checks its own size
+        effort = estimate_moments(strongest_answers(r))
+        instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
+        check_moments("MomentMatching", r, effort, instead)
+        if effort.seconds > SLOW:
+            warn(
+                DataWarning(
+                    f"MomentMatching may take about {effort.describe_time()} for {voters(r).describe_size()}.",
+                    "Merge rare or misspelt labels.",
+                    NAME_CLASSES,
+                    instead,
+                    keyword="classes",
+                )
+            )
 
     def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
         problem = self._pose_votes(r, graph, gold, engine)

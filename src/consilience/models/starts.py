@@ -11,13 +11,26 @@ import numpy as np
 from ..arguments import to_floats
 from ..data.responses import Responses
 from ..data.vocabulary import lookup, to_column
-from ..errors import DataWarning, InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, warn
+from ..errors import (
+    DataWarning,
+    InputError,
+    NotFittedError,
+    ParameterError,
+    Sentence,
+    listing,
+    parameter_error,
+    plural,
+    warn,
+)
 from ..fitting.em import Parameters, Problem, Statistics, expect, expect_from_votes, maximise
+from ..fitting.moment_effort import is_hopeless
 from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
 from ..kernels.types import Floats
 from ..structures.base import StructureParameters
 from .base import Model
 from .checks import check_choice, fixed_prior
+from .predicting import voters
+from .sizes import check_moments
 
 
 def find_starts(
@@ -61,11 +74,15 @@ def find_starts(
                     keyword="start",
                 )
             found = moments_of(owner, r, plain, by_vote.structure.mean, warns=owner.start == "moments")
-            if owner.max_iter > 0:
-                # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their say.
-                found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
-            structure = owner._structure_from_moments(r, problem.structure, found)
-            starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
+            if found is None:
+                starts = starts or [("majority", by_vote)]
+            else:
+                if owner.max_iter > 0:
+                    # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their
+                    # say.
+                    found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
+                structure = owner._structure_from_moments(r, problem.structure, found)
+                starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
     rng = np.random.default_rng(owner.seed)
     for i in range(1, owner.n_init):
         starts.append((f"random {i}", settle(random_confusion(rng, plain))))
@@ -81,10 +98,25 @@ def is_start(name: str) -> bool:
     return re.fullmatch(r"model|given|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name) is not None
 
 
-def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit:
-    """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones."""
+def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
+    """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones.
+
+    None if they would take very long, for matrices with more entries than there are answers.
+    """
     given = fixed_prior(owner, r)
     answers = strongest_answers(r)
+    effort = owner._estimate_moments(answers)
+    if is_hopeless(answers, effort):
+        warn(
+            DataWarning(
+                f"The fit does not start from moments. They may take about {effort.describe_time()} for "
+                f"{voters(r).describe_size()}, and {plural(r.n_responses, 'answer')} are too few for so many entries.",
+                Sentence("Use {start}.", start="majority"),
+                keyword="start",
+            )
+        )
+        return None
+    check_moments(type(owner).__name__, r, effort, Sentence("Or use {start}.", start="majority"))
     found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
     for obstacle in find_obstacles(answers, found.confusion) if warns else ():
         warn(DataWarning(f"Moments are a poor start here. {obstacle}"))
