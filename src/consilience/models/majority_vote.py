@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from ..data.blocks import cut_blocks
 from ..data.gold import match_gold
 from ..data.graph import Graph
+from ..data.hashing import draw_numbers, hash_ids, hash_items
+from ..data.items import Sequences
 from ..data.responses import Responses
-from ..data.vocabulary import lookup, to_column
+from ..data.vocabulary import Values, lookup, to_column
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..fitting.em import Parameters, Problem, expect_from_votes, maximise
@@ -36,8 +38,8 @@ class MajorityVote(PredictingModel):
     Parameters
     ----------
     ties : {"random", "first"}
-        Which of several classes with equal votes is the label: one of them at random (by `seed` and the item's place,
-        so that the same input gives the same label), or the first in the order of the classes.
+        Which of several classes with equal votes is the label: one of them at random, or the first in the order of the
+        classes. What is random depends on `seed` and on the names of item and classes, not on the order of rows.
     seed : int
         Seed of the tie rule.
 
@@ -76,9 +78,14 @@ class MajorityVote(PredictingModel):
         self.n_iter_ = 0
         self.converged_ = True
 
-    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:  # noqa: ARG002
+    def _conclude(
+        self,
+        r: Responses,
+        problem: Problem,
+        learned: Parameters,  # noqa: ARG002
+    ) -> tuple[Floats, NDArray[np.int64]]:
         shares = collect_votes(problem.engine, problem.placed, problem.workers, problem.unvoted)
-        return shares, break_ties(shares, self.ties, self.seed)
+        return shares, break_ties(shares, self.ties, self.seed, r.keys, r.classes)
 
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
         """Return the vote shares of other items. Workers need not be known.
@@ -98,7 +105,9 @@ class MajorityVote(PredictingModel):
             return collect_votes(opened, opened.place(blocks), workers, unvoted)
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
-        return break_ties(self.predict_proba(responses, graph, gold, engine), self.ties, self.seed)
+        r = as_responses(responses)
+        shares = self.predict_proba(r, graph, gold, engine)
+        return break_ties(shares, self.ties, self.seed, r.keys, self.classes_)
 
 
 def collect_votes(engine: Engine, placed: Sequence[Placed], workers: WorkerModel, unvoted: Floats) -> Floats:
@@ -106,14 +115,15 @@ def collect_votes(engine: Engine, placed: Sequence[Placed], workers: WorkerModel
     return np.concatenate(list(engine.map(vote, placed, workers.votes(), unvoted)))
 
 
-def break_ties(shares: Floats, rule: str, seed: int) -> NDArray[np.int64]:
+def break_ties(shares: Floats, rule: str, seed: int, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
     """Return the class with the largest share of each item, ties broken by the rule.
 
     Shares that differ by rounding only are tied: 1/3 + 1/3 and 2/3 are the same vote.
     """
     tied = shares >= shares.max(axis=1, keepdims=True) - 1e-12
-    if rule == "first":
-        return np.asarray(tied.argmax(axis=1))
-    draws = np.random.default_rng(seed).random(len(shares))
-    wanted = np.floor(draws * tied.sum(axis=1)).astype(np.int64)
-    return np.asarray((np.cumsum(tied, axis=1) == (wanted + 1)[:, None]).argmax(axis=1))
+    chosen = tied.argmax(axis=1)
+    if rule == "random":
+        several = np.flatnonzero(tied.sum(axis=1) > 1)
+        draws = draw_numbers(seed, hash_items(keys, several)[:, None], hash_ids(classes))
+        chosen[several] = np.where(tied[several], draws, np.iinfo(np.uint64).max).argmin(axis=1)
+    return np.asarray(chosen)

@@ -238,7 +238,7 @@ class PredictingModel(Model):
         What may be interrupted comes first: a model is fitted to one set of answers or to another, never to both.
         """
         workers, counts = problem.workers, statistics.counts
-        posterior, label_codes = self._conclude(problem, learned)
+        posterior, label_codes = self._conclude(r, problem, learned)
         self._remember(r)
         self.posterior_, self._label_codes = posterior, label_codes
         self.classes_ = r.classes
@@ -252,7 +252,12 @@ class PredictingModel(Model):
         self._workers_fitted = workers.name
         self._set_further(workers.further_arrays(learned.workers, counts))
 
-    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
+    def _conclude(
+        self,
+        r: Responses,  # noqa: ARG002 (votes look at ids)
+        problem: Problem,
+        learned: Parameters,
+    ) -> tuple[Floats, NDArray[np.int64]]:
         """Return the posteriors and the label of each item that belong to the estimates."""
         factors = problem.factors(as_used(learned.workers.log_weights))
         posterior, _ = infer_posterior(problem.engine, problem.placed, factors, learned.structure, problem.graph)
