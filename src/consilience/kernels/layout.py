@@ -1,4 +1,4 @@
-"""Sorting and checking of integer keys, linear in their number.
+"""Sorting, checking and searching, linear in the number of integers.
 
 NumPy does it where there are few, so that nothing need be compiled for them.
 """
@@ -62,3 +62,32 @@ def scan_for_repeat(offsets: Integers, worker: Integers, last_item: Integers) ->
                 return j
             last_item[worker[j]] = i
     return -1
+
+
+@kernel
+def number_levels(offsets: Integers, neighbours: Integers, starts: Integers, levels: Integers, queue: Integers) -> int:
+    """Search a graph breadth first, from each of `starts` in turn that was not met before; return how often that was.
+
+    Node i has the neighbours neighbours[offsets[i]:offsets[i + 1]]. `levels` is -1 at first. A start has a level above
+    all before it, and every other node one above the first of its neighbours that was met. Scratch: queue.
+    """
+    n_searches, n_levels, end = 0, 0, 0
+    for start in starts:
+        if levels[start] >= 0:
+            continue
+        n_searches += 1
+        levels[start] = n_levels
+        head = end
+        queue[end] = start
+        end += 1
+        while head < end:
+            i = queue[head]
+            head += 1
+            for e in range(offsets[i], offsets[i + 1]):
+                j = neighbours[e]
+                if levels[j] < 0:
+                    levels[j] = levels[i] + 1
+                    queue[end] = j
+                    end += 1
+        n_levels = levels[queue[end - 1]] + 1
+    return n_searches
