@@ -77,13 +77,12 @@ def to_floats(values: Any) -> Floats:
     array([ 1., nan])
     >>> to_floats([1j])
     Traceback (most recent call last):
-    ValueError: numbers must be real
+    ValueError: these are of type complex128
     """
     try:
-        if np.iscomplexobj(values):
-            raise ValueError("numbers must be real")
-        masked = isinstance(values, np.ma.MaskedArray)
-        floats = np.ma.filled(values.astype(np.float64), np.nan) if masked else np.asarray(values, dtype=np.float64)
+        array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        if array.dtype.kind in "cmM":  # of which NumPy would take a part
+            raise ValueError(f"these are of type {array.dtype}")
+        return np.asarray(np.ma.filled(array.astype(np.float64, copy=False), np.nan))
     except (TypeError, OverflowError, NotImplementedError) as error:
         raise ValueError(str(error)) from error
-    return np.asarray(floats)

@@ -44,6 +44,8 @@ def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], in
 
 def _is_read_from(real: str, source: str) -> bool:
     """Tell whether a file is, or would be, among those that `source` stands for."""
+    if "\0" in source:
+        return False  # nothing has such a name
     would_be_read = real.lower().endswith(tuple(list_suffixes(readable_formats())))
     if os.path.isdir(source):
         return would_be_read and os.path.dirname(real) == os.path.realpath(source)
