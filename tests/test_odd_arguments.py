@@ -32,10 +32,12 @@ def refusal(function, *arguments, **keywords) -> str:
     return str(caught.value)
 
 
-# ---------------------------------------------------------------------------------------------------------- parameters
+# ----------------------------------------------------------------------------------------------------------- parameters
 
 
-@pytest.mark.parametrize("odd", [FRAME, ARRAY, DURATION, Rude(), pd.NA, [[1], [1, 2]], 1j], ids=lambda odd: type(odd).__name__)
+@pytest.mark.parametrize(
+    "odd", [FRAME, ARRAY, DURATION, Rude(), pd.NA, [[1], [1, 2]], 1j], ids=lambda odd: type(odd).__name__
+)
 @pytest.mark.parametrize("kind", ["MajorityVote", "DawidSkene", "MomentMatching", "HiddenMarkov", "MarkovField"])
 def test_no_parameter_of_a_model_takes_odd_objects(kind, odd):
     model = getattr(cs, kind)
@@ -60,7 +62,9 @@ def test_numbers_that_are_complex_or_masked_are_no_numbers():
     assert "positive numbers" in refusal(cs.Graph.from_edges, [0], [1], weight=[1j])
 
 
-@pytest.mark.parametrize("odd", [FRAME, ARRAY, None, "x", 0.5, np.datetime64("2020"), {}], ids=lambda odd: type(odd).__name__)
+@pytest.mark.parametrize(
+    "odd", [FRAME, ARRAY, None, "x", 0.5, np.datetime64("2020"), {}], ids=lambda odd: type(odd).__name__
+)
 def test_seeds_and_counts(odd):
     graph = cs.Graph.from_frame(EDGES)
     assert "'seed' parameter" in refusal(graph.shuffled, odd)
@@ -110,7 +114,7 @@ def test_small_integers_of_numpy_in_a_simulation():
     assert "too many" in refusal(cs.simulate.independent, 5, n_workers=3, copycats=np.uint64(2**64 - 1))
 
 
-# ------------------------------------------------------------------------------------------------------ paths and models
+# ----------------------------------------------------------------------------------------------------- paths and models
 
 
 @pytest.mark.parametrize("odd", [7, None, b"bytes", FRAME, ["a"], object()], ids=lambda odd: type(odd).__name__)
@@ -196,7 +200,7 @@ def test_a_nul_in_the_name_of_an_input(tmp_path):
     assert result.exit_code == 2, result.stderr
 
 
-# ---------------------------------------------------------------------------------------------------------------- chains
+# --------------------------------------------------------------------------------------------------------------- chains
 
 
 @pytest.mark.parametrize("coupling", [0.5, 1.0])
