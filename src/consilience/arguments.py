@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -16,14 +16,20 @@ from .errors import parameter_error
 from .kernels.types import Floats
 
 
-def is_number(value: object) -> bool:
-    """Tell whether a value is a number, of Python or NumPy; truth values and durations are none.
+def is_number(value: object) -> TypeGuard[float]:
+    """Tell whether a value is a number, of Python or NumPy; none are truth values, durations, what no float can hold.
 
-    >>> is_number(np.float32(0.5)), is_number(True), is_number("learn"), is_number(np.timedelta64(1))
+    >>> is_number(np.float32(0.5)), is_number(True), is_number("learn"), is_number(10**400)
     (True, False, False, False)
     """
     # NumPy's durations count as integers.
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.timedelta64))
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def is_whole(value: object) -> bool:

@@ -366,6 +366,8 @@ def is_likelihood(model: Any) -> bool:
     if isinstance(model, cs.HiddenMarkov):
         free = isinstance(model.transitions, str) and model.transitions == "free"
         proper = model.coupling == 1 or (model.coupling == 0 and free)
+        # Where smoothing is so small, factors of steps are zero, and chains have to be cut.
+        proper &= model.estimation == "em" or np.min(model.smoothing) > 0.002
     elif isinstance(model, cs.MarkovField):
         proper = model.inference == "mean_field" and not isinstance(model.coupling, str)
     else:

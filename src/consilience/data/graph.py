@@ -171,7 +171,7 @@ class Graph:
             if len(shape) != 2 or shape[0] != shape[1]:
                 raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
             square = coo_array(matrix, copy=True)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
@@ -334,21 +334,27 @@ class Graph:
         """Whether the graph has no loops."""
         from scipy.sparse.csgraph import connected_components
 
-        return self.n_edges == self.n_items - int(connected_components(self.to_scipy(), directed=False)[0])
+        return self.n_edges == self.n_items - int(connected_components(self._links(), directed=False)[0])
 
     @cached_property
     def outward_order(self) -> NDArray[np.int64]:
         """All nodes, those near the first node of their component before those further away."""
         from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-        _, first = np.unique(connected_components(self.to_scipy(), directed=False)[1], return_index=True)
+        links = self._links()
+        _, first = np.unique(connected_components(links, directed=False)[1], return_index=True)
         # One more node, linked to the first of each component, makes it a single search.
         ends = np.full(len(first), self.n_items), first
         more = coo_array((np.ones(len(first)), ends), shape=(self.n_items + 1, self.n_items + 1)).tocsr()
-        matrix = self.to_scipy()
-        matrix.resize(more.shape)
-        found = breadth_first_order(matrix + more, self.n_items, directed=True, return_predecessors=False)
+        links.resize(more.shape)
+        found = breadth_first_order(links + more, self.n_items, directed=True, return_predecessors=False)
         return np.asarray(found[1:], np.int64)
+
+    def _links(self) -> Any:
+        """Return who is linked to whom as a sparse matrix of ones: an edge is there even if its weight is 0."""
+        matrix = self.to_scipy()
+        matrix.data[:] = 1.0
+        return matrix
 
     def to_scipy(self) -> Any:
         """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""

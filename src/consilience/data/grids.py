@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -48,6 +49,8 @@ def _image_shapes(shape: Any) -> list[tuple[int, ...]]:
         whole = all(is_whole(n) and n >= 1 for n in extent)
         if len(extent) not in NEIGHBOURHOODS or not whole:
             raise parameter_error("shape", "Graph.grid", expected, shape)
+    if sum(math.prod(map(int, extent)) for extent in shapes) >= 2**31:  # indices of neighbours have 32 bits
+        raise parameter_error("shape", "Graph.grid", "that of fewer than 2**31 pixels", shape)
     return [tuple(map(int, extent)) for extent in shapes]
 
 

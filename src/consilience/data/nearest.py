@@ -71,7 +71,7 @@ def nearest_by_comparison(rows: Any, k: int) -> NDArray[np.int64]:
         rows = rows - rows.mean(axis=0)  # small numbers, small errors
     squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if issparse(rows) else (rows**2).sum(axis=1)
     chunk = max(1, CHUNK_CELLS // n_items)
-    nearest = np.empty((n_items, k), np.int64)
+    nearest = np.zeros((n_items, k), np.int64)
     for start in range(0, n_items, chunk):
         part = rows[start : start + chunk]
         dots = (part @ rows.T).toarray() if issparse(rows) else part @ rows.T

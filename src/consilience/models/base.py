@@ -28,6 +28,7 @@ from ..specs import (
     is_truth,
     is_whole,
 )
+from .cells import Cells
 from .worker_report import describe_workers
 
 
@@ -206,6 +207,10 @@ class Model(ABC):
         """
         self._check_fitted()
         return build_frame({"worker": to_column(self.workers_), **self._report_columns()}, self._backend)
+
+    def _answer_counts(self) -> Floats | Cells:
+        """Return the expected counts of answers, (M, L, K)."""
+        return self._counts
 
     def _report_columns(self) -> dict[str, Column]:
         """Return the columns of the worker report after the first."""

@@ -11,9 +11,14 @@ from ..data.frames import read_column
 from ..data.responses import Responses
 from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import listing, parameter_error
-from ..kernels.types import Floats
+from ..kernels.types import Floats, freeze
 from ..workers.confusion import smoothing_array
 from .base import Model
+
+# As many bits as NumPy draws for a seed of its own.
+LIMIT_OF_SEEDS = 2**128
+# Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
+SMOOTHING_RANGE = (1e-300, 1e100)
 
 
 def check_choice(owner: Model, name: str, choices: tuple[str, ...]) -> str:
@@ -24,14 +29,15 @@ def check_choice(owner: Model, name: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def check_number(owner: Model, name: str, least: float, *, whole: bool = False) -> float:
-    """Return the parameter `name` if it is a (whole) number and at least `least`."""
+def check_number(owner: Model, name: str, least: float, *, whole: bool = False) -> None:
+    """Raise an error unless the parameter `name` is a (whole) number and at least `least`."""
     value = getattr(owner, name)
+    if whole and isinstance(value, int) and value >= LIMIT_OF_SEEDS:
+        raise parameter_error(name, type(owner).__name__, f"a whole number between {least} and 2**128 - 1", value)
     whole_enough = not whole or isinstance(value, (int, np.integer))
     if not is_number(value) or not whole_enough or not (least <= value < np.inf):
         kind = "a whole number" if whole else "a number"
         raise parameter_error(name, type(owner).__name__, f"{kind} >= {least}", value)
-    return float(value)
 
 
 def check_callback(owner: Any) -> None:
@@ -46,7 +52,7 @@ def checked_smoothing(owner: Any, r: Responses) -> Floats:
     expected = "a number >= 0, a pair (off diagonal, diagonal) or an array (classes, labels)"
     try:
         smoothing = smoothing_array(owner.smoothing, r.class_of_label, r.n_classes, r.n_workers)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         hint = str(error) if str(error).startswith("an array of shape") else expected
         raise parameter_error("smoothing", name, hint, owner.smoothing) from error
     if not np.isfinite(smoothing).all() or (smoothing < 0).any():
@@ -54,7 +60,7 @@ def checked_smoothing(owner: Any, r: Responses) -> Floats:
     if owner.estimation == "variational" and (smoothing <= 0).any():
         expected = "greater than 0 with estimation='variational' (for no smoothing at all use estimation='em')"
         raise parameter_error("smoothing", name, expected, owner.smoothing)
-    return smoothing
+    return freeze(np.where(smoothing > 0, np.clip(smoothing, *SMOOTHING_RANGE), 0.0))
 
 
 def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:

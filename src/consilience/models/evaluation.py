@@ -339,7 +339,7 @@ def _probabilities(table: Table, rows: NDArray[np.int64]) -> tuple[list[str], Fl
     columns = [table.values(name, "Every label needs its probabilities.") for name in found]
     try:
         posterior = np.column_stack([np.asarray(to_values(column)[rows], np.float64) for column in columns])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"Columns {listing(found)} of {table.name} must hold numbers: {error}.") from error
     return list(found.values()), posterior
 

@@ -37,6 +37,7 @@ from .checks import check_choice, in_order_of_classes
 from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
 from .latent import LatentModel, Starts
 from .predicting import GoldCodes
+from .sizes import check_transitions
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
@@ -94,7 +95,8 @@ class HiddenMarkov(LatentModel):
     Attributes
     ----------
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
-        As for `DawidSkene`. The trace never falls at coupling 1, nor at 0 without forbidden transitions; in between the
+        As for `DawidSkene`. The trace never falls at coupling 1, nor at 0 without forbidden transitions (unless a
+        smoothing below 0.002 makes steps that hardly ever happen impossible to variational Bayes); in between the
         chain is tempered, and the trace is only a guide.
     transition_ : ndarray of shape (n_classes, n_classes)
         ``transition_[from, to]``; rows sum to 1. The paper's T is the transpose.
@@ -206,7 +208,7 @@ class HiddenMarkov(LatentModel):
         super()._check_parameters()
         check_choice(self, "decode", ("viterbi", "marginal"))
         learns = isinstance(self.coupling, str) and self.coupling == "learn"
-        if not learns and not (is_number(self.coupling) and 0 <= float(self.coupling) <= 1):
+        if not learns and not (is_number(self.coupling) and 0 <= self.coupling <= 1):
             raise parameter_error("coupling", "HiddenMarkov", "'learn' or a number between 0 and 1", self.coupling)
         if learns and self.max_iter == 0:
             raise ParameterError(
@@ -232,6 +234,10 @@ class HiddenMarkov(LatentModel):
         if isinstance(self.transitions, str) and self.transitions in SCHEMES:
             return r.with_classes(complete_tags(r.classes, self.transitions))
         return r
+
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:
+        check_transitions("HiddenMarkov", r)
+        super()._check_size(r, graph)
 
     def _make_structure(self, r: Responses) -> Chain:
         """Return the chain; a coupling that is to be learned stands at 1."""

@@ -21,6 +21,7 @@ from ..structures.base import AnyStructure, StructureParameters
 from ..workers.register import WORKERS
 from .checks import check_callback, check_choice, check_number, checked_smoothing, fixed_prior
 from .predicting import GoldCodes, PredictingModel, part_of
+from .sizes import FIT_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
 Starts = list[tuple[str, Parameters]]
@@ -47,6 +48,12 @@ class LatentModel(PredictingModel):
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:
         """Return the structure, from the parameters."""
+
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:
+        super()._check_size(r, graph)
+        workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
+        n_tables = FIT_TABLES if self.max_iter > 1 else START_TABLES
+        check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
         self._fit_structure(r, self._make_structure(r), graph, gold, engine)

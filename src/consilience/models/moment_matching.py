@@ -22,7 +22,8 @@ from ..fitting.moments import (
 from ..kernels.types import Floats
 from ..structures.independent import IndependentParameters
 from .checks import check_callback, check_choice, check_number, fixed_prior
-from .predicting import GoldCodes, PredictingModel
+from .predicting import GoldCodes, PredictingModel, voters
+from .sizes import check_matrices
 
 
 class MomentMatching(PredictingModel):
@@ -113,6 +114,10 @@ class MomentMatching(PredictingModel):
                 keyword="abstain",
             )
         return r
+
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:
+        super()._check_size(r, graph)
+        check_matrices("MomentMatching", voters(r), r.n_items)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
         problem = self._pose_votes(r, graph, gold, engine)

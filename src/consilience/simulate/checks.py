@@ -11,6 +11,9 @@ from ..arguments import is_number, is_whole, to_floats
 from ..errors import ParameterError, parameter_error
 from ..kernels.types import Floats
 
+# The most items, workers and classes: their indices have 32 bits.
+MOST = 2**31 - 1
+
 
 def bad_parameter(name: str, expected: str, got: object) -> ParameterError:
     """Return the error for a bad parameter of the simulators."""
@@ -18,10 +21,12 @@ def bad_parameter(name: str, expected: str, got: object) -> ParameterError:
 
 
 def check_whole(least: int, **parameters: Any) -> None:
-    """Raise an error unless every parameter is a whole number and at least `least`."""
+    """Raise an error unless every parameter is a whole number, at least `least`, and a size that arrays can have."""
     for name, value in parameters.items():
         if not is_whole(value) or value < least:
             raise bad_parameter(name, f"a whole number >= {least}", value)
+        if value > MOST:
+            raise bad_parameter(name, f"a whole number between {least} and {MOST:,}", value)
 
 
 def check_between(name: str, value: Any, low: float, high: float, *, half_open: bool = False) -> None:

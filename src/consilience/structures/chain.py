@@ -74,7 +74,7 @@ class ChainParameters(BlockwiseParameters):
         """Return the most probable sequence of classes."""
         from ..kernels.chain import FAINT, viterbi
 
-        path = np.empty(len(evidence), np.int64)
+        path = np.zeros(len(evidence), np.int64)
         # The factor of a step that hardly ever happens may be zero. It is no forbidden step.
         start = np.where(self._starts(), np.maximum(self.start_factor, FAINT), 0.0)
         pair = np.where(self._steps(), np.maximum(self.pair_factor, FAINT), 0.0)
