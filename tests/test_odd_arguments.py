@@ -195,8 +195,9 @@ def test_sparse_features_that_claim_more_rows_than_there_can_be(tmp_path):
     assert "at most 2,147,483,647 items" in refusal(read_features, tmp_path / "features.npz")
 
 
-def test_a_nul_in_the_name_of_an_input(tmp_path):
-    result = CliRunner().invoke(program, ["fuse", "a\0b", "-o", str(tmp_path / "labels.csv")])
+@pytest.mark.parametrize("name", ["a\0b", "\ud800.csv"], ids=["NUL", "half a character"])
+def test_inputs_with_names_that_no_file_has(tmp_path, name):
+    result = CliRunner().invoke(program, ["fuse", name, "-o", str(tmp_path / "labels.csv")])
     assert result.exit_code == 2, result.stderr
 
 
