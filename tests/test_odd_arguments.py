@@ -111,7 +111,7 @@ def test_matrices_with_odd_companions():
 
 
 def test_small_integers_of_numpy_in_a_simulation():
-    assert "too many" in refusal(cs.simulate.independent, 5, n_workers=3, copycats=np.uint64(2**64 - 1))
+    assert "too many" in refusal(cs.simulate.independent, 5, n_workers=3, copycats=np.uint8(5))
 
 
 # ----------------------------------------------------------------------------------------------------- paths and models
