@@ -35,10 +35,10 @@ def is_number(value: object) -> TypeGuard[float]:
 def is_whole(value: object) -> bool:
     """Tell whether a value is a whole number by its type.
 
-    >>> is_whole(np.int8(3)), is_whole(3.0)
-    (True, False)
+    >>> is_whole(np.int8(3)), is_whole(10**400), is_whole(3.0)
+    (True, True, False)
     """
-    return is_number(value) and isinstance(value, (int, np.integer))
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_among(value: object, choices: Collection[Any]) -> bool:
