@@ -2,7 +2,7 @@
 # into .venv the first time, and again when pyproject.toml changes. pip takes its settings from the environment (PIP_*).
 #
 #   make PYTHON=/path/to/python3.12 test      to choose the interpreter
-#   make test ARGS="-k chain -x"              to pass arguments on (demo, test, bench, paper)
+#   make test ARGS="-k chain -x"              to pass arguments on (demo, test, fuzz, bench, paper)
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,7 +19,7 @@ export CONSILIENCE_DATA ?= $(abspath $(wildcard ../shared/data))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check lint format types contracts docs bench paper clean distclean
+.PHONY: help install demo test check fuzz lint format types contracts docs bench paper clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: $(STAMPS)/test  ## run the tests, the doctests among them
 check: $(STAMPS)/dev  ## lint, types, contracts, docs and tests: what must pass before a change goes in
 	@$(MAKE) --no-print-directory ARGS= lint types contracts docs
 	@$(MAKE) --no-print-directory test
+
+fuzz: $(STAMPS)/test  ## feed damaged files, odd objects and random crowds to the package (ARGS=--minutes=30 for more)
+	@cd tests && ../$(BIN)/python -m fuzz $(ARGS)
 
 lint: $(STAMPS)/lint  ## style: ruff's rules and its formatter
 	@echo "ruff check";  $(BIN)/ruff check --quiet .

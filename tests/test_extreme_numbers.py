@@ -53,6 +53,15 @@ def test_one_absurd_weight_among_others():
     assert_sound(cs.MarkovField().fit(NETWORK.responses, graph=dataclasses.replace(NETWORK.graph, weights=weights)))
 
 
+@quiet
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_absurd_weights_of_both_kinds(inference):
+    """The usual weight lies far from both, and moves when the largest are cut."""
+    answers = cs.Responses.from_matrix([[0, 0], [1, 1], [0, 0], [0, 1]])
+    graph = cs.Graph.from_edges([0, 1, 2], [1, 2, 3], [1e-300, 1e155, 1e308], items=range(4))
+    assert_sound(cs.MarkovField(inference=inference, max_iter=5).fit(answers, graph=graph))
+
+
 @pytest.mark.parametrize("doublings", [-90, 20, 515, 990])
 def test_a_learned_coupling_has_the_unit_of_the_weights(doublings):
     """Weights in other units are the same graph, up to the prior of the coupling, which is for a weight near 1."""

@@ -7,6 +7,7 @@ one, it raises `Nonsense`. The same seed and number give the same case.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import resource
 import sys
@@ -112,7 +113,9 @@ def _work(surface: str, seed: int, folder: Path, pipe: Connection) -> None:
     try:
         while True:
             number = pipe.recv()
-            pipe.send(run_one(module, np.random.default_rng([seed, number]), folder))
+            # A folder of its own, and empty: what a case leaves behind must not change another.
+            with tempfile.TemporaryDirectory(dir=folder) as own, contextlib.chdir(own):
+                pipe.send(run_one(module, np.random.default_rng([seed, number]), Path(own)))
     except EOFError:
         return
 

@@ -145,6 +145,8 @@ class Graph:
         table = open_frame(frame, "the table of edges")
         chosen = table.find("weight") if is_among(weight, ("auto",)) else weight
         for role, name in {"source": source, "target": target, "weight": chosen}.items():
+            if name is None and role != "weight":
+                raise parameter_error(role, "Graph.from_frame", "the name of a column", name)
             if name is not None and not is_among(name, table.names):
                 error = table.no_column(role, name)
                 named = Sentence(f"Or name it with {{{role}}}.", **{role: Python(f"{role}= of Graph.from_frame")})

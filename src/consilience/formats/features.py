@@ -11,6 +11,7 @@ from ..memory import require_memory
 from .files import PathLike
 
 _ZIP = b"PK"
+MOST_ROWS = 2**31 - 1
 
 
 def read_features(path: PathLike) -> Any:
@@ -41,6 +42,8 @@ def read_features(path: PathLike) -> Any:
         ) from error
     if len(features.shape) != 2:
         raise InputError(f"{name!r} must have one row for each item. It has the shape {features.shape}.")
+    if features.shape[0] > MOST_ROWS:  # a sparse matrix may claim any number
+        raise InputError(f"{name!r} has {features.shape[0]:,} rows, and there can be at most {MOST_ROWS:,} items.")
     return features
 
 

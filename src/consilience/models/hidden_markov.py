@@ -97,7 +97,8 @@ class HiddenMarkov(LatentModel):
     Attributes
     ----------
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
-        As for `DawidSkene`. The trace never falls at coupling 1, nor at 0 without forbidden transitions; in between the
+        As for `DawidSkene`. The trace never falls at coupling 1, nor at 0 without forbidden transitions (unless a
+        smoothing below 0.002 makes steps that hardly ever happen impossible to variational Bayes); in between the
         chain is tempered, and the trace is only a guide.
     transition_ : ndarray of shape (n_classes, n_classes)
         ``transition_[from, to]``; rows sum to 1. The paper's T is the transpose.

@@ -72,18 +72,29 @@ class ChainParameters(BlockwiseParameters):
 
     def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
         """Return the most probable sequence of classes."""
-        from ..kernels.chain import viterbi
+        from ..kernels.chain import FAINT, viterbi
 
         path = np.zeros(len(evidence), np.int64)
-        factors = (self.start_factor, self.pair_factor, self.end_factor)
+        # The factor of a step that hardly ever happens may be zero. It is no forbidden step.
+        start = np.where(self._starts(), np.maximum(self.start_factor, FAINT), 0.0)
+        pair = np.where(self._steps(), np.maximum(self.pair_factor, FAINT), 0.0)
+        factors = (freeze(start), freeze(pair), self.end_factor)
         viterbi(block.sequences, evidence, block.gold, *factors, path, block.width(evidence.shape[1]))
         return path
 
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported probabilities."""
-        start = temper(self.initial, self.mean, self.coupling, self.start_factor > 0)
-        pair = temper(self.transition, self.mean, self.coupling, self.pair_factor > 0)
+        start = temper(self.initial, self.mean, self.coupling, self._starts())
+        pair = temper(self.transition, self.mean, self.coupling, self._steps())
         return replace(self, start_factor=start, pair_factor=pair, bound=0.0)
+
+    def _starts(self) -> NDArray[np.bool_]:
+        """Return which classes may begin a sequence."""
+        return (self.start_factor > 0) | (self.initial > 0)
+
+    def _steps(self) -> NDArray[np.bool_]:
+        """Return which class may follow which, [from, to]."""
+        return (self.pair_factor > 0) | (self.transition > 0)
 
 
 @dataclass(frozen=True, eq=False)
