@@ -115,6 +115,8 @@ def run_one(module: object, rng: np.random.Generator, folder: Path) -> tuple[str
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", ConsilienceWarning)
+            # pyarrow before 21 warns of types that hold pickled code. It does not run it, and the type is refused.
+            warnings.filterwarnings("ignore", ".*PyExtensionType")
             return RESULT, module.run(rng, folder)  # type: ignore[attr-defined]
     except ConsilienceError as error:
         text = str(error)
