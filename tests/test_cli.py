@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import consilience as cs
+from command_line import CLEAN, run
 from consilience.cli import fuse as fuse_command
 from consilience.cli.command import spell_options
 from consilience.cli.crowd import CLASSES, make_crowd
@@ -32,14 +33,6 @@ from consilience.formats.writing import replace_file, write_table
 from consilience.models.evaluation import evaluate
 
 MAIN = "from consilience.cli.main import main; main()"
-
-
-# What may be set where tests run, and would change what is printed.
-CLEAN = {"COLUMNS": "80", "FORCE_COLOR": None, "TTY_COMPATIBLE": None, "CONSILIENCE_THREADS": None}
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner(env=CLEAN).invoke(program, [str(argument) for argument in arguments])
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -528,7 +521,7 @@ def test_bad_options(options, fragments, answers):
 
 
 def test_bad_environment(answers):
-    result = CliRunner(env={"CONSILIENCE_THREADS": "many"}).invoke(program, ["fuse", "answers.csv"])
+    result = run("fuse", "answers.csv", CONSILIENCE_THREADS="many")
     assert_refused(result, "$CONSILIENCE_THREADS", "'many'")
 
 

@@ -176,6 +176,8 @@ class Graph:
             if len(shape) != 2 or shape[0] != shape[1]:
                 raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
             square = coo_array(matrix, copy=True)
+            if square.dtype.kind not in "biuf":  # not every version of scipy refuses them
+                raise TypeError
         except (TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise

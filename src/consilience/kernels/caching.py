@@ -25,8 +25,9 @@ from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
     IndexDataCacheFile,
-    InTreeCacheLocator,
     _Cache,
+    _CacheLocator,
+    _SourceFileBackedLocatorMixin,
 )
 
 
@@ -73,12 +74,20 @@ class UsualPlace(FunctionCache):
         )
 
 
-class TemporaryLocator(InTreeCacheLocator):
-    """Finds the folder for temporary files."""
+class TemporaryLocator(_SourceFileBackedLocatorMixin, _CacheLocator):
+    """Finds the folder for temporary files.
+
+    Its base classes are those of numba's own locators, which have not the same names in all versions.
+    """
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
-        super().__init__(function, file)
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
         self._cache_path = os.path.join(make_temporary_folder(), self.get_suitable_cache_subpath(file))
+
+    def get_cache_path(self) -> str:
+        """Return the folder for one source file."""
+        return self._cache_path
 
 
 class TemporaryPlace(UsualPlace):
