@@ -582,3 +582,10 @@ def test_stochastic_block_models(degree):
         assert np.sum(field.labels_ != crowd.truth) <= np.sum(plain.labels_ != crowd.truth) / 3
     else:
         assert cs.metrics.macro_f1(crowd.truth, field.labels_) >= cs.metrics.macro_f1(crowd.truth, plain.labels_)
+
+
+def test_parameters_that_were_changed_to_nonsense():
+    crowd = cs.simulate.network(50, n_workers=3, n_classes=2, degree=3, seed=1)
+    model = cs.MarkovField().fit(crowd.responses, graph=crowd.graph).set_params(coupling="foo")
+    with pytest.raises(ParameterError, match="coupling"):
+        model.predict(crowd.responses, graph=crowd.graph)

@@ -17,10 +17,12 @@ from .kernels.types import Floats
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Tell whether a value is a number, of Python or NumPy; none are truth values, durations, what no float can hold.
+    """Tell whether a value is a number, of Python or NumPy; truth values and durations are not.
 
     >>> is_number(np.float32(0.5)), is_number(True), is_number("learn"), is_number(10**400)
     (True, False, False, False)
+
+    Numbers beyond the range of floats are not either.
     """
     # NumPy's durations count as integers.
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -61,7 +63,7 @@ def check_seed(seed: object, owner: str) -> None:
 
 def check_truth(name: str, owner: str, value: object) -> None:
     """Raise an error unless a value is true or false."""
-    if not is_among(value, (True, False)):
+    if not isinstance(value, (bool, np.bool_)):
         raise parameter_error(name, owner, "True or False", value)
 
 

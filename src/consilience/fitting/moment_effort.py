@@ -2,7 +2,7 @@
 
 A sweep is linear in the answers, but with K classes every set of workers has K (K + 1) / 2 products and every worker's
 problem takes L K^2 steps an iteration: with hundreds of classes that is hours, for matrices that a few answers per
-entry cannot tell anyway.
+entry cannot determine anyway.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ class MajorityVote(PredictingModel):
         return self.__dict__[name]
 
     def _answer_counts(self) -> Cells:
-        fitted = "_counts" not in self.__dict__
-        return Cells.of_answers(self._answers, self.posterior_) if fitted else Cells.of_table(self._counts)
+        has_matrices = "_counts" in self.__dict__
+        return Cells.of_table(self._counts) if has_matrices else Cells.of_answers(self._answers, self.posterior_)
 
     def _report_columns(self) -> dict[str, Column]:
         return describe_voters(

@@ -160,6 +160,7 @@ class PredictingModel(Model):
     @contextmanager
     def _bring(self, responses: Any, graph: Any, gold: Any, engine: Any, known: Distributions) -> Iterator[NewItems]:
         """Lay out new answers in blocks, with this model's matrices for their workers."""
+        self._check_parameters()
         r = self._check_answers(as_responses(responses))
         links = self._links(r, graph)
         label, worker = self._find_labels(r), self._find_workers(r)

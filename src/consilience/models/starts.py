@@ -25,7 +25,7 @@ from ..errors import (
     warn,
 )
 from ..fitting.em import Parameters, Problem, Statistics, expect, expect_from_votes, maximise
-from ..fitting.moment_effort import is_hopeless
+from ..fitting.moment_effort import SLOW, is_hopeless
 from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
 from ..kernels.types import Floats
 from ..structures.base import StructureParameters
@@ -119,6 +119,14 @@ def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bo
         )
         return None
     check_moments(type(owner).__name__, r, effort, Sentence("Or use {start}.", start="majority"))
+    if effort.seconds > SLOW:
+        warn(
+            DataWarning(
+                f"The start from moments may take about {effort.describe_time()} for {voters(r).describe_size()}.",
+                Sentence("Use {start}.", start="majority"),
+                keyword="start",
+            )
+        )
     found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
     for obstacle in find_obstacles(answers, found.confusion) if warns else ():
         warn(DataWarning(f"Moments are a poor start here. {obstacle}"))

@@ -101,7 +101,7 @@ class FieldParameters(StructureParameters):
         unary[linked] += self.pull
         unary[~linked] += log_of(self.weights)
         posterior = infer_field(graph, unary, self.coupling, self.inference, trail)
-        sums = np.empty_like(posterior)
+        sums = np.zeros_like(posterior)
         neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
         value = float(field_objective(np.maximum(unary, -1e300), sums, self.coupling, posterior))
         learned = (
@@ -280,6 +280,6 @@ def given_neighbours(graph: Graph, unary: Floats, coupling: float, labels: NDArr
 
     hard = np.zeros_like(unary)
     hard[np.arange(len(labels)), labels] = 1.0
-    sums = np.empty_like(unary)
+    sums = np.zeros_like(unary)
     neighbour_sums(graph.offsets, graph.neighbours, graph.weights, hard, sums)
     return alone(unary + coupling * sums)
