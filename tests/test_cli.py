@@ -303,7 +303,7 @@ def test_threads_do_not_change_the_result(answers):
 
 def test_dask(answers):
     distributed = pytest.importorskip("distributed")
-    with distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    with distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
         assert run("fuse", "answers.csv", "-o", "dask.csv", "--engine", "dask", "-q").exit_code == 0
     assert run("fuse", "answers.csv", "-o", "threads.csv", "-q").exit_code == 0
     assert Path("dask.csv").read_bytes() == Path("threads.csv").read_bytes()

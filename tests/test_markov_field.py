@@ -372,7 +372,7 @@ def test_on_a_cluster(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_SIZE", 200)
     crowd = network(400)
     model = cs.MarkovField(tol=0, max_iter=5)
-    options = {"processes": False, "n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+    options = {"processes": False, "n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
     here = clone(model).fit(crowd.responses, graph=crowd.graph, gold={1: 0}, engine=cs.engines.Threads(2))
     with distributed.Client(**options) as client:
         there = clone(model).fit(crowd.responses, graph=crowd.graph, gold={1: 0}, engine=cs.engines.Dask(client))
