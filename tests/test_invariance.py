@@ -17,6 +17,7 @@ from consilience.data.items import Sequences
 from consilience.data.vocabulary import objects
 from consilience.errors import ParameterError
 from consilience.kernels import hashing as kernels
+from consilience.kernels import layout
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -273,6 +274,16 @@ def test_few_and_many_texts_have_the_same_hashes(monkeypatch):
     monkeypatch.setattr(kernels, "LARGE", 1)
     np.testing.assert_array_equal(hash_ids(ids), few)
     assert len(set(few.tolist())) == 226  # a quarter of the texts is empty
+
+
+def test_small_and_large_graphs_are_searched_alike(monkeypatch):
+    graph = cs.simulate.network(200, degree=1.5, seed=1).graph
+    starts = np.random.default_rng(0).permutation(graph.n_items)
+    small = layout.find_levels(graph.offsets, graph.neighbours, starts)
+    monkeypatch.setattr(layout, "LARGE", 1)
+    large = layout.find_levels(graph.offsets, graph.neighbours, starts)
+    np.testing.assert_array_equal(large[0], small[0])
+    assert large[1] == small[1] > 1
 
 
 def test_draws_are_even_and_seeds_independent():

@@ -348,7 +348,9 @@ class Graph:
     @cached_property
     def is_forest(self) -> bool:
         """Whether the graph has no loops."""
-        return self.n_edges == self.n_items - self._find_levels(np.arange(self.n_items))[1]
+        from ..kernels.layout import find_levels
+
+        return self.n_edges == self.n_items - find_levels(self.offsets, self.neighbours, np.arange(self.n_items))[1]
 
     @cached_property
     def outward_order(self) -> NDArray[np.int64]:
@@ -375,17 +377,10 @@ class Graph:
 
     def _order_outward(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return all nodes, outward from the one of each component that comes first in `starts`."""
-        from ..kernels.layout import order_by
+        from ..kernels.layout import find_levels, order_by
 
-        levels = self._find_levels(starts)[0][starts]
+        levels = find_levels(self.offsets, self.neighbours, starts)[0][starts]
         return starts[order_by(levels, int(levels.max(initial=-1)) + 1)[0]]
-
-    def _find_levels(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-        """Return how far out each node is, one component after the other, and the number of components."""
-        from ..kernels.layout import number_levels
-
-        levels, queue = np.full(self.n_items, -1), np.zeros(self.n_items, np.int64)
-        return levels, number_levels(self.offsets, self.neighbours, starts, levels, queue)
 
     def to_scipy(self) -> Any:
         """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""

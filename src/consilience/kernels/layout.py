@@ -5,6 +5,8 @@ NumPy does it where there are few, so that nothing need be compiled for them.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from .compile import LARGE, kernel
@@ -64,18 +66,26 @@ def scan_for_repeat(offsets: Integers, worker: Integers, last_item: Integers) ->
     return -1
 
 
+def find_levels(offsets: Integers, neighbours: Integers, starts: Integers) -> tuple[Integers, int]:
+    """Search a graph breadth first; return the level of each node, and the number of components.
+
+    Node i has the neighbours neighbours[offsets[i]:offsets[i + 1]]. Components begin at the node that comes first in
+    `starts`, which is one level above all of the components before, and its neighbours are one level above it.
+    """
+    levels, queue = np.full(offsets.size - 1, -1), np.zeros(offsets.size - 1, np.int64)
+    # Python does it where there are few edges.
+    search = number_levels if neighbours.size >= LARGE else cast(Any, number_levels).py_func
+    return levels, int(search(read_only(offsets), read_only(neighbours), read_only(starts), levels, queue))
+
+
 @kernel
 def number_levels(offsets: Integers, neighbours: Integers, starts: Integers, levels: Integers, queue: Integers) -> int:
-    """Search a graph breadth first, from each of `starts` in turn that was not met before; return how often that was.
-
-    Node i has the neighbours neighbours[offsets[i]:offsets[i + 1]]. `levels` is -1 at first. A start has a level above
-    all before it, and every other node one above the first of its neighbours that was met. Scratch: queue.
-    """
-    n_searches, n_levels, end = 0, 0, 0
+    """Write what `find_levels` says, and return the number of components; levels are -1 at first. Scratch: queue."""
+    n_components, n_levels, end = 0, 0, 0
     for start in starts:
         if levels[start] >= 0:
             continue
-        n_searches += 1
+        n_components += 1
         levels[start] = n_levels
         head = end
         queue[end] = start
@@ -90,4 +100,4 @@ def number_levels(offsets: Integers, neighbours: Integers, starts: Integers, lev
                     queue[end] = j
                     end += 1
         n_levels = levels[queue[end - 1]] + 1
-    return n_searches
+    return n_components
