@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 import consilience as cs
+from consilience.arguments import check_seed
 from consilience.data import hashing
-from consilience.data.hashing import check_seed, combine_hashes, draw_numbers, hash_ids, hash_items
+from consilience.data.hashing import combine_hashes, draw_numbers, hash_ids, hash_items
 from consilience.data.hidden_answers import count_units, hide_answers
 from consilience.data.items import Sequences
 from consilience.data.vocabulary import objects
