@@ -141,12 +141,10 @@ class Chain(Structure[ChainSummary, ChainParameters]):
     def given(self, prior: Floats, initial: Floats | None = None, transition: Floats | None = None) -> ChainParameters:
         """Return a known chain as parameters, by default one that draws each label from the class prior.
 
-        What is forbidden is set to 0.
+        What is forbidden is set to 0. Where nothing else is left, all that is allowed is equally likely.
         """
-        transition = np.where(self.allowed.steps, prior if transition is None else transition, 0.0)
-        initial = np.where(self.allowed.start, prior if initial is None else initial, 0.0)
-        transition = transition / transition.sum(axis=1, keepdims=True)
-        initial = initial / initial.sum()
+        transition = spread_over(self.allowed.steps, prior if transition is None else transition)
+        initial = spread_over(self.allowed.start, prior if initial is None else initial)
         reported = (freeze(np.array(prior)), freeze(initial), freeze(transition))
         return ChainParameters(*self._factors(initial, transition, prior), *reported, self.coupling, 0.0)
 
@@ -173,3 +171,10 @@ class Chain(Structure[ChainSummary, ChainParameters]):
 def temper(probability: Floats, prior: Floats, coupling: float, allowed: NDArray[np.bool_]) -> Floats:
     """Return (p / pi)^lambda pi as p^lambda pi^(1 - lambda), which is p or pi itself at the ends; 0 where forbidden."""
     return freeze(np.where(allowed, np.power(probability, coupling) * np.power(prior, 1 - coupling), 0.0))
+
+
+def spread_over(allowed: NDArray[np.bool_], probability: Floats) -> Floats:
+    """Return distributions over what is allowed, in proportion to probabilities; evenly where these are all 0."""
+    kept = np.where(allowed, probability, 0.0)
+    kept = np.where(kept.sum(axis=-1, keepdims=True) > 0, kept, allowed.astype(np.float64))
+    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
