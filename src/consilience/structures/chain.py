@@ -143,10 +143,8 @@ class Chain(Structure[ChainSummary, ChainParameters]):
 
         What is forbidden is set to 0.
         """
-        transition = np.where(self.allowed.steps, prior if transition is None else transition, 0.0)
-        initial = np.where(self.allowed.start, prior if initial is None else initial, 0.0)
-        transition = transition / transition.sum(axis=1, keepdims=True)
-        initial = initial / initial.sum()
+        transition = _keep_allowed(prior if transition is None else transition, self.allowed.steps)
+        initial = _keep_allowed(prior if initial is None else initial, self.allowed.start)
         reported = (freeze(np.array(prior)), freeze(initial), freeze(transition))
         return ChainParameters(*self._factors(initial, transition, prior), *reported, self.coupling, 0.0)
 
@@ -168,6 +166,13 @@ class Chain(Structure[ChainSummary, ChainParameters]):
         return ChainSummary(
             0.0, posterior.sum(axis=0), posterior[first].sum(axis=0), np.where(self.allowed.steps, pairs, 0.0)
         )
+
+
+def _keep_allowed(probability: Floats, allowed: NDArray[np.bool_]) -> Floats:
+    """Return distributions over what is allowed; uniform ones where nothing that is allowed had any probability."""
+    kept = np.where(allowed, probability, 0.0)
+    kept = np.where(kept.sum(axis=-1, keepdims=True) > 0, kept, allowed)
+    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
 
 
 def temper(probability: Floats, prior: Floats, coupling: float, allowed: NDArray[np.bool_]) -> Floats:
