@@ -250,8 +250,8 @@ def test_signals_that_are_ignored_stay_so():
         signal.signal(signal.SIGHUP, before)
 
 
-# A run that says when its temporary file is there, and then waits. One long sleep would not hear a signal that comes just
-# before it (Python 3.14).
+# A run that says when its temporary file is there, and then waits. One long sleep would not hear a signal that comes
+# just before it (Python 3.14).
 SLOW = f"""if True:
     import sys, time
     from consilience.models.base import Model
