@@ -590,13 +590,15 @@ def test_interrupted_while_writing(answers, monkeypatch):
 
 def test_interrupted_by_a_signal_during_the_fit(answers):
     before = contents(answers.parent)
-    # A fit that says when it has begun, and then goes on and on.
+    # A fit that says when it has begun, and then goes on and on. One long sleep would not hear a signal that comes just
+    # before it (Python 3.14).
     slow = """if True:
         import sys, time
         from consilience.cli.progress import Display
         def show(display, progress):
             print("fitting", file=sys.stderr, flush=True)
-            time.sleep(60)
+            for _ in range(600):
+                time.sleep(0.1)
         Display.show_iteration = show
         from consilience.cli.main import main
         main()

@@ -250,7 +250,8 @@ def test_signals_that_are_ignored_stay_so():
         signal.signal(signal.SIGHUP, before)
 
 
-# A run that says when its temporary file is there, and then waits.
+# A run that says when its temporary file is there, and then waits. One long sleep would not hear a signal that comes
+# just before it (Python 3.14).
 SLOW = f"""if True:
     import sys, time
     from consilience.models.base import Model
@@ -258,7 +259,8 @@ SLOW = f"""if True:
     def save(model, path):
         with replace_file(path) as temporary:
             print("writing", file=sys.stderr, flush=True)
-            time.sleep(60)
+            for _ in range(600):
+                time.sleep(0.1)
     Model.save = save
     {MAIN}
 """
