@@ -258,7 +258,9 @@ def test_files_of_earlier_releases_are_read(schema, name, tmp_path):
     assert type(model) is model_class(name)
     answers = SEQUENCES if name == "hidden-markov" else FLAT
     graph = cs.Graph.from_edges([0, 1, 2], [1, 2, 3]) if name == "markov-field" else None
-    np.testing.assert_array_equal(model.predict_proba(answers, graph=graph), model.posterior_)
+    # Fields used to be visited in another order, and inference ends when nothing moves by more than a millionth.
+    atol = 1e-6 if name == "markov-field" else 0
+    np.testing.assert_allclose(model.predict_proba(answers, graph=graph), model.posterior_, rtol=0, atol=atol)
     assert hasattr(model, "comparison_") == (name == "dawid-skene")
     assert hasattr(model, "sequential_confusion_") == (name == "hidden-markov")
     assert model.worker_report().num_rows == 2
