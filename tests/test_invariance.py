@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,6 @@ import pytest
 
 import consilience as cs
 from consilience.arguments import check_seed
-from consilience.data import hashing
 from consilience.data.hashing import combine_hashes, draw_numbers, hash_ids, hash_items
 from consilience.data.hidden_answers import count_units, hide_answers
 from consilience.data.items import Sequences
@@ -312,10 +312,12 @@ def test_seeds_are_checked(seed):
         NETWORK.graph.shuffled(seed)
 
 
-def test_visits_go_by_ids():
-    """A path of five nodes and a lone pair, in any order: the same order of visits, from the least hash outward."""
+@pytest.mark.parametrize(("together", "expected"), [(1, "abcdegf"), (3, "abcdgef"), (4096, "abdgcef")])
+def test_visits_go_by_ids(together, expected, monkeypatch):
+    """A path from a to e, and a pair: outward from a, then from g, and by hash among nodes that are together."""
+    monkeypatch.setattr("consilience.data.graph.VISITED_TOGETHER", together)
     ids = objects(list("abcdefg"))
-    hashes = dict(zip(ids, hashing.hash_ids(ids).tolist(), strict=True))
+    assert "".join(ids[np.argsort(hash_ids(ids))]) == "abdgcef"
     source, target = ["a", "b", "c", "d", "f"], ["b", "c", "d", "e", "g"]
     visits = []
     for seed in range(5):
@@ -323,8 +325,7 @@ def test_visits_go_by_ids():
         graph = cs.Graph.from_edges(source, target, [1.0, 2.0, 3.0, 4.0, 5.0], items=mixed)
         order, visited = graph.by_visit
         np.testing.assert_array_equal(visited.items, mixed[order])
-        assert visited.offsets.tolist() == np.concatenate([[0], np.cumsum(graph.degrees[order])]).tolist()
         np.testing.assert_array_equal(visited.to_scipy().toarray(), graph.to_scipy().toarray()[np.ix_(order, order)])
-        visits.append(visited.items.tolist())
-    assert visits == [visits[0]] * 5
-    assert visits[0][0] == min(hashes, key=hashes.get)
+        assert all((np.diff(visited.neighbours[a:b]) > 0).all() for a, b in pairwise(visited.offsets))
+        visits.append("".join(visited.items))
+    assert visits == [expected] * 5
