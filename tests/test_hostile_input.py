@@ -289,10 +289,12 @@ def test_closed_streams(answers, closed):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", ["fuse answers.csv", "fuse answers.csv --json", "--help"])
-def test_a_full_output(answers, arguments):
+def test_a_full_output(answers, arguments, unbuffered):
     command = f"{sys.executable} -c '{MAIN}' {arguments} >/dev/full"
-    result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, env=environment())
+    settings = environment() | {"PYTHONUNBUFFERED": unbuffered}
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, env=settings)
     assert result.returncode == 1
     assert len(result.stderr.splitlines()) == 1
     assert "No space left" in result.stderr

@@ -33,16 +33,39 @@ class Program(click.Group):
             return super().main(args, standalone_mode=False, **more)
         try:
             code = super().main(args, standalone_mode=False, **more)
+            flush_output(told=bool(code))
         except click.ClickException as error:
             code = show_usage_error(error)
         except click.Abort as abort:  # click's word for an interruption
             code, message = tell_signal(abort.__cause__)
             print(message, file=sys.stderr)
-        except OSError as error:  # the help cannot be printed, on a full disk for example
+        except BrokenPipeError:  # whoever was reading has read enough
             code = FAILURE
+            discard_output()
+        except OSError as error:  # the output cannot be printed, on a full disk for example
+            code = FAILURE
+            discard_output()
             with suppress(OSError):
                 print(f"Failure: {error}.", file=sys.stderr)
         sys.exit(code)
+
+
+def flush_output(told: bool) -> None:
+    """Print what is still in the buffer. If that fails, it is an error, unless one has been told already."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        if not told:
+            raise
+        discard_output()
+
+
+def discard_output() -> None:
+    """Let what could not be printed go nowhere: Python would try again at its end, and complain."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 @click.group("consilience", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
