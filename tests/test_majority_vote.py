@@ -145,3 +145,11 @@ def test_it_is_a_model():
         cs.MajorityVote(ties="last").fit(answers)
     with pytest.raises(ParameterError, match=r"The 'seed' parameter of MajorityVote must be a whole number >= 0\."):
         cs.MajorityVote(seed=-1).fit(answers)
+
+
+def test_a_report_of_counts_near_the_largest_number(tmp_path):
+    """A file may hold them; their products are beyond all numbers."""
+    model = cs.MajorityVote().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
+    model._counts = np.full_like(model._counts, 1e200)
+    report = model.worker_report()
+    assert np.isfinite(report["accuracy"].to_numpy()).all()

@@ -91,7 +91,9 @@ def _count_votes(cells: Cells, said: NDArray[np.int64], smoothing: tuple[float, 
     total = by_label.sum(axis=1)
     named = np.flatnonzero(said >= 0)
     scale = np.maximum(total, 1e-300)
-    chance = np.sum(by_label[:, named] * by_class[:, said[named]], axis=1) / scale / scale
+    # Shares first: the product of two large counts may leave the range of doubles.
+    label_share, class_share = by_label / scale[:, None], by_class / scale[:, None]
+    chance = np.sum(label_share[:, named] * class_share[:, said[named]], axis=1)
     information = _inform(cells, said, smoothing, prior)
     n_right = sum_by(cells.worker, right, cells.shape[0])
     return Figures(n_right, total, by_label.max(axis=1) / scale, chance, information)
