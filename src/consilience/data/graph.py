@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 
-from ..arguments import check_truth, is_among, is_whole, to_floats
+from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
 from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels.types import Floats
 from ..memory import NUMBER, require_memory
@@ -396,6 +396,7 @@ class Graph:
         Edge ends are paired at random (configuration model), then pairs of edges are swapped to undo self loops and
         repeated edges; the few that remain are dropped.
         """
+        check_seed(seed, "Graph.shuffled")
         rng = np.random.default_rng(seed)
         source = np.repeat(np.arange(self.n_items), self.degrees)
         once = source < self.neighbours
