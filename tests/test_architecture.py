@@ -183,8 +183,9 @@ def test_a_new_structure_works_with_everything_else(tmp_path, monkeypatch):
         again = cs.load(tmp_path / "model")
         np.testing.assert_array_equal(again.predict_proba(r), model.posterior_)
         assert again.score(r) == model.score(r)
-    with pytest.warns(cs.errors.ConsilienceWarning, match="FirstModel and majority vote"):
-        assert isinstance(cs.fuse(r, model="first"), FirstModel)
+    fused = cs.fuse(r, model="first")
+    assert isinstance(fused, FirstModel)
+    assert fused.comparison_.tested
 
 
 # ---------------------------------------------------------------------------------------------------- a new engine

@@ -258,8 +258,10 @@ def test_files_of_earlier_releases_are_read(schema, name, tmp_path):
     assert type(model) is model_class(name)
     answers = SEQUENCES if name == "hidden-markov" else FLAT
     graph = cs.Graph.from_edges([0, 1, 2], [1, 2, 3]) if name == "markov-field" else None
-    # The file may come from another machine, and from other versions of numpy and numba: they round differently.
-    np.testing.assert_allclose(model.predict_proba(answers, graph=graph), model.posterior_, rtol=1e-9)
+    # The file may come from another machine, and from other versions of numpy and numba: they round differently. Fields
+    # used to be visited in another order, and inference ends when nothing moves by more than a millionth.
+    atol = 1e-6 if name == "markov-field" else 0
+    np.testing.assert_allclose(model.predict_proba(answers, graph=graph), model.posterior_, rtol=1e-9, atol=atol)
     assert hasattr(model, "comparison_") == (name == "dawid-skene")
     assert hasattr(model, "sequential_confusion_") == (name == "hidden-markov")
     assert model.worker_report().num_rows == 2

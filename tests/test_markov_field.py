@@ -124,6 +124,7 @@ def test_em_against_a_slow_twin(known):
     options = {"estimation": "em", "start": "majority", "tol": 0, "max_iter": n_iter, "coupling": coupling}
     model = cs.MarkovField(**options).fit(r, graph=crowd.graph, gold=gold)
     posterior, last = oracles.vote_shares(votes, range(3), 3, codes), None
+    order, graph = crowd.graph.by_visit
     for iteration in range(n_iter + 1):
         counts = np.einsum("iml,ik->mkl", votes, posterior) + oracles.smoothing_table((0.1, 1.1), range(3), 3, 6)
         mass = posterior.sum(axis=0) + 0.1
@@ -138,7 +139,8 @@ def test_em_against_a_slow_twin(known):
         final = iteration == n_iter
         posterior = independent if last is None or final else last
         for _ in range(200 if final else 20):
-            posterior, moved = sweep_slowly(crowd.graph, unary, coupling, posterior)
+            swept, moved = sweep_slowly(graph, unary[order], coupling, posterior[order])
+            posterior = swept[np.argsort(order)]
             if moved < (1e-6 if final else 1e-3):
                 break
         last = posterior

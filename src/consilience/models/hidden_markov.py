@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..arguments import is_number
 from ..data.graph import Graph
+from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
 from ..data.tagging import SCHEMES, complete_tags, find_transitions
 from ..engines.base import Engine
@@ -35,7 +36,7 @@ from ..specs import is_finite
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
-from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
+from .held_out import HeldOutScore, score_hidden
 from .latent import LatentModel, Starts
 from .predicting import GoldCodes
 from .sizes import check_transitions
@@ -264,8 +265,8 @@ class HiddenMarkov(LatentModel):
         transition = match_transitions(strongest_answers(r), found.confusion, chain.allowed.steps)
         return chain.given(found.prior, found.prior, transition)
 
-    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
-        posterior, label_codes = super()._conclude(problem, learned)
+    def _conclude(self, r: Responses, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
+        posterior, label_codes = super()._conclude(r, problem, learned)
         if self.decode == "viterbi":
             factors = problem.factors(learned.workers)
             label_codes = decode_labels(problem.engine, problem.placed, factors, learned.structure)

@@ -249,7 +249,7 @@ class PredictingModel(Model):
         What may be interrupted comes first: a model is fitted to one set of answers or to another, never to both.
         """
         workers = problem.workers
-        posterior, label_codes = self._conclude(problem, learned)
+        posterior, label_codes = self._conclude(r, problem, learned)
         self._remember(r)
         self.posterior_, self._label_codes = posterior, label_codes
         self.classes_ = r.classes
@@ -268,7 +268,12 @@ class PredictingModel(Model):
         self._log_weights = found.log_weights
         self._crowd = workers.crowd(counts, statistics.summary.mass, problem.prior)
 
-    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
+    def _conclude(
+        self,
+        r: Responses,  # noqa: ARG002 (votes look at ids)
+        problem: Problem,
+        learned: Parameters,
+    ) -> tuple[Floats, NDArray[np.int64]]:
         """Return the posteriors and the label of each item that belong to the estimates."""
         factors = problem.factors(as_used(learned.workers.log_weights))
         posterior, _ = infer_posterior(problem.engine, problem.placed, factors, learned.structure, problem.graph)

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arguments import to_floats
+from ..data.hashing import hash_ids
 from ..data.responses import Responses
 from ..data.vocabulary import lookup, to_column
 from ..errors import (
@@ -83,9 +85,9 @@ def find_starts(
                     found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
                 structure = owner._structure_from_moments(r, problem.structure, found)
                 starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
-    rng = np.random.default_rng(owner.seed)
+    rng, order = np.random.default_rng(owner.seed), np.argsort(hash_ids(r.workers))
     for i in range(1, owner.n_init):
-        starts.append((f"random {i}", settle(random_confusion(rng, plain))))
+        starts.append((f"random {i}", settle(random_confusion(rng, plain, order))))
     return starts
 
 
@@ -181,8 +183,9 @@ def given_confusion(owner: Any, r: Responses) -> Floats:
     return confusion
 
 
-def random_confusion(rng: np.random.Generator, mean: Floats) -> Floats:
-    """Return the vote's matrices, blurred: half of each is a random distribution."""
+def random_confusion(rng: np.random.Generator, mean: Floats, order: NDArray[np.int64]) -> Floats:
+    """Return the vote's matrices, blurred: half of each is a random distribution, drawn for workers in this order."""
     confusion = mean.transpose(0, 2, 1)
-    noise = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])
+    noise = np.zeros(confusion.shape)
+    noise[order] = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])
     return 0.5 * confusion + 0.5 * noise

@@ -90,12 +90,13 @@ class FieldParameters(StructureParameters):
         """Turn the evidence of all nodes into posteriors, in place.
 
         With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts
-        from the evidence alone and goes on for longer.
+        from the evidence alone and goes on for longer. All of it is in the order in which nodes are visited.
         """
         from ..kernels.field import field_objective, neighbour_sums
 
+        order, graph = graph.by_visit
         with np.errstate(divide="ignore"):
-            unary = np.log(evidence)
+            unary = np.log(evidence[order])
         linked = graph.degrees > 0
         unary[linked] += self.pull
         unary[~linked] += log_of(self.weights)
@@ -106,7 +107,7 @@ class FieldParameters(StructureParameters):
         learned = (
             self._learn(graph, sums, posterior) if self.learns and trail is not None else (self.coupling, self.pull)
         )
-        evidence[:] = posterior
+        evidence[order] = posterior
         return FieldSummary(value, posterior.sum(axis=0), *learned)
 
     def _learn(self, graph: Graph, sums: Floats, posterior: Floats) -> tuple[float, Floats]:
