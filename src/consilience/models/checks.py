@@ -15,6 +15,10 @@ from ..workers.confusion import smoothing_array
 from .base import Model
 
 
+# The pseudo-counts of EM, off the diagonal and on it, unless others are given.
+PAIR = (0.1, 1.1)
+
+
 def check_choice(owner: Model, name: str, choices: tuple[str, ...]) -> str:
     """Return the parameter `name` if it is one of `choices`."""
     value = getattr(owner, name)
@@ -43,11 +47,12 @@ def is_number(value: object) -> bool:
 
 
 def checked_smoothing(owner: Any, r: Responses) -> Floats:
-    """Return the parameter `smoothing` as an array (1 or M, L, K)."""
+    """Return the parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
     name = type(owner).__name__
-    expected = "a number >= 0, a pair (off diagonal, diagonal) or an array (classes, labels)"
+    expected = "'learn', a number >= 0, a pair (off diagonal, diagonal) or an array (classes, labels)"
+    given = PAIR if isinstance(owner.smoothing, str) and owner.smoothing == "learn" else owner.smoothing
     try:
-        smoothing = smoothing_array(owner.smoothing, r.class_of_label, r.n_classes, r.n_workers)
+        smoothing = smoothing_array(given, r.class_of_label, r.n_classes, r.n_workers)
     except (TypeError, ValueError) as error:
         hint = str(error) if str(error).startswith("an array of shape") else expected
         raise parameter_error("smoothing", name, hint, owner.smoothing) from error

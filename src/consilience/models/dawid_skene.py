@@ -94,7 +94,8 @@ class DawidSkene(LatentModel):
         workers: str = "confusion",
         estimation: str = "variational",
         prior: Any = "learn",
-        smoothing: Any = (0.1, 1.1),
+        smoothing: Any = "learn",
+        calibration: str | float = "hidden answers",
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -106,6 +107,7 @@ class DawidSkene(LatentModel):
         self.estimation = estimation
         self.prior = prior
         self.smoothing = smoothing
+        self.calibration = calibration
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter

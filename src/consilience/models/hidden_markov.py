@@ -138,7 +138,8 @@ class HiddenMarkov(LatentModel):
         workers: str = "confusion",
         estimation: str = "variational",
         prior: Any = "learn",
-        smoothing: Any = (0.1, 1.1),
+        smoothing: Any = "learn",
+        calibration: str | float = "hidden answers",
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -153,6 +154,7 @@ class HiddenMarkov(LatentModel):
         self.estimation = estimation
         self.prior = prior
         self.smoothing = smoothing
+        self.calibration = calibration
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
@@ -290,12 +292,13 @@ class HiddenMarkov(LatentModel):
         self, problem: Problem, statistics: Statistics, couplings: Sequence[float]
     ) -> Iterator[tuple[Problem, Fit]]:
         """Yield the fit at each coupling, from weak to strong; the first starts from `statistics`, the others go on."""
-        chain = cast(Chain, problem.structure)
+        chain, prior = cast(Chain, problem.structure), problem.prior
         for coupling in couplings:
             problem = replace(problem, structure=replace(chain, coupling=coupling))
-            fit = run_em(problem, maximise(problem, statistics), self.max_iter, self.tol, self.callback)
+            start = maximise(problem, statistics, prior)
+            fit = run_em(problem, start, self.max_iter, self.tol, self.callback)
             yield problem, fit
-            statistics = fit.statistics
+            statistics, prior = fit.statistics, fit.parameters.prior
 
     def _start_by_climbing(self, problem: Problem, votes: Statistics) -> Starts:
         """Return the start by which a learned coupling was judged: climbing to it from weaker ones."""
@@ -303,4 +306,4 @@ class HiddenMarkov(LatentModel):
         if not below:
             return []
         *_, (_, fit) = self._climb(problem, votes, below)
-        return [("climbing", maximise(problem, fit.statistics))]
+        return [("climbing", maximise(problem, fit.statistics, fit.parameters.prior))]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..data.graph import Graph
@@ -13,13 +15,18 @@ from ..data.responses import Responses
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
-from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, run_em
+from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, infer_left_out, infer_posterior, run_em
 from ..fitting.moments import MomentFit
-from ..kernels.types import Floats
+from ..kernels.types import Floats, freeze
 from ..specs import OBJECTIVES, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
+from ..workers.base import Prior
+from ..workers.confusion import smoothing_array
+from ..workers.learned import make_pair
 from ..workers.register import WORKERS
-from .checks import check_choice, check_number, checked_smoothing, fixed_prior
+from .calibration import POWERS, Calibration, choose_folds, near, raise_to, score_gold, score_powers
+from .checks import PAIR, check_choice, check_number, checked_smoothing, fixed_prior
+from .held_out import count_units, hide_answers
 from .predicting import GoldCodes, PredictingModel, part_of
 from .starts import find_starts, is_start
 
@@ -43,6 +50,7 @@ class LatentModel(PredictingModel):
     callback: Callable[[Progress], object] | None
 
     starts_: dict[str, Floats]
+    smoothing_: tuple[float, float] | None
 
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:
@@ -71,17 +79,88 @@ class LatentModel(PredictingModel):
         }
         best = max(fits.values(), key=lambda fit: fit.objective)
         self._warn_of_iterations(best, r.n_responses)
-        self._keep(r, problem, best.parameters, best.statistics)
+        found = Calibration(1.0, "none")
+
+        def calibrate(posterior: Floats) -> Floats:
+            nonlocal found
+            found, reported = self._calibrate(r, problem, best, posterior, gold)
+            return reported
+
+        self._keep(r, problem, best.parameters, best.statistics, calibrate)
+        self.power_, self.calibration_ = found.power, found
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
+        self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
 
     def _pose(
         self, r: Responses, structure: AnyStructure, graph: Graph | None, gold: GoldCodes, engine: Engine
     ) -> Problem:
         """Return what is to be fitted, its blocks placed."""
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
-        prior = workers.prior(checked_smoothing(self, r), self.estimation, r.vote_shares())
+
+        def prior_of(smoothing: Floats) -> Prior:
+            return workers.prior(smoothing, self.estimation, r.vote_shares())
+
+        prior = prior_of(checked_smoothing(self, r))
+        if self._learns_smoothing():
+            # Worker models are linear in the pair as long as the diagonal is the larger one.
+            low, high = (
+                prior_of(smoothing_array((1.0, diagonal), r.class_of_label, r.n_classes, r.n_workers)).smoothing
+                for diagonal in (2.0, 3.0)
+            )
+            prior = make_pair(prior, (freeze(3.0 * low - 2.0 * high), freeze(high - low)))
         return self._place(r, workers, prior, structure, graph, gold, engine)
+
+    def _calibrate(
+        self, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: GoldCodes
+    ) -> tuple[Calibration, Floats]:
+        """Return how posteriors are calibrated, and the calibrated ones."""
+        if self.calibration == "none":
+            return Calibration(1.0, "none"), posterior
+        left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
+        if not isinstance(self.calibration, str):
+            found = Calibration(float(self.calibration), "given")
+        else:
+            found = self._choose_power(r, problem, fit, posterior, gold)
+        return found, raise_to(left_out, found.power)
+
+    def _choose_power(
+        self, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: GoldCodes
+    ) -> Calibration:
+        power, n_hidden, source = 1.0, 0, "nothing to judge by"
+        if self.calibration == "hidden answers" and not r.silence_counts and count_units(r) > 1:
+            power, n_hidden = self._choose_by_hidden(r, problem, fit, gold)
+            source = "hidden answers"
+        if gold is not None:
+            known = np.flatnonzero(gold >= 0)
+            unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
+            scores = score_gold(gold[known], unknown[known])
+            if self.calibration == "hidden answers":
+                scores = scores + near(power)
+            return Calibration(float(POWERS[scores.argmax()]), "gold", n_hidden, len(known))
+        return Calibration(power, source, n_hidden)
+
+    def _choose_by_hidden(
+        self, r: Responses, problem: Problem, fit: Fit, gold: GoldCodes
+    ) -> tuple[float, int]:
+        """Return the power at which hidden answers are predicted best, and their number."""
+        scores, n_hidden = np.zeros(len(POWERS)), 0
+        settled = fit.parameters.prior._replace(parts=None)
+        share, n_folds = choose_folds(count_units(r))
+        for hidden, _ in hide_answers(r, share, self.seed, n_folds):
+            posed = self._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
+            posed = replace(posed, prior=settled)
+            found = run_em(posed, fit.parameters._replace(prior=settled), self.max_iter, self.tol)
+            factors = posed.factors(found.parameters.workers)
+            posterior, _ = infer_posterior(posed.engine, posed.placed, factors, found.parameters.structure, posed.graph)
+            left_out = infer_left_out(posed, found.parameters, found.statistics, posterior)
+            confusion = posed.workers.plain_mean(found.parameters.workers, found.statistics.counts, settled)
+            scores += score_powers(r, hidden, left_out, confusion)
+            n_hidden += int(hidden.sum())
+        return float(POWERS[scores.argmax()]), n_hidden
+
+    def _learns_smoothing(self) -> bool:
+        return isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
 
     def _structure_parts(self, r: Responses) -> tuple[int, Floats | None, float, str]:
         """Return what every structure is made of: number of classes, fixed prior if any, smoothing, estimation."""
@@ -134,3 +213,14 @@ class LatentModel(PredictingModel):
         """Return what moments say of the structure: the class prior."""
         started: StructureParameters = structure.given(found.prior)
         return started
+
+
+def given_pair(smoothing: Any) -> tuple[float, float] | None:
+    """Return the pair (off diagonal, diagonal) that a parameter stands for; None for an array."""
+    if isinstance(smoothing, str):
+        return PAIR
+    array = np.asarray(smoothing, dtype=np.float64)
+    if array.ndim > 1:
+        return None
+    off, diagonal = np.broadcast_to(array, 2).tolist()
+    return off, diagonal

@@ -130,7 +130,8 @@ class MarkovField(LatentModel):
         workers: str = "confusion",
         estimation: str = "variational",
         prior: Any = "learn",
-        smoothing: Any = (0.1, 1.1),
+        smoothing: Any = "learn",
+        calibration: str | float = "hidden answers",
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -145,6 +146,7 @@ class MarkovField(LatentModel):
         self.estimation = estimation
         self.prior = prior
         self.smoothing = smoothing
+        self.calibration = calibration
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
@@ -229,9 +231,9 @@ class MarkovField(LatentModel):
         alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
         apart = replace(problem, structure=alone, graph=None)
         start = maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
-        found = run_em(apart, start, self.max_iter, self.tol, self.callback).statistics
-        summary = FieldSummary(0.0, found.summary.mass, 0.0, np.zeros(field.n_classes))
-        return maximise(problem, Statistics(found.counts, summary))
+        found = run_em(apart, start, self.max_iter, self.tol, self.callback)
+        summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0, np.zeros(field.n_classes))
+        return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
 
     def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
         super()._keep(r, problem, learned, statistics)

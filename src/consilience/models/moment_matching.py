@@ -118,7 +118,7 @@ class MomentMatching(PredictingModel):
         by_vote = maximise(problem, expect_from_votes(problem))
         found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)
         workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
-        learned = Parameters(workers, problem.structure.given(found.prior))
+        learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
         self._keep(r, problem, learned, expect(problem, learned))
         self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
 

@@ -232,22 +232,31 @@ class PredictingModel(Model):
         structure = Independent(r.n_classes, None, 0.0, "em")
         return self._place(r, workers, Prior(smoothing, "em"), structure, graph, gold, engine)
 
-    def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
+    def _keep(
+        self,
+        r: Responses,
+        problem: Problem,
+        learned: Parameters,
+        statistics: Statistics,
+        calibrate: Callable[[Floats], Floats] | None = None,
+    ) -> None:
         """Infer posteriors, and store all that was learned in the attributes users read.
 
         What may be interrupted comes first: a model is fitted to one set of answers or to another, never to both.
         """
         workers, counts = problem.workers, statistics.counts
         posterior, label_codes = self._conclude(problem, learned)
+        reported = posterior if calibrate is None else calibrate(posterior)
         self._remember(r)
-        self.posterior_, self._label_codes = posterior, label_codes
+        self.posterior_, self._label_codes = reported, label_codes
+        self.uncalibrated_posterior_ = posterior
         self.classes_ = r.classes
         self.prior_ = learned.structure.mean
-        confusion = workers.plain_mean(learned.workers, counts, problem.prior)
+        confusion = workers.plain_mean(learned.workers, counts, learned.prior)
         self.confusion_ = np.ascontiguousarray(confusion.transpose(0, 2, 1))
         self._counts = workers.plain_counts(counts)
         self._log_weights = learned.workers.log_weights
-        self._crowd = workers.crowd(counts, statistics.summary.mass, problem.prior)
+        self._crowd = workers.crowd(counts, statistics.summary.mass, learned.prior)
         self._structure = learned.structure
         self._workers_fitted = workers.name
         self._set_further(workers.further_arrays(learned.workers, counts))
