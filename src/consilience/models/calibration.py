@@ -61,18 +61,30 @@ def choose_folds(n_units: int) -> tuple[float, int]:
 
 
 def score_powers(r: Responses, hidden: NDArray[np.bool_], posterior: Floats, confusion: Floats) -> Floats:
-    """Return the log probability of all hidden answers at each of `POWERS`.
+    """Return the log probability of each hidden answer at each of `POWERS`, (n_hidden, n_powers).
 
     `posterior` (N, K) and `confusion` (M, L, K) are of a fit to the other answers.
     """
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
     chances = confusion[worker, label]
     weight = np.ones(len(item)) if r.weight is None else r.weight[hidden]
-    scores = np.empty(len(POWERS))
+    scores = np.empty((len(item), len(POWERS)))
     for place, power in enumerate(POWERS):
         probability = np.einsum("ik,ik->i", raise_to(posterior[item], power), chances)
-        scores[place] = weight @ np.log(np.maximum(probability, 1e-300))
+        scores[:, place] = weight * np.log(np.maximum(probability, 1e-300))
     return scores
+
+
+def choose_power(scores: Floats) -> float:
+    """Return the smallest power whose score is within one standard error, paired over answers, of the best one's.
+
+    The smallest: errors that workers share are predicted as if they were the truth, so that hidden answers call for too
+    large a power rather than for too small a one.
+    """
+    totals = scores.sum(axis=0)
+    lead = scores[:, [int(totals.argmax())]] - scores
+    error = lead.std(axis=0) * np.sqrt(len(scores))
+    return float(POWERS[(lead.sum(axis=0) <= error).argmax()])
 
 
 def score_gold(gold: NDArray[np.int64], posterior: Floats) -> Floats:

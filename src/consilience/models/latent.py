@@ -24,7 +24,7 @@ from ..workers.base import Prior
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
-from .calibration import POWERS, Calibration, choose_folds, near, raise_to, score_gold, score_powers
+from .calibration import POWERS, Calibration, choose_folds, choose_power, near, raise_to, score_gold, score_powers
 from .checks import PAIR, check_choice, check_number, checked_smoothing, fixed_prior
 from .held_out import count_units, hide_answers
 from .predicting import GoldCodes, PredictingModel, part_of
@@ -144,7 +144,7 @@ class LatentModel(PredictingModel):
         self, r: Responses, problem: Problem, fit: Fit, gold: GoldCodes
     ) -> tuple[float, int]:
         """Return the power at which hidden answers are predicted best, and their number."""
-        scores, n_hidden = np.zeros(len(POWERS)), 0
+        scores, n_hidden = [], 0
         settled = fit.parameters.prior._replace(parts=None)
         share, n_folds = choose_folds(count_units(r))
         for hidden, _ in hide_answers(r, share, self.seed, n_folds):
@@ -155,9 +155,9 @@ class LatentModel(PredictingModel):
             posterior, _ = infer_posterior(posed.engine, posed.placed, factors, found.parameters.structure, posed.graph)
             left_out = infer_left_out(posed, found.parameters, found.statistics, posterior)
             confusion = posed.workers.plain_mean(found.parameters.workers, found.statistics.counts, settled)
-            scores += score_powers(r, hidden, left_out, confusion)
+            scores.append(score_powers(r, hidden, left_out, confusion))
             n_hidden += int(hidden.sum())
-        return float(POWERS[scores.argmax()]), n_hidden
+        return choose_power(np.concatenate(scores)), n_hidden
 
     def _learns_smoothing(self) -> bool:
         return isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
