@@ -32,7 +32,6 @@ from ..workers.base import Prior, WorkerModel
 from ..workers.left_out import Counted
 from ..workers.rows import Factors, RowCounts, count_answers, vote, weigh
 
-
 # The iterations in which a prior is learned: not the first ones, whose counts are those of votes.
 LEARNING = range(5, sys.maxsize, 3)
 

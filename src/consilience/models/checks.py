@@ -11,9 +11,9 @@ from ..data.responses import Responses
 from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import listing, parameter_error
 from ..kernels.types import Floats
+from ..specs import is_finite
 from ..workers.confusion import smoothing_array
 from .base import Model
-
 
 # The pseudo-counts of EM, off the diagonal and on it, unless others are given.
 PAIR = (0.1, 1.1)
@@ -62,6 +62,24 @@ def checked_smoothing(owner: Any, r: Responses) -> Floats:
         expected = "greater than 0 with estimation='variational' (for no smoothing at all use estimation='em')"
         raise parameter_error("smoothing", name, expected, owner.smoothing)
     return smoothing
+
+
+def is_pair(value: object) -> bool:
+    """Tell whether a value from JSON is a pair of numbers >= 0, or nothing."""
+    return value is None or (
+        isinstance(value, list) and len(value) == 2 and all(is_finite(x) and x >= 0 for x in value)
+    )
+
+
+def given_pair(smoothing: Any) -> tuple[float, float] | None:
+    """Return the pair (off diagonal, diagonal) that a parameter stands for; None for an array."""
+    if isinstance(smoothing, str):
+        return PAIR
+    array = np.asarray(smoothing, dtype=np.float64)
+    if array.ndim > 1:
+        return None
+    off, diagonal = np.broadcast_to(array, 2).tolist()
+    return off, diagonal
 
 
 def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..data.graph import Graph
@@ -15,18 +13,17 @@ from ..data.responses import Responses
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
-from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, infer_left_out, infer_posterior, run_em
+from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, run_em
 from ..fitting.moments import MomentFit
 from ..kernels.types import Floats, freeze
-from ..specs import OBJECTIVES, ArraySpec
+from ..specs import DISTRIBUTIONS, OBJECTIVES, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
 from ..workers.base import Prior
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
-from .calibration import POWERS, Calibration, choose_folds, choose_power, near, raise_to, score_gold, score_powers
-from .checks import PAIR, check_choice, check_number, checked_smoothing, fixed_prior
-from .held_out import count_units, hide_answers
+from .calibration import Calibration, are_findings, calibrate, check_calibration, raise_to
+from .checks import check_choice, check_number, checked_smoothing, fixed_prior, given_pair, is_pair
 from .predicting import GoldCodes, PredictingModel, part_of
 from .starts import find_starts, is_start
 
@@ -42,6 +39,7 @@ class LatentModel(PredictingModel):
     estimation: str
     prior: Any
     smoothing: Any
+    calibration: Any
     start: Any
     n_init: int
     max_iter: int
@@ -51,6 +49,48 @@ class LatentModel(PredictingModel):
 
     starts_: dict[str, Floats]
     smoothing_: tuple[float, float] | None
+    uncalibrated_posterior_: Floats
+    calibration_: Calibration
+
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        **PredictingModel._arrays,
+        "uncalibrated_posterior_": ArraySpec("N K", DISTRIBUTIONS),
+    }
+    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        **PredictingModel._scalars,
+        "smoothing_": is_pair,
+        "calibration_": are_findings,
+    }
+
+    @property
+    def power_(self) -> float:
+        """The power that posteriors were raised to."""
+        self._check_fitted()
+        return self.calibration_.power
+
+    def explain_calibration(self) -> str:
+        """Say in words how the probabilities were calibrated."""
+        self._check_fitted()
+        return self.calibration_.describe()
+
+    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
+        """Return class probabilities of other items answered by the same workers.
+
+        A worker who was not there at the fit is taken to answer as the crowd does on the whole, with a warning.
+        Posteriors are raised to the same power as those of the fit. With ``calibration="none"`` this is `posterior_`
+        for the answers (and gold, and graph) of the fit; otherwise posteriors of fitted items leave the item itself out
+        of what was learned, which other items need not.
+
+        Parameters
+        ----------
+        responses, graph, gold, engine
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+        """
+        return raise_to(super().predict_proba(responses, graph, gold, engine), self.calibration_.power)
 
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:
@@ -79,15 +119,10 @@ class LatentModel(PredictingModel):
         }
         best = max(fits.values(), key=lambda fit: fit.objective)
         self._warn_of_iterations(best, r.n_responses)
-        found = Calibration(1.0, "none")
-
-        def calibrate(posterior: Floats) -> Floats:
-            nonlocal found
-            found, reported = self._calibrate(r, problem, best, posterior, gold)
-            return reported
-
-        self._keep(r, problem, best.parameters, best.statistics, calibrate)
-        self.power_, self.calibration_ = found.power, found
+        posterior, label_codes = self._conclude(problem, best.parameters)
+        found, reported = calibrate(self, r, problem, best, posterior, gold)
+        self._keep(r, problem, best.parameters, best.statistics, reported, label_codes)
+        self.uncalibrated_posterior_, self.calibration_ = posterior, found
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
@@ -110,54 +145,6 @@ class LatentModel(PredictingModel):
             )
             prior = make_pair(prior, (freeze(3.0 * low - 2.0 * high), freeze(high - low)))
         return self._place(r, workers, prior, structure, graph, gold, engine)
-
-    def _calibrate(
-        self, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: GoldCodes
-    ) -> tuple[Calibration, Floats]:
-        """Return how posteriors are calibrated, and the calibrated ones."""
-        if self.calibration == "none":
-            return Calibration(1.0, "none"), posterior
-        left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
-        if not isinstance(self.calibration, str):
-            found = Calibration(float(self.calibration), "given")
-        else:
-            found = self._choose_power(r, problem, fit, posterior, gold)
-        return found, raise_to(left_out, found.power)
-
-    def _choose_power(
-        self, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: GoldCodes
-    ) -> Calibration:
-        power, n_hidden, source = 1.0, 0, "nothing to judge by"
-        if self.calibration == "hidden answers" and not r.silence_counts and count_units(r) > 1:
-            power, n_hidden = self._choose_by_hidden(r, problem, fit, gold)
-            source = "hidden answers"
-        if gold is not None:
-            known = np.flatnonzero(gold >= 0)
-            unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
-            scores = score_gold(gold[known], unknown[known])
-            if self.calibration == "hidden answers":
-                scores = scores + near(power)
-            return Calibration(float(POWERS[scores.argmax()]), "gold", n_hidden, len(known))
-        return Calibration(power, source, n_hidden)
-
-    def _choose_by_hidden(
-        self, r: Responses, problem: Problem, fit: Fit, gold: GoldCodes
-    ) -> tuple[float, int]:
-        """Return the power at which hidden answers are predicted best, and their number."""
-        scores, n_hidden = [], 0
-        settled = fit.parameters.prior._replace(parts=None)
-        share, n_folds = choose_folds(count_units(r))
-        for hidden, _ in hide_answers(r, share, self.seed, n_folds):
-            posed = self._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
-            posed = replace(posed, prior=settled)
-            found = run_em(posed, fit.parameters._replace(prior=settled), self.max_iter, self.tol)
-            factors = posed.factors(found.parameters.workers)
-            posterior, _ = infer_posterior(posed.engine, posed.placed, factors, found.parameters.structure, posed.graph)
-            left_out = infer_left_out(posed, found.parameters, found.statistics, posterior)
-            confusion = posed.workers.plain_mean(found.parameters.workers, found.statistics.counts, settled)
-            scores.append(score_powers(r, hidden, left_out, confusion))
-            n_hidden += int(hidden.sum())
-        return choose_power(np.concatenate(scores)), n_hidden
 
     def _learns_smoothing(self) -> bool:
         return isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
@@ -189,10 +176,13 @@ class LatentModel(PredictingModel):
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         self.starts_ = part_of(arrays, "start ")
+        self.smoothing_ = None if self.smoothing_ is None else (self.smoothing_[0], self.smoothing_[1])
+        self.calibration_ = Calibration(*self.calibration_)
 
     def _check_parameters(self) -> None:
         check_choice(self, "workers", tuple(WORKERS))
         check_choice(self, "estimation", ESTIMATIONS)
+        check_calibration(self)
         check_number(self, "n_init", 1, whole=True)
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)
@@ -213,14 +203,3 @@ class LatentModel(PredictingModel):
         """Return what moments say of the structure: the class prior."""
         started: StructureParameters = structure.given(found.prior)
         return started
-
-
-def given_pair(smoothing: Any) -> tuple[float, float] | None:
-    """Return the pair (off diagonal, diagonal) that a parameter stands for; None for an array."""
-    if isinstance(smoothing, str):
-        return PAIR
-    array = np.asarray(smoothing, dtype=np.float64)
-    if array.ndim > 1:
-        return None
-    off, diagonal = np.broadcast_to(array, 2).tolist()
-    return off, diagonal

@@ -71,7 +71,8 @@ class MajorityVote(PredictingModel):
         parameters = maximise(problem, statistics)
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
         prior = parameters.structure.mean if r.silence_counts else problem.unvoted
-        self._keep(r, problem, Parameters(parameters.workers, problem.structure.given(prior), problem.prior), statistics)
+        learned = Parameters(parameters.workers, problem.structure.given(prior), problem.prior)
+        self._keep(r, problem, learned, statistics, *self._conclude(problem, learned))
         self.trace_ = np.empty(0)
         self.n_iter_ = 0
         self.converged_ = True

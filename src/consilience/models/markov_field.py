@@ -235,8 +235,8 @@ class MarkovField(LatentModel):
         summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0, np.zeros(field.n_classes))
         return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
 
-    def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
-        super()._keep(r, problem, learned, statistics)
+    def _keep(self, r: Responses, problem: Problem, learned: Parameters, *found: Any) -> None:
+        super()._keep(r, problem, learned, *found)
         coupling = cast(FieldParameters, learned.structure).coupling
         weights = cast(Graph, problem.graph).weights
         mean_weight = float(weights.mean()) if len(weights) else 1.0

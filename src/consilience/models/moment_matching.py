@@ -119,7 +119,7 @@ class MomentMatching(PredictingModel):
         found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)
         workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
         learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
-        self._keep(r, problem, learned, expect(problem, learned))
+        self._keep(r, problem, learned, expect(problem, learned), *self._conclude(problem, learned))
         self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
 
     def _match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:

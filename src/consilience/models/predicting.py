@@ -238,18 +238,16 @@ class PredictingModel(Model):
         problem: Problem,
         learned: Parameters,
         statistics: Statistics,
-        calibrate: Callable[[Floats], Floats] | None = None,
+        posterior: Floats,
+        label_codes: NDArray[np.int64],
     ) -> None:
-        """Infer posteriors, and store all that was learned in the attributes users read.
+        """Store all that was learned in the attributes users read.
 
-        What may be interrupted comes first: a model is fitted to one set of answers or to another, never to both.
+        What may be interrupted has come before: a model is fitted to one set of answers or to another, never to both.
         """
         workers, counts = problem.workers, statistics.counts
-        posterior, label_codes = self._conclude(problem, learned)
-        reported = posterior if calibrate is None else calibrate(posterior)
         self._remember(r)
-        self.posterior_, self._label_codes = reported, label_codes
-        self.uncalibrated_posterior_ = posterior
+        self.posterior_, self._label_codes = posterior, label_codes
         self.classes_ = r.classes
         self.prior_ = learned.structure.mean
         confusion = workers.plain_mean(learned.workers, counts, learned.prior)

@@ -60,7 +60,10 @@ class CountedSilence(NamedTuple):
         at = np.linspace(0.0, 1.0, N_STEPS)
         evidence = add_answers(block, logs)
         for k in range(posterior.shape[1]):
-            left = np.maximum(self.silence[:, k] - at[:, None], LEAST), np.maximum(self.totals[:, k] - at[:, None], LEAST)
+            left = (
+                np.maximum(self.silence[:, k] - at[:, None], LEAST),
+                np.maximum(self.totals[:, k] - at[:, None], LEAST),
+            )
             evidence[:, k] += np.interp(posterior[:, k], at, (np.log(left[0]) - np.log(left[1])).sum(axis=1))
         return evidence
 

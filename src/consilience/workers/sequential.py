@@ -58,7 +58,7 @@ class SequentialWorkers(ConfusionWorkers):
         )
 
     def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:  # noqa: ARG002
-        """Return a prior under which the counts by previous answer are likelier, with the plain matrices as they are."""
+        """Return a prior under which the counts by previous answer are likelier, the plain matrices held."""
         fixed = BACK_OFF * self._plain_repeated(counts, prior)
         return improve_pair(prior, counts.reshape(-1, self.n_labels, self.n_classes), fixed)
 
