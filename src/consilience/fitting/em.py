@@ -324,6 +324,8 @@ def weigh_left_out(block: Block, counted: Counted, posterior: Floats, use_gold: 
     """Evidence of one block from counts without each item, up to a factor, and the sum of the logarithms of these."""
     own = posterior[block.first_item : block.first_item + block.n_items]
     logs = counted.log_evidence(block, own)
+    if len(block.log_prior):
+        logs += block.log_prior
     if use_gold and len(block.gold):
         known = np.flatnonzero(block.gold >= 0)
         kept = logs[known, block.gold[known]]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.blocks import cut_blocks
+from ..data.blocks import Block, cut_blocks
 from ..data.gold import match_gold
 from ..data.graph import Graph
 from ..data.responses import Responses
@@ -28,7 +28,7 @@ from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.register import WORKERS
-from ..workers.rows import Factors
+from ..workers.rows import Factors, anchor
 from .base import Model
 from .inputs import as_responses
 
@@ -161,7 +161,7 @@ class PredictingModel(Model):
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
         factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.weight is not None)
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(open_path(gold), r, self.classes_))
+        blocks = lay_out(r, workers, match_gold(open_path(gold), r, self.classes_))
         with open_engine(engine) as opened:
             yield NewItems(r, opened, list(opened.place(blocks)), links, factors)
 
@@ -221,7 +221,7 @@ class PredictingModel(Model):
         engine: Engine,
     ) -> Problem:
         """Return what is to be fitted, its blocks cut and put where they will be worked on."""
-        placed = engine.place(cut_blocks(r, workers.encode(r), workers.n_rows, gold))
+        placed = engine.place(lay_out(r, workers, gold))
         weighted = r.weight is not None
         return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares())
 
@@ -293,6 +293,15 @@ class PredictingModel(Model):
         self._log_weights = arrays["log_weights"]
         self._structure = self._structure_type.from_state(part_of(arrays, "structure "))
         self._set_further(part_of(arrays, "workers "))
+
+
+def lay_out(r: Responses, workers: WorkerModel, gold: GoldCodes) -> list[Block]:
+    """Cut the answers into blocks; where silence is an answer, items are anchored to their votes."""
+    blocks = cut_blocks(r, workers.encode(r), workers.n_rows, gold)
+    if not workers.silent:
+        return blocks
+    votes, unvoted = workers.votes(), r.vote_shares()
+    return [anchor(block, votes, unvoted) for block in blocks]
 
 
 def as_used(log_weights: Floats) -> Distributions:
