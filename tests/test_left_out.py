@@ -48,9 +48,7 @@ def count(r, workers, posterior):
 def fast(r, workers, prior, posterior, counts):
     counted = workers.counted(counts, posterior.sum(axis=0), prior)
     blocks = cut_blocks(r, workers.encode(r), workers.n_rows)
-    return np.concatenate(
-        [counted.log_evidence(b, posterior[b.first_item : b.first_item + b.n_items]) for b in blocks]
-    )
+    return np.concatenate([counted.log_evidence(b, posterior[b.first_item : b.first_item + b.n_items]) for b in blocks])
 
 
 @pytest.mark.parametrize("kind", ["confusion", "one-coin"])
