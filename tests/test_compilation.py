@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.data.blocks import BLOCK_SIZE, cut_blocks
 from consilience.kernels import compile as compilation
-from consilience.kernels.answers import add_log_rows, add_rows, count_rows, multiply_rows
+from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from consilience.kernels.field import sweep_mean_field, sweep_messages, sweep_modes
@@ -59,16 +59,15 @@ def run_on_answers(rng, n_classes, width):
     gold = freeze(rng.integers(-1, n_classes, 12).astype(np.int32) if rng.random() < 0.5 else np.empty(0, np.int32))
     weight = freeze(rng.random(len(codes)) if rng.random() < 0.5 else np.empty(0))
     answers = (codes, offsets, gold)
-    product, power, votes = (np.empty((12, n_classes)) for _ in range(3))
+    product, power = (np.empty((12, n_classes)) for _ in range(2))
     counts, mass = np.zeros((9, n_classes)), np.zeros(n_classes)
     base, log_base, prior = (freeze(array) for array in (np.ones(n_classes), np.zeros(n_classes), probability[0] + 0.1))
     scales = [multiply_rows(*answers, freeze(probability), base, product, width)]
     scales += [add_log_rows(*answers, weight, freeze(logs), log_base, power, width)]
-    add_rows(codes, offsets, weight, freeze(probability), votes, width)
     posterior = product.copy()
     scales += [normalise_items(posterior, prior, mass, width)]
     count_rows(codes, offsets, weight, posterior, counts, width)
-    return product, power, votes, posterior, counts, mass, np.array(scales)
+    return product, power, posterior, counts, mass, np.array(scales)
 
 
 def run_on_chains(rng, n_classes, width):
@@ -258,7 +257,7 @@ class Watcher(event.Listener):
 
 event.register("numba:compile", Watcher())
 """
-SHARED = {"add_rows", "multiply_and_scale", "count_rows"}
+SHARED = {"add_votes", "multiply_and_scale", "count_rows"}
 LEARNED = {"add_expectations", "digamma_and_log_gamma"}
 NEEDED = {
     "DawidSkene": SHARED | LEARNED | {"normalise_items"},

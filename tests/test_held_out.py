@@ -7,7 +7,7 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError, ParameterError
-from consilience.models.held_out import SHRINKAGE, count_units, hide_answers, shrunk_confusion
+from consilience.models.held_out import SHRINKAGE, count_units, hide_answers, shrink_rows
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_score_is_its_definition(kind, request):
 def test_matrices_are_shrunk_to_the_crowds():
     counts = np.zeros((2, 2, 2))
     counts[0] = [[1000, 0], [0, 1000]]
-    found = shrunk_confusion(counts)
+    found = shrink_rows(counts, np.repeat([0, 1], 2), np.tile([0, 1], 2)).reshape(2, 2, 2)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     assert found[0, 0, 0] > 0.999
     np.testing.assert_allclose(found[1], (counts[0] + 0.5) / 1001)

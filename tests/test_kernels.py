@@ -19,8 +19,8 @@ from consilience.kernels.answers import (
     LOG_IMPOSSIBLE,
     SMALLEST,
     add_log_rows,
-    add_rows,
     add_to_rows,
+    add_votes,
     count_rows,
     multiply_rows,
 )
@@ -233,13 +233,14 @@ def test_counts_and_votes(n_classes, weighted):
     np.testing.assert_allclose(counts, expected, rtol=1e-13)
     assert counts.sum() - counts.size == pytest.approx(weight.sum() if weighted else len(codes))
 
-    table = freeze(rng.integers(0, 2, (7, n_classes)).astype(float))
-    shares = np.full((6, n_classes), np.nan)
-    add_rows(codes, offsets, weight, table, shares, width_of(n_classes, LARGE))
+    choice = freeze(rng.integers(-1, n_classes, 7))
+    votes = np.zeros((6, n_classes))
+    add_votes(codes, offsets, weight, choice, votes)
     w = weight if weighted else np.ones(len(codes))
+    table = choice[:, None] == np.arange(n_classes)
     for i in range(6):
         answers = slice(offsets[i], offsets[i + 1])
-        np.testing.assert_allclose(shares[i], (w[answers, None] * table[codes[answers]]).sum(axis=0), rtol=1e-13)
+        np.testing.assert_allclose(votes[i], (w[answers, None] * table[codes[answers]]).sum(axis=0), rtol=1e-13)
 
 
 def test_add_to_rows():
@@ -288,7 +289,7 @@ def test_normalising_with_a_tiny_prior():
 def test_answers_decide_where_the_prior_allows_nothing():
     posterior, log_total = run_normalise(np.array([[0.0, 0.2, 0.6], [0.5, 0.5, 0.5]]), [1.0, 0.0, 0.0])
     np.testing.assert_allclose(posterior, [[0, 0.25, 0.75], [1, 0, 0]])
-    assert log_total == pytest.approx(LOG_IMPOSSIBLE + math.log(0.5))
+    assert log_total == pytest.approx(LOG_IMPOSSIBLE + math.log(0.8) + math.log(0.5))
 
 
 # ---------------------------------------------------------------------------------------------------------- Dirichlet

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -257,6 +259,29 @@ def test_the_papers_coupling_by_hand():
     same = cs.MarkovField(coupling=1.0).fit(r, graph=cs.Graph.from_scipy(by_hand))
     np.testing.assert_allclose(model.posterior_, same.posterior_, atol=1e-10)
     assert model.coupling_ == pytest.approx(by_hand[by_hand > 0].mean())
+
+
+def test_unanswered_neighbours_have_no_coupling_by_the_paper():
+    """The paper couples by the number of answers: an edge between unanswered items is as good as none."""
+    answered, others = [f"a{i}" for i in range(4)], [f"u{i}" for i in range(8)]
+    frame = {"item": np.repeat(answered, 3), "worker": ["u", "v", "w"] * 4, "label": ["x", "x", "y", *"xyyyyyxxx"]}
+    r = cs.Responses.from_frame(frame, items=answered + others)
+    path = cs.Graph.from_edges(r.items[:-1], r.items[1:], items=r.items)
+    without = cs.Graph.from_edges(r.items[:4], r.items[1:5], items=r.items)
+    for inference in INFERENCES:
+        model = cs.MarkovField(coupling="paper", inference=inference)
+        whole, part = (model.fresh().fit(r, graph=graph) for graph in (path, without))
+        np.testing.assert_allclose(whole.posterior_, part.posterior_, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(whole.posterior_.sum(axis=1), 1)
+
+
+def test_edges_of_weight_zero_lead_on():
+    weights = [1.0, 1.0, 5e-324, 5e-324, 1.0, 1.0]
+    graph = cs.Graph.from_edges(list("abcdef"), list("bcdefg"), weights)
+    faint = dataclasses.replace(graph, weights=graph.weights * 0.1)
+    assert (faint.weights == 0).any()
+    assert faint.is_forest
+    assert sorted(faint.outward_order) == list(range(7))
 
 
 def test_the_papers_coupling_counts_a_spread_answer_once():

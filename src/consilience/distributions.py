@@ -75,6 +75,9 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
     if estimation == "em":
         with np.errstate(divide="ignore"):
             logs = np.log(mean)
+            if np.any((mean == 0) & (total > 0)):
+                # Pseudo-counts so small that the quotient is 0 as a double, which would cost the bound infinitely much.
+                logs = np.where((mean == 0) & (total > 0), np.log(total) - np.log(mass), logs)
         # 0 log 0 = 0: where nothing is added, a probability may be zero.
         bound = float(np.sum(smoothing * np.where(smoothing > 0, logs, 0.0))) if np.any(smoothing > 0) else 0.0
         return Distributions(freeze(mean), freeze(logs), mean, bound)

@@ -25,7 +25,13 @@ import numpy as np
 
 RESULT, OWN_ERROR = "result", "own error"
 FOREIGN, NONSENSE, TOO_LONG, CRASH, HANG = "foreign exception", "nonsense", "message too long", "crash", "hang"
-SURFACES = {"models": "fuzz.model_files", "json": "fuzz.json_lines"}
+SURFACES = {
+    "models": "fuzz.model_files",
+    "json": "fuzz.json_lines",
+    "readers": "fuzz.readers",
+    "objects": "fuzz.objects",
+    "crowds": "fuzz.crowds",
+}
 LONGEST_MESSAGE = 2000
 # Memory that a case may take on top of what the process has: damaged files are small.
 MOST_MEMORY = 1 << 30
@@ -33,6 +39,10 @@ MOST_MEMORY = 1 << 30
 
 class Nonsense(Exception):
     """The library gave a result that cannot be one."""
+
+
+class Refused(Exception):
+    """The command line ended with the exit code for bad input, and this message."""
 
 
 @dataclass
@@ -57,6 +67,7 @@ def run_cases(surface: str, cases: range, seed: int, seconds: float = 60.0, unti
         for number, outcome, words in _outcomes(surface, waiting, seed, Path(folder), seconds, until):
             tally.outcomes[outcome] += 1
             if outcome not in (RESULT, OWN_ERROR):
+                words = words.encode(errors="backslashreplace").decode()
                 tally.failures.append(f"{surface} --seed {seed} --only {number}: {outcome}: {words}")
     return tally
 
@@ -112,19 +123,25 @@ def run_one(module: object, rng: np.random.Generator, folder: Path) -> tuple[str
 
     limit = _limit_memory()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("error")
-            warnings.simplefilter("ignore", ConsilienceWarning)
-            return RESULT, module.run(rng, folder)  # type: ignore[attr-defined]
-    except ConsilienceError as error:
-        text = str(error)
-        return (OWN_ERROR if len(text) <= LONGEST_MESSAGE else TOO_LONG), text[:LONGEST_MESSAGE]
+            warnings.simplefilter("always", ConsilienceWarning)
+            words = module.run(rng, folder)  # type: ignore[attr-defined]
+        return _judge_length(RESULT, [words, *(str(warning.message) for warning in given)])
+    except (ConsilienceError, Refused) as error:
+        return _judge_length(OWN_ERROR, [str(error)])
     except Nonsense as error:
         return NONSENSE, f"{error}"
     except Exception:
         return FOREIGN, traceback.format_exc()
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limit)
+
+
+def _judge_length(outcome: str, texts: list[str]) -> tuple[str, str]:
+    """Return the outcome with the longest text, which must not be too long."""
+    longest = max(texts, key=len)
+    return (outcome if len(longest) <= LONGEST_MESSAGE else TOO_LONG), longest[:LONGEST_MESSAGE]
 
 
 def _limit_memory() -> tuple[int, int]:

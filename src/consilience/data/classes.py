@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import is_among
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error
 from .frames import read_distinct
 from .tagging import looks_tagged
@@ -28,7 +29,7 @@ def choose_classes(
     labels : ndarray
         What workers said.
     """
-    if abstain not in ABSTAIN:
+    if not is_among(abstain, ABSTAIN):
         raise parameter_error("abstain", "Responses", "'ignore' or 'answer'", abstain)
     if abstain == "ignore" and background is not None:
         raise ParameterError(
@@ -56,7 +57,7 @@ def _choose_background(background: Any, classes: Values, labels: Values, given: 
             f"The classes are {listing(classes.tolist())}.",
             keyword="background",
         )
-    if background is None or background == default or _has(classes, background):
+    if background is None or is_among(background, (default,)) or _has(classes, background):
         return default if background is None else background
     close = _find_close(background, labels)
     if given or close is not None:

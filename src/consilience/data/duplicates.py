@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import is_among
 from ..errors import InputError, Sentence, parameter_error, plural, shorten
 from .items import Sequences
 from .responses import Responses
@@ -19,7 +20,7 @@ WEIGHT_SLACK = 1e-6
 
 def check_policy(policy: str) -> None:
     """Raise an error unless there is such a policy."""
-    if policy not in DUPLICATES:
+    if not is_among(policy, DUPLICATES):
         raise parameter_error("duplicates", "Responses", f"one of {', '.join(map(repr, DUPLICATES))}", policy)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 
+from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
 from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels.types import Floats
 from .frames import open_frame, read_column, read_distinct, read_names
@@ -137,9 +138,9 @@ class Graph:
         (array([0.5, 0.5, 2. , 2. ]), array([1., 1., 1., 1.]))
         """
         table = open_frame(frame, "the table of edges")
-        chosen = table.find("weight") if weight == "auto" else weight
+        chosen = table.find("weight") if is_among(weight, ("auto",)) else weight
         for role, name in {"source": source, "target": target, "weight": chosen}.items():
-            if name is not None and name not in table.names:
+            if name is not None and not is_among(name, table.names):
                 error = table.no_column(role, name)
                 named = Sentence(f"Or name it with {{{role}}}.", **{role: Python(f"{role}= of Graph.from_frame")})
                 raise InputError(error.problem, *error.remedies, named)
@@ -168,7 +169,7 @@ class Graph:
             if len(shape) != 2 or shape[0] != shape[1]:
                 raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
             square = coo_array(matrix, copy=True)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
@@ -193,6 +194,8 @@ class Graph:
         """
         if not (hasattr(graph, "nodes") and callable(getattr(graph, "edges", None))):
             raise InputError(f"Expected a networkx graph; got a {type(graph).__name__}.")
+        if weight is not None and not isinstance(weight, str):
+            raise parameter_error("weight", "Graph.from_networkx", "the name of an attribute, or None", weight)
         triples = list(graph.edges(data=weight, default=1.0)) if weight else [(a, b, 1.0) for a, b in graph.edges()]
         names = list(graph.nodes) if items is None else items
         return cls.from_edges([t[0] for t in triples], [t[1] for t in triples], [t[2] for t in triples], items=names)
@@ -251,11 +254,12 @@ class Graph:
         >>> cs.Graph.knn(np.array([[0.0], [0.1], [5.0], [5.2]]), k=1)
         Graph(4 items, 2 edges, mean degree 1.00)
         """
-        if metric not in METRICS:
+        if not is_among(metric, METRICS):
             raise parameter_error("metric", "Graph.knn", "'euclidean' or 'cosine'", metric)
+        check_truth("mutual", "Graph.knn", mutual)
         rows = feature_rows(features, metric)
         n_items = rows.shape[0]
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k < n_items:
+        if not is_whole(k) or not 1 <= k < n_items:
             raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
         if issparse(rows) or rows.shape[1] > TREE_FEATURES:
             chosen, how = nearest_by_comparison(rows, int(k)), "all pairs compared"
@@ -328,21 +332,27 @@ class Graph:
         """Whether the graph has no loops."""
         from scipy.sparse.csgraph import connected_components
 
-        return self.n_edges == self.n_items - int(connected_components(self.to_scipy(), directed=False)[0])
+        return self.n_edges == self.n_items - int(connected_components(self._links(), directed=False)[0])
 
     @cached_property
     def outward_order(self) -> NDArray[np.int64]:
         """All nodes, those near the first node of their component before those further away."""
         from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-        _, first = np.unique(connected_components(self.to_scipy(), directed=False)[1], return_index=True)
+        links = self._links()
+        _, first = np.unique(connected_components(links, directed=False)[1], return_index=True)
         # One more node, linked to the first of each component, makes it a single search.
         ends = np.full(len(first), self.n_items), first
         more = coo_array((np.ones(len(first)), ends), shape=(self.n_items + 1, self.n_items + 1)).tocsr()
-        matrix = self.to_scipy()
-        matrix.resize(more.shape)
-        found = breadth_first_order(matrix + more, self.n_items, directed=True, return_predecessors=False)
+        links.resize(more.shape)
+        found = breadth_first_order(links + more, self.n_items, directed=True, return_predecessors=False)
         return np.asarray(found[1:], np.int64)
+
+    def _links(self) -> Any:
+        """Return who is linked to whom as a sparse matrix of ones: an edge is there even if its weight is 0."""
+        matrix = self.to_scipy()
+        matrix.data[:] = 1.0
+        return matrix
 
     def to_scipy(self) -> Any:
         """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
@@ -370,6 +380,7 @@ class Graph:
         Edge ends are paired at random (configuration model), then pairs of edges are swapped to undo self loops and
         repeated edges; the few that remain are dropped.
         """
+        check_seed(seed, "Graph.shuffled")
         rng = np.random.default_rng(seed)
         source = np.repeat(np.arange(self.n_items), self.degrees)
         once = source < self.neighbours
@@ -395,7 +406,7 @@ class Graph:
 def _read_weights(weight: Any, n_edges: int, what: str) -> Floats:
     """Return the weights of edges, after a check; `what` stands for them in messages."""
     try:
-        weights = np.asarray(weight, dtype=np.float64)
+        weights = to_floats(weight)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must be positive numbers; {first_line(error)}.") from error
     if weights.shape != (n_edges,):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import is_among, is_whole
 from ..errors import parameter_error
 
 # For images of two and three dimensions: along how many axes at once a neighbour may be away, by how many neighbours an
@@ -22,7 +24,7 @@ def link_pixels(shape: Any, connectivity: int | None) -> tuple[NDArray[np.int64]
     for extent in _image_shapes(shape):
         known = NEIGHBOURHOODS[len(extent)]
         n_neighbours = max(known) if connectivity is None else connectivity
-        if n_neighbours not in known:
+        if not is_among(n_neighbours, known):
             allowed = "4 or 8 for images" if len(extent) == 2 else "6, 18 or 26 for volumes"
             raise parameter_error("connectivity", "Graph.grid", allowed, connectivity)
         index = np.arange(np.prod(extent)).reshape(extent) + first
@@ -41,12 +43,14 @@ def _image_shapes(shape: Any) -> list[tuple[int, ...]]:
     expected = "a tuple of two or three whole numbers >= 1, or a list of such tuples"
     try:
         shapes = [tuple(shape)] if all(np.ndim(n) == 0 for n in shape) else [tuple(size) for size in shape]
-    except TypeError as error:
+    except (TypeError, NotImplementedError) as error:
         raise parameter_error("shape", "Graph.grid", expected, shape) from error
     for extent in shapes:
-        whole = all(isinstance(n, (int, np.integer)) and n >= 1 for n in extent)
+        whole = all(is_whole(n) and n >= 1 for n in extent)
         if len(extent) not in NEIGHBOURHOODS or not whole:
             raise parameter_error("shape", "Graph.grid", expected, shape)
+    if sum(math.prod(map(int, extent)) for extent in shapes) >= 2**31:  # indices of neighbours have 32 bits
+        raise parameter_error("shape", "Graph.grid", "that of fewer than 2**31 pixels", shape)
     return [tuple(map(int, extent)) for extent in shapes]
 
 

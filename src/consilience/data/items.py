@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..arguments import to_floats
 from ..errors import InputError, Sentence, listing
 from .frames import is_table, open_frame, read_column
 from .vocabulary import (
@@ -121,7 +121,7 @@ def read_positions(column: Column, source: str) -> Values:
     if all(isinstance(entry, (datetime.datetime, datetime.time)) for entry in entries):
         return values  # with time zones, which only Python's own times have
     try:
-        numbers = np.array(entries, dtype=np.float64)
+        numbers = to_floats(entries)
         if numbers.ndim > 1 or np.isnan(numbers).any():
             raise ValueError(f"got {listing(entries)}")
         return np.array(entries, dtype=np.int64) if all(map(_is_whole, entries)) else numbers
@@ -160,7 +160,10 @@ def read_keys(items: Any, n_columns: int) -> list[Column]:
     if n_columns == 1:
         columns = [read_column(items, "items")]
     else:
-        pairs = list(items) if isinstance(items, Iterable) else [items]
+        try:
+            pairs = list(items)
+        except (TypeError, NotImplementedError):  # a memoryview does not give its rows
+            pairs = [None]
         if any(not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2 for pair in pairs):
             raise InputError(
                 Sentence("{items} of sequences must be a table or (sequence, position) pairs."), keyword="items"

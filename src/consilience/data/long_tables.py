@@ -131,7 +131,7 @@ def _read_weights(table: Table, name: str) -> NDArray[np.float64]:
         if column.dtype.kind in "mM":
             raise TypeError("these are times")
         weights = np.array(column, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"Column {name!r} of {table.name} must hold numbers: {error}.") from error
     wrong = np.flatnonzero(~((weights > 0) & (weights <= 1)))
     if len(wrong):

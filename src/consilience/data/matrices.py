@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError, Sentence, first_line, listing, plural
+from ..arguments import to_floats
+from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural
 from .classes import choose_classes
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
@@ -73,12 +74,13 @@ def read_probabilities(
 ) -> Responses:
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
     try:
-        votes: NDArray[np.float64] = np.ma.filled(np.ma.asarray(P, dtype=np.float64), np.nan)
+        votes = to_floats(P)
     except (TypeError, ValueError) as error:
         raise InputError(f"P must be an array of probabilities indexed by item, worker and class: {error}.") from error
     if votes.ndim != 3 or 0 in votes.shape:
         raise InputError(f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.")
-    _check_axes(votes, classes)
+    named = None if classes is None else read_distinct(classes, "classes")
+    _check_axes(votes, votes.shape[2] if named is None else len(named))
     answered: NDArray[np.bool_] = np.logical_not(np.isnan(votes).any(axis=2))
     votes = np.where(answered[:, :, None], votes, 0.0)
     total = votes.sum(axis=2)
@@ -96,7 +98,7 @@ def read_probabilities(
     n_items, n_workers, n_classes = votes.shape
     voted = votes > 0
     _, worker, label = np.nonzero(voted)
-    labels = read_names(classes, n_classes, "classes")
+    labels = read_names(named, n_classes, "classes")
     return Responses(
         offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
         worker=worker.astype(np.int32),
@@ -109,14 +111,13 @@ def read_probabilities(
     )
 
 
-def _check_axes(votes: NDArray[np.float64], classes: Any) -> None:
+def _check_axes(votes: NDArray[np.float64], n_classes: int) -> None:
     """Raise an error if the classes seem to be along another axis than the last.
 
     They are where the names of the classes fit only there, or where all sums along another axis are 1 and those along
     the last are not. Votes that count less than 1 pass: their sums along the other axes are 1 by no more than chance.
     """
     remedy = "P must be indexed by item, worker and class, in this order: transpose it."
-    n_classes = len(classes) if hasattr(classes, "__len__") else votes.shape[2]
     if n_classes > 1 and n_classes != votes.shape[2] and n_classes in votes.shape:
         raise InputError(
             f"There are {n_classes:,} classes, and P has {votes.shape[2]:,} entries along its last axis, but "
@@ -166,6 +167,8 @@ def _missing_entries(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
         mask |= np.isnan(data)
     if is_missing(missing):
         missing = None
+    if not isinstance(missing, Hashable):
+        raise parameter_error("missing", "Responses.from_matrix", "a single entry of F", missing)
     number = isinstance(missing, (int, float, np.number, np.bool_))
     if data.dtype.kind in "biuf":
         if number:

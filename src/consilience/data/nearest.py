@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
+from ..arguments import to_floats
 from ..errors import InputError, first_line
 from ..kernels.types import Floats
 
@@ -25,7 +26,7 @@ def feature_rows(features: Any, metric: str) -> Any:
     try:
         if hasattr(features, "check_format"):  # indices beyond the matrix would be followed
             features.check_format(full_check=True)
-        rows = csr_array(features, dtype=np.float64) if issparse(features) else np.asarray(features, np.float64)
+        rows = csr_array(features, dtype=np.float64) if issparse(features) else to_floats(features)
     except (TypeError, ValueError) as error:
         raise InputError(f"features must be numbers; {first_line(error)}.") from error
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
@@ -68,7 +69,7 @@ def nearest_by_comparison(rows: Any, k: int) -> NDArray[np.int64]:
         rows = rows - rows.mean(axis=0)  # small numbers, small errors
     squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if issparse(rows) else (rows**2).sum(axis=1)
     chunk = max(1, CHUNK_CELLS // n_items)
-    nearest = np.empty((n_items, k), np.int64)
+    nearest = np.zeros((n_items, k), np.int64)
     for start in range(0, n_items, chunk):
         part = rows[start : start + chunk]
         dots = (part @ rows.T).toarray() if issparse(rows) else part @ rows.T

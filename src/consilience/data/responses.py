@@ -21,6 +21,9 @@ from .frames import open_frame
 from .items import Sequences
 from .vocabulary import Codes, Column, Values, lookup, objects, to_column
 
+# Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
+LEAST_WEIGHT = 1e-100
+
 
 @dataclass(frozen=True, eq=False)
 class Responses:
@@ -228,7 +231,7 @@ class Responses:
             names where the table has no item column.
         weight : str, optional
             Column of weights in (0, 1]. A weight scales an answer's log likelihood and its count; with weights a
-            worker may spread one answer over several labels of an item.
+            worker may spread one answer over several labels of an item. Weights below 1e-100 count as 1e-100.
         classes : sequence, optional
             What can be true, in this order. Default: all labels seen. May leave labels out ("unsure" is an answer and
             no class) and may name classes nobody said.
@@ -360,5 +363,5 @@ class Responses:
 
 
 def keep_weights(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """Return the weights of answers, None where all are 1: models are faster without."""
-    return None if weight is None or bool(np.all(weight == 1.0)) else weight
+    """Return the weights of answers, at least `LEAST_WEIGHT`; None where all are 1: models are faster without."""
+    return None if weight is None or bool(np.all(weight == 1.0)) else np.maximum(weight, LEAST_WEIGHT)

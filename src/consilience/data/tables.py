@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, plural, shorten
 from .vocabulary import Column, find_missing
 
@@ -68,11 +69,11 @@ class Table:
         Upper and lower case are the same to an alias.
         """
         if given is not None:
-            if given not in self.names:
+            if not is_among(given, self.names):
                 raise self.no_column(role, given, parameter=role)
             return given
         wanted = self.preferred.get(role)
-        if wanted is not None and wanted in self.names:
+        if wanted is not None and is_among(wanted, self.names):
             return wanted
         by_lower = {str(name).lower(): name for name in reversed(self.names)} | {name: name for name in self.names}
         return next((by_lower[alias] for alias in ALIASES[role] if alias in by_lower), None)
@@ -99,7 +100,7 @@ class Table:
         names = {str(name).lower(): str(name) for name in self.names}
         if given is None:  # a column that is found for another role is not the one that was meant
             names = {lower: name for lower, name in names.items() if lower not in _ALL_ALIASES}
-        tried = ALIASES[role] if given is None else (str(given).lower(),)
+        tried = ALIASES[role] if given is None else (given.lower() if isinstance(given, str) else shorten(given),)
         close = [names[name] for word in tried for name in difflib.get_close_matches(word, names, n=1, cutoff=0.6)]
         aliases = f" (looked for {', '.join(ALIASES[role])})" if given is None else ""
         wanted = f"has no column for the {role}{aliases}" if given is None else f"has no column {shorten(given)}"

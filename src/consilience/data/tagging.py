@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, Sentence, listing, parameter_error
+from ..errors import InputError, Sentence, listing, parameter_error, shorten
 
 if TYPE_CHECKING:
     from .vocabulary import Values
@@ -58,9 +58,11 @@ def split_tag(tag: object, letters: Container[str]) -> tuple[str, str] | None:
     >>> split_tag("B-PER", "BI"), split_tag("B", "BI"), split_tag("O", "BI"), split_tag("PER", "BI")
     (('B', 'PER'), ('B', ''), ('O', ''), None)
     """
+    if not isinstance(tag, str):
+        return None
     if tag == "O":
         return "O", ""
-    match = _TAG.fullmatch(tag) if isinstance(tag, str) else None
+    match = _TAG.fullmatch(tag)
     return None if match is None or match[1] not in letters else (match[1], match[2] or "")
 
 
@@ -69,7 +71,7 @@ def parse_tag(tag: object, letters: str) -> tuple[str, str]:
     parts = split_tag(tag, letters)
     if parts is None:
         raise InputError(
-            f"{tag!r} is no tag of this scheme: expected O or one of {', '.join(letters)} with a type, such as "
+            f"{shorten(tag)} is no tag of this scheme: expected O or one of {', '.join(letters)} with a type, such as "
             f"{letters[0]}-PER.",
             Sentence("Use {transitions}, or a boolean matrix.", transitions="free"),
         )
@@ -133,8 +135,11 @@ def tag_transitions(classes: Values, scheme: str) -> Transitions:
 
 def given_transitions(matrix: object, classes: Values) -> Transitions:
     """Return a boolean matrix [from, to] as transitions; sequences may begin and end anywhere."""
-    steps = np.asarray(matrix)
     n_classes = len(classes)
+    try:
+        steps = np.asarray(matrix)
+    except ValueError:  # rows of different lengths
+        steps = np.empty(0)
     if steps.shape != (n_classes, n_classes) or steps.dtype != bool:
         expected = f"'free', 'bio' or a boolean matrix [from, to] of shape ({n_classes}, {n_classes})"
         raise parameter_error("transitions", "HiddenMarkov", expected, matrix)

@@ -229,6 +229,8 @@ def is_missing(entry: Any) -> bool:
         return bool(entry != entry)
     except TypeError:  # NA has no truth value
         return True
+    except ValueError:  # nor have arrays and tables, which are no missing values
+        return False
 
 
 def to_values(column: Column) -> Values:

@@ -131,7 +131,9 @@ def data_folder() -> Path | None:
 
 def _expand(folder: str | os.PathLike[str]) -> Path:
     """Return a folder with ~ as the home of a user. That of an unknown user stays, and will not be found."""
-    return Path(os.path.expanduser(folder))
+    from ..arguments import to_path  # which loads NumPy
+
+    return Path(os.path.expanduser(to_path("folder", "datasets", folder)))
 
 
 def find_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path:

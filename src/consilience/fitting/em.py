@@ -140,9 +140,9 @@ def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None)
 
 def expect_from_votes(problem: Problem) -> Statistics:
     """Return the statistics of vote shares instead of posteriors: where most fits begin."""
-    votes = problem.workers.votes()
-    results = problem.engine.map(vote_block, problem.placed, votes, problem.unvoted, problem.structure)
-    return add_up(results, votes.shape)
+    workers = problem.workers
+    results = problem.engine.map(vote_block, problem.placed, workers.votes(), problem.unvoted, problem.structure)
+    return add_up(results, (workers.n_rows, workers.n_classes))
 
 
 def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = None) -> Parameters:
@@ -350,7 +350,9 @@ def decode_block(block: Block, factors: Factors, structure: BlockwiseParameters)
     return structure.decode_block(block, evidence)
 
 
-def vote_block(block: Block, votes: Floats, unvoted: Floats, structure: AnyStructure) -> tuple[RowCounts, Summary]:
+def vote_block(
+    block: Block, votes: NDArray[np.int64], unvoted: Floats, structure: AnyStructure
+) -> tuple[RowCounts, Summary]:
     """Statistics of one block's vote shares."""
     shares = vote(block, votes, unvoted)
     summary: Summary = structure.summarise(block, shares)

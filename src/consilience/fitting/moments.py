@@ -136,9 +136,9 @@ class Products:
         self._codes = responses.worker * index(responses.n_labels) + responses.label
         self._item_weights = weights[layout.set_of_item]
         self._set_weights = weights * layout.set_size[:, None]
-        self._of_items = np.empty((responses.n_items, 2, n_classes))
-        self._of_sets = np.empty((len(layout.set_size), 2, n_pairs))
-        self.gram = np.empty((responses.n_workers, n_pairs))
+        self._of_items = np.zeros((responses.n_items, 2, n_classes))
+        self._of_sets = np.zeros((len(layout.set_size), 2, n_pairs))
+        self.gram = np.zeros((responses.n_workers, n_pairs))
         self.by_worker = (
             *(layout.worker_offsets, layout.item, layout.label, self._item_weights, self._of_items),
             *(layout.set_offsets, layout.sets, self._set_weights, self._of_sets),
@@ -153,7 +153,7 @@ class Products:
         rows = confusion.reshape(-1, n_classes)
         linear = sum_products(self._offsets, self._codes, rows, self._item_weights, self._of_items)
         offsets, members = self._layout.member_offsets, self._layout.members
-        hessian = np.empty((n_classes, n_classes))
+        hessian = np.zeros((n_classes, n_classes))
         hessian[self._triangle] = sum_products(offsets, members, self.gram, self._set_weights, self._of_sets)
         hessian.T[self._triangle] = hessian[self._triangle]
         return hessian, linear
@@ -186,7 +186,7 @@ def objective_and_gradient(
 
     products = Products(responses, lay_out(responses), weights, confusion.shape[2])
     hessian, linear = products.renew(confusion)
-    gradient = np.empty_like(confusion)
+    gradient = np.zeros_like(confusion)
     for m, matrix in enumerate(confusion):
         own_hessian, own_linear = worker_terms(m, products.by_worker, confusion, products.gram, prior)
         gradient[m] = matrix @ own_hessian - own_linear

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..arguments import to_path
 from ..data.frames import open_arrow
 from ..data.tables import Table
 from ..data.vocabulary import is_text
@@ -93,7 +94,7 @@ def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source
     ...     read_table(path).table.to_pydict()
     {'item': [1, 2, 3], 'label': ['007', 'NA', None]}
     """
-    paths, found = _find_files(os.fspath(path))
+    paths, found = _find_files(to_path("path", "read_responses", path))
     wanted = None if columns is None else frozenset(columns)
     read = [_read_file(file, found, wanted) for file in paths]
     tables = [table for table, _ in read]

@@ -144,17 +144,13 @@ def add_log_rows(
 
 
 @kernel
-def add_rows(codes: Integers, offsets: Integers, weight: Floats, table: Floats, out: Floats, width: Width) -> None:
-    """Write out[i, k] = sum_j w_j table[codes[j], k]: votes, where the table says which class a label names."""
-    n_classes = len(width)
+def add_votes(codes: Integers, offsets: Integers, weight: Floats, choice: Integers, out: Floats) -> None:
+    """Add votes: out[i, choice[codes[j]]] += w_j for each answer j of each item i; a row of choice -1 has no vote."""
     for i in range(offsets.size - 1):
-        for k in range(n_classes):
-            out[i, k] = 0.0
         for j in range(offsets[i], offsets[i + 1]):
-            row = codes[j]
-            w = weight[j] if weight.size > 0 else 1.0
-            for k in range(n_classes):
-                out[i, k] += w * table[row, k]
+            k = choice[codes[j]]
+            if k >= 0:
+                out[i, k] += weight[j] if weight.size > 0 else 1.0
 
 
 @kernel

@@ -265,7 +265,7 @@ def find_best_paths(
 @kernel
 def sample_chains(sequences: Integers, start: Floats, moves: Floats, draws: Floats) -> Integers:
     """Draw chains from cumulated start and transition probabilities and one uniform number per position."""
-    path = np.empty(draws.size, np.int64)
+    path = np.zeros(draws.size, np.int64)
     n_classes = start.size
     for s in range(sequences.size - 1):
         for i in range(sequences[s], sequences[s + 1]):

@@ -14,7 +14,7 @@ def normalise_items(evidence: Floats, prior: Floats, mass: Floats, width: Width)
     """Turn evidence into posteriors, in place: q[i, k] = prior[k] b[i, k] / Z_i with Z_i = sum_k prior[k] b[i, k].
 
     Adds sum_i q[i, k] to `mass` and returns sum_i log Z_i. Where the prior rules out every class that the answers
-    allow, the answers decide.
+    allow, the prior is set aside, at a price: Z_i is sum_k b[i, k] exp(LOG_IMPOSSIBLE).
     """
     n_classes = len(width)
     log_total = 0.0
@@ -36,7 +36,7 @@ def normalise_items(evidence: Floats, prior: Floats, mass: Floats, width: Width)
                 total += evidence[i, k]
             for k in range(n_classes):
                 evidence[i, k] /= total
-            log_total += LOG_IMPOSSIBLE
+            log_total += LOG_IMPOSSIBLE + np.log(total)
         for k in range(n_classes):
             mass[k] += evidence[i, k]
         if not 1e-150 < product < 1e150:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, parameter_error
 
 if TYPE_CHECKING:
     from ..data.responses import Responses
@@ -127,6 +127,7 @@ def agreement_matrix(r: Responses) -> tuple[NDArray[np.float64], NDArray[np.int6
     >>> n_common.tolist()
     [[4, 3, 2], [3, 3, 2], [2, 2, 2]]
     """
+    _check_answers(r)
     if r.n_workers > _MOST_WORKERS:
         raise InputError(
             f"An agreement matrix is made for at most {_MOST_WORKERS:,} workers. Got {r.n_workers:,} instead.",
@@ -156,7 +157,15 @@ class _Pairs(NamedTuple):
     own_total: float  # sum of m_iw^2
 
 
+def _check_answers(r: object) -> None:
+    from ..data.responses import Responses
+
+    if not isinstance(r, Responses):
+        raise parameter_error("r", "agreement", "Responses, such as Responses.from_frame returns", r)
+
+
 def _count_pairs(r: Responses) -> _Pairs:
+    _check_answers(r)
     item = r.item_of_answer()
     weight = np.ones(len(item)) if r.weight is None else r.weight
     owner_item, _, owner_mass = _sum_by_worker(r, item)

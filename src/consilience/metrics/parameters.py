@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError
+from ..arguments import to_floats
+from ..errors import InputError, first_line
 
 
 def confusion_error(true: ArrayLike, estimated: ArrayLike) -> float:
@@ -120,7 +121,10 @@ def _difference(true: ArrayLike, estimated: ArrayLike, name: str, n_axes: int) -
 def _pair(
     first: ArrayLike, second: ArrayLike, name: str, n_axes: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    try:
+        a, b = to_floats(first), to_floats(second)
+    except ValueError as error:
+        raise InputError(f"The two {name} arrays must hold numbers; {first_line(error)}.") from error
     if a.shape != b.shape or a.ndim != n_axes or not a.size:
         raise InputError(
             f"The two {name} arrays must have the same shape, with {n_axes} axes and none empty. "

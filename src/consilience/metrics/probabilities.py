@@ -6,16 +6,17 @@ the first of them, as in `argmax`.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import check_truth, is_number, is_whole, to_floats
 from ..errors import InputError, listing, parameter_error
 from ._encode import Codes, Labels, encode_gold
 
 _CLIP = 1e-10  # one confident mistake costs 23 nats, not infinity
+_MOST_BINS = 1_000_000
 _SUM_TOLERANCE = 0.01  # lets probabilities rounded for a file through, and stops logits and counts
 
 
@@ -159,8 +160,9 @@ def reliability_curve(
     >>> curve.confidence.round(3).tolist(), curve.accuracy.round(3).tolist(), curve.n_items.tolist()
     ([0.6, 0.867], [1.0, 0.667], [1, 3])
     """
-    if not isinstance(bins, Integral) or bins < 1:
-        raise parameter_error("bins", "reliability_curve", "an integer >= 1", bins)
+    if not is_whole(bins) or not 1 <= bins <= _MOST_BINS:
+        raise parameter_error("bins", "reliability_curve", f"a whole number between 1 and {_MOST_BINS:,}", bins)
+    check_truth("adaptive", "reliability_curve", adaptive)
     confidence, correct = _top(*_check(gold, posterior, classes))
     if adaptive:
         first_of_bin = len(confidence) * np.arange(1, bins) // bins
@@ -210,7 +212,7 @@ def accuracy_at_coverage(gold: Labels, posterior: ArrayLike, classes: Labels, co
     >>> accuracy_at_coverage(gold, posterior, classes=["a", "b"], coverage=1.0)
     0.75
     """
-    if not 0 < coverage <= 1:
+    if not (is_number(coverage) and 0 < coverage <= 1):
         raise parameter_error("coverage", "accuracy_at_coverage", "a number > 0 and <= 1", coverage)
     confidence, correct = _top(*_check(gold, posterior, classes))
     _, tie = np.unique(-confidence, return_inverse=True)
@@ -224,7 +226,7 @@ def accuracy_at_coverage(gold: Labels, posterior: ArrayLike, classes: Labels, co
 def _check(gold: Labels, posterior: ArrayLike, classes: Labels) -> tuple[Codes, NDArray[np.float64]]:
     truth, n_classes = encode_gold(gold, classes)
     try:
-        probability = np.asarray(posterior, dtype=np.float64)
+        probability = to_floats(posterior)
     except (TypeError, ValueError) as error:
         raise InputError(f"The posterior must be a matrix of numbers: {error}.") from None
     if probability.shape != (len(truth), n_classes):

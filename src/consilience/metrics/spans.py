@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import to_floats
 from ..data.tagging import split_tag
-from ..errors import InputError
+from ..errors import InputError, first_line, shorten
 
 _OUTSIDE, _BEGIN, _INSIDE, _END, _SINGLE = range(5)
 # BILOU's L and U are what BIOES calls E and S.
@@ -167,10 +168,11 @@ def _split_tags(tags: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int6
     """Return prefix codes and type numbers of tags; each distinct tag is parsed once."""
     parsed: dict[Any, tuple[int, int]] = {}
     kinds: dict[str, int] = {}
-    for tag in dict.fromkeys(tags):
+    odd = [tag for tag in tags if not isinstance(tag, str)]  # which may have no hash
+    for tag in odd[:1] or dict.fromkeys(tags):
         parts = split_tag(tag, _LETTERS)
         if parts is None:
-            raise InputError(f"{tag!r} is no tag: expected O, or B, I, E, S, L or U with a type, such as B-PER.")
+            raise InputError(f"{shorten(tag)} is no tag: expected O, or B, I, E, S, L or U with a type, such as B-PER.")
         prefix = _LETTERS[parts[0]]
         parsed[tag] = (prefix, -1 if prefix == _OUTSIDE else kinds.setdefault(parts[1], len(kinds)))
     codes = np.array([parsed[tag] for tag in tags], dtype=np.int64).reshape(-1, 2)
@@ -178,16 +180,38 @@ def _split_tags(tags: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def _flatten(tags: Any, lengths: ArrayLike | None) -> tuple[list[Any], NDArray[np.int64]]:
-    entries = tags.tolist() if hasattr(tags, "tolist") else list(tags)
+    entries = _to_list(tags)
+    if entries and lengths is None and not isinstance(entries[0], str):
+        nested = [sequence for sequence in map(_to_list, entries) if sequence]
+        entries = [tag for sequence in nested for tag in sequence]
+        sizes = np.array([len(sequence) for sequence in nested])
+    else:
+        sizes = np.array([len(entries)]) if lengths is None else _read_lengths(lengths, len(entries))
     if not entries:
         raise InputError("There are no tags to score.")
-    if lengths is None and not isinstance(entries[0], str):
-        nested = [list(sequence) for sequence in entries if len(sequence)]
-        return [tag for sequence in nested for tag in sequence], np.array([len(sequence) for sequence in nested])
-    sizes = np.array([len(entries)]) if lengths is None else np.asarray(lengths, dtype=np.int64)
-    if (sizes < 0).any() or sizes.sum() != len(entries):
-        raise InputError(f"lengths sum to {sizes.sum():,}, but there are {len(entries):,} tags.")
     return entries, sizes[sizes > 0]
+
+
+def _to_list(values: Any) -> list[Any]:
+    try:
+        entries = values.tolist() if hasattr(values, "tolist") else list(values)
+    except TypeError:
+        entries = None
+    if not isinstance(entries, list):
+        raise InputError(f"Tags must be lists of lists of tags, or one list of them. Got {shorten(values)} instead.")
+    return entries
+
+
+def _read_lengths(lengths: Any, n_tags: int) -> NDArray[np.int64]:
+    try:
+        sizes = to_floats(lengths)
+    except ValueError as error:
+        raise InputError(f"lengths must be whole numbers; {first_line(error)}.") from error
+    if sizes.ndim != 1 or not ((sizes >= 0) & (sizes == np.floor(sizes)) & (sizes < np.inf)).all():
+        raise InputError(f"lengths must be whole numbers >= 0. Got {shorten(lengths)} instead.")
+    if sizes.sum() != n_tags:
+        raise InputError(f"lengths sum to {sizes.sum():,.0f}, but there are {n_tags:,} tags.")
+    return sizes.astype(np.int64)
 
 
 def _count_common(one: Spans, other: Spans) -> int:

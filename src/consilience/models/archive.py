@@ -105,7 +105,7 @@ class Archive(NamedTuple):
             stored = self.file.getinfo(member).file_size - begin
             if stored != math.prod(shape) * np.dtype(code).itemsize:
                 raise Fault(f"{member} has {plural(stored, 'byte')} for an array of shape {shape}")
-            array = np.empty(shape, code)
+            array = np.zeros(shape, code)
             _fill(member, stream, array)
         spec.check(member, array, sizes)
         return array

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import to_path
 from ..data.frames import build_frame
 from ..data.responses import Responses
 from ..data.vocabulary import Column, Values, spell_surrogates, to_column
-from ..errors import NotFittedError, ParameterError, Python, Sentence, listing
+from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, shorten
 from ..kernels.types import Floats
 from ..specs import (
     CLASS_CODES,
@@ -27,6 +28,7 @@ from ..specs import (
     is_truth,
     is_whole,
 )
+from .cells import Cells
 from .worker_report import describe_workers
 
 
@@ -206,6 +208,10 @@ class Model(ABC):
         self._check_fitted()
         return build_frame({"worker": to_column(self.workers_), **self._report_columns()}, self._backend)
 
+    def _answer_counts(self) -> Floats | Cells:
+        """Return the expected counts of answers, (M, L, K)."""
+        return self._counts
+
     def _report_columns(self) -> dict[str, Column]:
         """Return the columns of the worker report after the first."""
         return describe_workers(
@@ -217,7 +223,7 @@ class Model(ABC):
         from .saved import save_model
 
         self._check_fitted()
-        return save_model(self, path)
+        return save_model(self, to_path("path", "save", path))
 
 
 def distinct_names(names: list[str], taken: dict[str, Column]) -> list[str]:
@@ -236,7 +242,7 @@ def distinct_names(names: list[str], taken: dict[str, Column]) -> list[str]:
 def _brief(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"<array {'x'.join(map(str, value.shape))}>"
-    return f"<{type(value).__name__}>" if isinstance(value, Model) else repr(value)
+    return f"<{type(value).__name__}>" if isinstance(value, Model) else shorten(value, 200)
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import is_number
 from ..data.responses import Responses
 from ..errors import parameter_error, plural
 from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, run_em
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
-from .checks import is_number
 from .held_out import count_units, hide_answers
 
 if TYPE_CHECKING:

@@ -6,17 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import is_number, to_floats
 from ..data.frames import read_column
 from ..data.responses import Responses
 from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import listing, parameter_error
-from ..kernels.types import Floats
+from ..kernels.types import Floats, freeze
 from ..specs import is_finite
 from ..workers.confusion import smoothing_array
 from .base import Model
 
 # The pseudo-counts of EM, off the diagonal and on it, unless others are given.
 PAIR = (0.1, 1.1)
+# As many bits as NumPy draws for a seed of its own.
+LIMIT_OF_SEEDS = 2**128
+# Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
+SMOOTHING_RANGE = (1e-300, 1e100)
 
 
 def check_choice(owner: Model, name: str, choices: tuple[str, ...]) -> str:
@@ -27,23 +32,21 @@ def check_choice(owner: Model, name: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def check_number(owner: Model, name: str, least: float, *, whole: bool = False) -> float:
-    """Return the parameter `name` if it is a (whole) number and at least `least`."""
+def check_number(owner: Model, name: str, least: float, *, whole: bool = False) -> None:
+    """Raise an error unless the parameter `name` is a (whole) number and at least `least`."""
     value = getattr(owner, name)
+    if whole and isinstance(value, int) and value >= LIMIT_OF_SEEDS:
+        raise parameter_error(name, type(owner).__name__, f"a whole number between {least} and 2**128 - 1", value)
     whole_enough = not whole or isinstance(value, (int, np.integer))
     if not is_number(value) or not whole_enough or not (least <= value < np.inf):
         kind = "a whole number" if whole else "a number"
         raise parameter_error(name, type(owner).__name__, f"{kind} >= {least}", value)
-    return float(value)
 
 
-def is_number(value: object) -> bool:
-    """Tell whether a value is a number, of Python or NumPy; truth values are none.
-
-    >>> is_number(np.float32(0.5)), is_number(True), is_number("learn")
-    (True, False, False)
-    """
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+def check_callback(owner: Any) -> None:
+    """Raise an error unless the parameter `callback` can be called, or is None."""
+    if owner.callback is not None and not callable(owner.callback):
+        raise parameter_error("callback", type(owner).__name__, "a function or None", owner.callback)
 
 
 def checked_smoothing(owner: Any, r: Responses) -> Floats:
@@ -53,7 +56,7 @@ def checked_smoothing(owner: Any, r: Responses) -> Floats:
     given = PAIR if isinstance(owner.smoothing, str) and owner.smoothing == "learn" else owner.smoothing
     try:
         smoothing = smoothing_array(given, r.class_of_label, r.n_classes, r.n_workers)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         hint = str(error) if str(error).startswith("an array of shape") else expected
         raise parameter_error("smoothing", name, hint, owner.smoothing) from error
     if not np.isfinite(smoothing).all() or (smoothing < 0).any():
@@ -61,7 +64,7 @@ def checked_smoothing(owner: Any, r: Responses) -> Floats:
     if owner.estimation == "variational" and (smoothing <= 0).any():
         expected = "greater than 0 with estimation='variational' (for no smoothing at all use estimation='em')"
         raise parameter_error("smoothing", name, expected, owner.smoothing)
-    return smoothing
+    return freeze(np.where(smoothing > 0, np.clip(smoothing, *SMOOTHING_RANGE), 0.0))
 
 
 def is_pair(value: object) -> bool:
@@ -89,7 +92,7 @@ def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
     Whatever has no names is taken to be in order.
     """
     value = getattr(owner, name)
-    if not hasattr(value, "reindex"):
+    if not (hasattr(value, "reindex") and hasattr(value, "axes")):
         return value
     for axis in range(np.ndim(value)):
         named = read_column(value.axes[axis], name)
@@ -113,7 +116,7 @@ def fixed_prior(owner: Any, r: Responses) -> Floats | None:
     expected = f"'learn', 'uniform' or {r.n_classes} probabilities that sum to 1 (classes: {names})"
     ordered = in_order_of_classes(owner, "prior", r.classes)
     try:
-        prior = np.asarray(ordered, dtype=np.float64)
+        prior = to_floats(ordered)
     except (TypeError, ValueError) as error:
         raise parameter_error("prior", name, expected, owner.prior) from error
     if prior.shape != (r.n_classes,) or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-6:

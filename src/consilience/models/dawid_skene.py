@@ -61,7 +61,8 @@ class DawidSkene(LatentModel):
     confusion_ : ndarray of shape (n_workers, n_classes, n_labels)
         ``confusion_[w, truth, answer]``; rows sum to 1. The paper's Gamma_m is the transpose.
     trace_ : ndarray
-        The objective before each iteration and at the end; it never falls.
+        The objective before each iteration and at the end. It never falls, except with ``workers="sequential"``, whose
+        smoothing moves with the fit: there it is a guide.
     n_iter_, converged_ : int, bool
         How the fit ended.
     starts_ : dict

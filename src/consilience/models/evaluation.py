@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..arguments import is_among
 from ..data.frames import open_frame
 from ..data.gold import KEY_REMEDY, open_gold
 from ..data.items import read_positions
@@ -205,7 +206,7 @@ def _check_names(names: Mapping[str, str | None], *tables: Table) -> None:
     """Raise where a column that was named is in no table."""
     for role in ("item", "label", "sequence", "position"):
         name = names[role]
-        if name is not None and not any(name in table.names for table in tables):
+        if name is not None and not any(is_among(name, table.names) for table in tables):
             found = " and ".join(f"{table.name} has {listing(map(str, table.names))}" for table in tables)
             raise InputError(
                 f"There is no column {shorten(name)}: {found}.",
@@ -338,7 +339,7 @@ def _probabilities(table: Table, rows: NDArray[np.int64]) -> tuple[list[str], Fl
     columns = [table.values(name, "Every label needs its probabilities.") for name in found]
     try:
         posterior = np.column_stack([np.asarray(to_values(column)[rows], np.float64) for column in columns])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"Columns {listing(found)} of {table.name} must hold numbers: {error}.") from error
     return list(found.values()), posterior
 

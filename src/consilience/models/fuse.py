@@ -138,7 +138,7 @@ def choose_model(
     if isinstance(model, Model):
         check_parameters(type(model), given)
         return model.fresh(**given)
-    if model == "auto":
+    if isinstance(model, str) and model == "auto":
         alone = "dawid-skene" if responses.sequences is None else "hidden-markov"
         model = alone if graph is None else "markov-field"
     if not isinstance(model, str) or model not in MODELS:

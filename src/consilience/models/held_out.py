@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import check_seed, is_number
 from ..data.responses import Responses
 from ..errors import InputError, ParameterError, parameter_error
 from ..kernels.types import Floats
 from .base import Model
+from .cells import Cells
 from .inputs import as_responses
 
 # Answers per class that the crowd's matrix is worth when a worker's own is judged.
@@ -88,21 +90,24 @@ def held_out_score(
     >>> fit.score > vote.score
     True
     """
-    if not 0 < fraction < 1:
+    if not isinstance(model, Model):
+        raise parameter_error("model", "held_out_score", "a model such as DawidSkene()", model)
+    check_seed(seed, "held_out_score")
+    if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
     r = as_responses(responses)
     hidden, unit = next(hide_answers(r, fraction, seed))
     fitted = model.fresh(callback=None) if "callback" in model.get_params() else model.fresh()
     fitted.fit(r.keep(~hidden), graph=graph, gold=gold, engine=engine)
-    return score_hidden(r, hidden, unit, fitted.posterior_, fitted._counts)
+    return score_hidden(r, hidden, unit, fitted.posterior_, fitted._answer_counts())
 
 
 def score_hidden(
-    r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, counts: Floats
+    r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, counts: Floats | Cells
 ) -> HeldOutScore:
     """Score hidden answers by the posterior and the expected counts (M, L, K) of a fit to the others."""
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
-    probability = np.einsum("ik,ik->i", posterior[item], shrunk_confusion(counts)[worker, label])
+    probability = np.einsum("ik,ik->i", posterior[item], shrink_rows(counts, worker, label))
     logs = np.log(np.maximum(probability, 1e-300))
     if r.weight is not None:
         logs = logs * r.weight[hidden]
@@ -112,11 +117,22 @@ def score_hidden(
     return HeldOutScore(score, error, int(hidden.sum()), totals, sizes, np.flatnonzero(hidden))
 
 
-def shrunk_confusion(counts: Floats) -> Floats:
-    """Return matrices (M, L, K) from expected counts, shrunk towards the crowd's, worth `SHRINKAGE` answers."""
-    crowd = counts.sum(axis=0) + 1.0 / counts.shape[1]
-    crowd /= crowd.sum(axis=0)
-    return np.asarray((counts + SHRINKAGE * crowd) / (counts.sum(axis=1, keepdims=True) + SHRINKAGE))
+def shrink_rows(counts: Floats | Cells, worker: NDArray[Any], label: NDArray[Any]) -> Floats:
+    """Return the probabilities (n, K) of answers from expected counts (M, L, K) of all.
+
+    Each worker's matrix is shrunk towards the crowd's, which is worth `SHRINKAGE` answers per class.
+    """
+    n_labels = counts.shape[1]
+    if isinstance(counts, Cells):
+        own = counts.sum_rows(counts.worker * n_labels + counts.label, worker.astype(np.int64) * n_labels + label)
+        total = counts.sum_rows(counts.worker, worker)
+        everything = np.bincount(counts.klass, counts.count, minlength=counts.shape[2])
+        crowd = (counts.sum_rows(counts.label, label) + 1.0 / n_labels) / (everything + 1.0)
+    else:
+        own, total = counts[worker, label], counts.sum(axis=1)[worker]
+        pooled = counts.sum(axis=0) + 1.0 / n_labels
+        crowd = (pooled / pooled.sum(axis=0))[label]
+    return np.asarray((own + SHRINKAGE * crowd) / (total + SHRINKAGE))
 
 
 def hide_answers(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import is_number
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..data.tagging import SCHEMES, complete_tags, find_transitions
@@ -32,10 +33,11 @@ from ..kernels.types import Floats
 from ..specs import is_finite
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.chain import Chain, ChainParameters
-from .checks import check_choice, in_order_of_classes, is_number
+from .checks import check_choice, in_order_of_classes
 from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
 from .latent import LatentModel, Starts
 from .predicting import GoldCodes
+from .sizes import check_transitions
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
@@ -207,7 +209,7 @@ class HiddenMarkov(LatentModel):
         super()._check_parameters()
         check_choice(self, "decode", ("viterbi", "marginal"))
         learns = isinstance(self.coupling, str) and self.coupling == "learn"
-        if not learns and not (is_number(self.coupling) and 0 <= float(self.coupling) <= 1):
+        if not learns and not (is_number(self.coupling) and 0 <= self.coupling <= 1):
             raise parameter_error("coupling", "HiddenMarkov", "'learn' or a number between 0 and 1", self.coupling)
         if learns and self.max_iter == 0:
             raise ParameterError(
@@ -233,6 +235,10 @@ class HiddenMarkov(LatentModel):
         if isinstance(self.transitions, str) and self.transitions in SCHEMES:
             return r.with_classes(complete_tags(r.classes, self.transitions))
         return r
+
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:
+        check_transitions("HiddenMarkov", r)
+        super()._check_size(r, graph)
 
     def _make_structure(self, r: Responses) -> Chain:
         """Return the chain; a coupling that is to be learned stands at 1."""

@@ -23,8 +23,9 @@ from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
 from .calibration import Calibration, are_findings, calibrate, check_calibration, raise_to
-from .checks import check_choice, check_number, checked_smoothing, fixed_prior, given_pair, is_pair
+from .checks import check_callback, check_choice, check_number, checked_smoothing, fixed_prior, given_pair, is_pair
 from .predicting import GoldCodes, PredictingModel, part_of
+from .sizes import FIT_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
 Starts = list[tuple[str, Parameters]]
@@ -95,6 +96,12 @@ class LatentModel(PredictingModel):
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:
         """Return the structure, from the parameters."""
+
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:
+        super()._check_size(r, graph)
+        workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
+        n_tables = FIT_TABLES if self.max_iter > 1 else START_TABLES
+        check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
         self._fit_structure(r, self._make_structure(r), graph, gold, engine)
@@ -187,6 +194,7 @@ class LatentModel(PredictingModel):
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)
         check_number(self, "seed", 0, whole=True)
+        check_callback(self)
         if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
             raise ParameterError(
                 "With max_iter=0 nothing is fitted, and starts cannot be compared.",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,25 @@ from ..data.blocks import cut_blocks
 from ..data.gold import match_gold
 from ..data.graph import Graph
 from ..data.responses import Responses
-from ..data.vocabulary import lookup, to_column
+from ..data.vocabulary import Column
 from ..engines import open_engine
-from ..engines.base import Engine, Placed
-from ..fitting.em import Parameters, Problem, expect_from_votes, maximise
+from ..engines.base import Engine
+from ..fitting.em import expect_from_votes, maximise
 from ..formats.reading import open_path
 from ..kernels.types import Floats
-from ..structures.independent import IndependentParameters
-from ..workers.base import WorkerModel
+from ..structures.base import Summary
+from ..structures.independent import Independent, IndependentParameters
 from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import vote
+from .cells import Cells
 from .checks import check_choice, check_number
 from .inputs import as_responses
-from .predicting import GoldCodes, PredictingModel
+from .predicting import VOTE_SMOOTHING, GoldCodes, PredictingModel, voters
+from .sizes import START_TABLES, check_matrices
+from .worker_report import describe_voters
+
+# What is learned of workers, by attribute.
+_MATRICES = ("confusion_", "_counts", "_log_weights", "_crowd")
 
 
 class MajorityVote(PredictingModel):
@@ -44,7 +51,8 @@ class MajorityVote(PredictingModel):
     Attributes
     ----------
     labels_, posterior_, classes_, prior_, confusion_
-        Results. `confusion_` compares each worker with the vote shares; `score` is the likelihood under these matrices.
+        Results. `confusion_` compares each worker with the vote shares, and is worked out when it is first used;
+        `score` is the likelihood under these matrices.
 
     Examples
     --------
@@ -57,6 +65,9 @@ class MajorityVote(PredictingModel):
     _structure_type = IndependentParameters
     _needs_same_silence = False
 
+    _answers: Responses  # those of the fit, from which matrices are worked out
+    _gold: GoldCodes
+
     def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
         self.ties = ties
         self.seed = seed
@@ -65,21 +76,51 @@ class MajorityVote(PredictingModel):
         check_choice(self, "ties", ("random", "first"))
         check_number(self, "seed", 0, whole=True)
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
-        problem = self._pose_votes(r, graph, gold, engine)
-        statistics = expect_from_votes(problem)
-        parameters = maximise(problem, statistics)
+    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:  # noqa: ARG002
+        # What may be interrupted comes first.
+        unvoted = r.vote_shares()
+        parts = collect_votes(engine, r, gold, unvoted)
+        shares = np.concatenate(parts)
+        label_codes = break_ties(shares, self.ties, self.seed)
+        self._remember(r)
+        self.posterior_, self._label_codes = shares, label_codes
+        self.classes_ = r.classes
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
-        prior = parameters.structure.mean if r.silence_counts else problem.unvoted
-        learned = Parameters(parameters.workers, problem.structure.given(prior), problem.prior)
-        self._keep(r, problem, learned, statistics, *self._conclude(problem, learned))
+        structure = Independent(r.n_classes, None, 0.0, "em")
+        mass = reduce(add, (part.sum(axis=0) for part in parts))
+        self.prior_ = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
+        self._structure = structure.given(self.prior_)
+        self._workers_fitted = ConfusionWorkers.name
+        self._set_further({})
         self.trace_ = np.empty(0)
         self.n_iter_ = 0
         self.converged_ = True
+        for name in _MATRICES:
+            self.__dict__.pop(name, None)  # of the answers of an earlier fit
+        self._answers, self._gold = r, gold
 
-    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:  # noqa: ARG002
-        shares = collect_votes(problem.engine, problem.placed, problem.workers, problem.unvoted)
-        return shares, break_ties(shares, self.ties, self.seed)
+    def __getattr__(self, name: str) -> Any:
+        """Work out the matrices when one is first asked for: the vote itself needs none, and they may be large."""
+        if name not in _MATRICES:
+            return super().__getattribute__(name)  # which says what is missing
+        self._check_fitted()
+        r = self._answers
+        check_matrices(type(self).__name__, voters(r), r.n_items, START_TABLES)
+        with open_engine(None) as engine:
+            problem = self._pose_votes(r, None, self._gold, engine)
+            statistics = expect_from_votes(problem)
+            learned = maximise(problem, statistics)
+        self._keep_matrices(problem, learned, statistics)
+        return self.__dict__[name]
+
+    def _answer_counts(self) -> Cells:
+        fitted = "_counts" not in self.__dict__
+        return Cells.of_answers(self._answers, self.posterior_) if fitted else Cells.of_table(self._counts)
+
+    def _report_columns(self) -> dict[str, Column]:
+        return describe_voters(
+            self._answer_counts(), VOTE_SMOOTHING, self.prior_, self._n_answers, self.answer_labels_, self.classes_
+        )
 
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
         """Return the vote shares of other items. Workers need not be known.
@@ -91,20 +132,21 @@ class MajorityVote(PredictingModel):
         """
         self._check_fitted()
         self._refuse_graph(graph)
-        r = as_responses(responses)
-        workers = ConfusionWorkers(r.n_workers, lookup(self.classes_, to_column(r.labels)), len(self.classes_))
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(open_path(gold), r, self.classes_))
-        unvoted = r.with_classes(self.classes_).vote_shares() if r.silence_counts else self.prior_
+        r = as_responses(responses).with_classes(self.classes_)
+        known = match_gold(open_path(gold), r, self.classes_)
+        unvoted = r.vote_shares() if r.silence_counts else self.prior_
         with open_engine(engine) as opened:
-            return collect_votes(opened, opened.place(blocks), workers, unvoted)
+            return np.concatenate(collect_votes(opened, r, known, unvoted))
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
         return break_ties(self.predict_proba(responses, graph, gold, engine), self.ties, self.seed)
 
 
-def collect_votes(engine: Engine, placed: Sequence[Placed], workers: WorkerModel, unvoted: Floats) -> Floats:
-    """Return the vote shares of all items, in order; those without votes get `unvoted`."""
-    return np.concatenate(list(engine.map(vote, placed, workers.votes(), unvoted)))
+def collect_votes(engine: Engine, r: Responses, gold: GoldCodes, unvoted: Floats) -> list[Floats]:
+    """Return the vote shares of the items in each block; those without votes get `unvoted`."""
+    # It does not matter who votes: the row of an answer is its label.
+    placed = engine.place(cut_blocks(r, r.label, r.n_labels, gold))
+    return list(engine.map(vote, placed, r.class_of_label, unvoted))
 
 
 def break_ties(shares: Floats, rule: str, seed: int) -> NDArray[np.int64]:

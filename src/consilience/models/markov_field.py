@@ -9,20 +9,31 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import check_truth, is_number
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..engines import open_engine
-from ..errors import ParameterError, Python, Sentence, parameter_error, quietly
+from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
 from ..fitting.em import Parameters, Problem, Progress, Statistics, maximise, run_em
 from ..kernels.types import Floats
 from ..specs import Fault, is_finite
 from ..structures.base import Summary
-from ..structures.field import INFERENCES, MOST_COUPLING, Field, FieldParameters, FieldSummary
+from ..structures.field import (
+    INFERENCES,
+    LEAST_UNIT,
+    MOST_COUPLING,
+    Field,
+    FieldParameters,
+    FieldSummary,
+    most_weight,
+    weight_unit,
+)
 from ..structures.independent import Independent
-from .checks import check_choice, is_number
+from .checks import check_choice
 from .dawid_skene import DawidSkene
 from .inputs import as_responses
 from .latent import LatentModel
+from .sizes import check_messages
 
 # A learned coupling below this is as good as none.
 NO_COUPLING = 0.05
@@ -35,7 +46,7 @@ class GraphCheck:
     Attributes
     ----------
     coupling, shuffled_coupling : float
-        What was learned on the graph, and on a random one with the same degrees.
+        What was learned on the graph, and on a random one with the same degrees, for edges of the usual weight.
     changed, shuffled_changed : float
         Share of labels that differ from those of `DawidSkene`, which knows no graph.
     """
@@ -78,7 +89,8 @@ class MarkovField(LatentModel):
     coupling : {"learn", "paper"} or float
         :math:`\beta`, in nats per agreeing neighbour (the paper's delta is twice that): learned by pseudo-likelihood
         inside EM; as in the paper, where delta is the number of workers, or half the number of answers to an item; or
-        given.
+        given. A learned coupling is at most 3 for an edge of weight 1, or of the usual weight of a graph whose weights
+        are mostly below 1/1000 or above 1000.
     inference : {"mean_field", "icm", "belief_propagation"}
         How posteriors are found: mean field; iterated conditional modes, as in the paper; or damped sum-product belief
         propagation, which is exact on trees.
@@ -171,6 +183,12 @@ class MarkovField(LatentModel):
         """
         self._check_fitted()
         r = as_responses(responses)
+        if r.n_items != len(self._label_codes):
+            raise InputError(
+                f"The model was fitted to {plural(len(self._label_codes), 'item')}, and these answers are about "
+                f"{r.n_items:,}.",
+                "Give the answers of the fit.",
+            )
         aligned = require_graph(graph).aligned_with(r.items)
         learner = self.fresh(callback=None, coupling="learn")
         shared = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}
@@ -179,9 +197,10 @@ class MarkovField(LatentModel):
             here = self if self.coupling == "learn" else learner.fresh().fit(r, aligned, gold, opened)
             shuffled = learner.fit(r, aligned.shuffled(self.seed), gold, opened)
             alone = independent.fit(r, gold=gold, engine=opened)
+        unit = weight_unit(aligned.weights)
         return GraphCheck(
-            here.coupling_,
-            shuffled.coupling_,
+            here.coupling_ * unit,
+            shuffled.coupling_ * unit,
             float(np.mean(here._label_codes != alone._label_codes)),
             float(np.mean(shuffled._label_codes != alone._label_codes)),
         )
@@ -189,8 +208,9 @@ class MarkovField(LatentModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(self, "inference", INFERENCES)
+        check_truth("degree_normalised", type(self).__name__, self.degree_normalised)
         named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
-        if not named and not (is_number(self.coupling) and 0 <= float(self.coupling) < np.inf):
+        if not named and not (is_number(self.coupling) and 0 <= self.coupling < np.inf):
             raise parameter_error("coupling", "MarkovField", "'learn', 'paper' or a number >= 0", self.coupling)
         started = isinstance(self.start, str) and self.start == "dawid-skene"
         if self.max_iter == 0 and (started or (named and self.coupling == "learn")):
@@ -203,6 +223,9 @@ class MarkovField(LatentModel):
     def _links(self, r: Responses, graph: Any) -> Graph:
         """Return the graph over these items, with the weights that the parameters call for."""
         aligned = require_graph(graph).aligned_with(r.items)
+        most = most_weight(aligned.weights, self._given_coupling())
+        if aligned.weights.max(initial=0.0) > most:
+            aligned = replace(aligned, weights=np.minimum(aligned.weights, most))
         if self.degree_normalised:
             root = np.sqrt(np.maximum(aligned.degrees, 1))
             source = np.repeat(np.arange(aligned.n_items), aligned.degrees)
@@ -212,16 +235,24 @@ class MarkovField(LatentModel):
             aligned = replace(aligned, weights=aligned.weights * paper_couplings(r, aligned))
         return aligned
 
-    def _make_structure(self, r: Responses) -> Field:
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:
+        super()._check_size(r, graph)
+        if self.inference == "belief_propagation":
+            check_messages("MarkovField", r, cast(Graph, graph))
+
+    def _given_coupling(self) -> float | None:
+        """Return the coupling of edges of weight 1; None if it is to be learned."""
         # The paper's couplings differ from edge to edge: they are weights of the graph.
-        coupling = None if self.coupling == "learn" else 1.0 if self.coupling == "paper" else float(self.coupling)
-        return Field(*self._structure_parts(r), coupling, self.inference)
+        return {"learn": None, "paper": 1.0}[self.coupling] if isinstance(self.coupling, str) else float(self.coupling)
+
+    def _make_structure(self, r: Responses) -> Field:
+        return Field(*self._structure_parts(r), self._given_coupling(), self.inference)
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         field = cast(FieldParameters, self._structure)
-        given = {"learn": None, "paper": 1.0}.get(str(self.coupling), self.coupling)
-        agrees = field.coupling <= MOST_COUPLING if given is None else field.coupling == given
+        given = self._given_coupling()
+        agrees = field.coupling <= MOST_COUPLING / LEAST_UNIT if given is None else field.coupling == given
         if not agrees or field.learns != (given is None) or field.inference != self.inference:
             raise Fault("the field is not the one that the parameters call for")
 

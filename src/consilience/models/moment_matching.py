@@ -21,8 +21,9 @@ from ..fitting.moments import (
 )
 from ..kernels.types import Floats
 from ..structures.independent import IndependentParameters
-from .checks import check_choice, check_number, fixed_prior
-from .predicting import GoldCodes, PredictingModel
+from .checks import check_callback, check_choice, check_number, fixed_prior
+from .predicting import GoldCodes, PredictingModel, voters
+from .sizes import check_matrices
 
 
 class MomentMatching(PredictingModel):
@@ -102,6 +103,7 @@ class MomentMatching(PredictingModel):
         check_number(self, "shrinkage", 0)
         check_number(self, "max_iter", 1, whole=True)
         check_number(self, "tol", 0)
+        check_callback(self)
 
     def _check_answers(self, r: Responses) -> Responses:
         if r.silence_counts:
@@ -112,6 +114,10 @@ class MomentMatching(PredictingModel):
                 keyword="abstain",
             )
         return r
+
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:
+        super()._check_size(r, graph)
+        check_matrices("MomentMatching", voters(r), r.n_items)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
         problem = self._pose_votes(r, graph, gold, engine)

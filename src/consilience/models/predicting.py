@@ -31,8 +31,12 @@ from ..workers.register import WORKERS
 from ..workers.rows import Factors, anchor
 from .base import Model
 from .inputs import as_responses
+from .sizes import check_posteriors, check_prediction
 
 GoldCodes = NDArray[np.int32] | None
+
+# Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
+VOTE_SMOOTHING = (0.1, 1.1)
 
 
 class NewItems(NamedTuple):
@@ -92,6 +96,7 @@ class PredictingModel(Model):
         r = self._prepare(as_responses(responses))
         links = self._links(r, graph)
         known = match_gold(open_path(gold), r, r.classes)
+        self._check_size(r, links)
         with open_engine(engine) as opened:
             self._learn(r, links, known, opened)
         return self
@@ -99,6 +104,10 @@ class PredictingModel(Model):
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise an error for a parameter whose value the model cannot take."""
+
+    def _check_size(self, r: Responses, graph: Graph | None) -> None:  # noqa: ARG002 (fields look at it)
+        """Raise an error for a fit that needs more memory than there is."""
+        check_posteriors(type(self).__name__, r)
 
     @abstractmethod
     def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
@@ -157,6 +166,7 @@ class PredictingModel(Model):
         class_of_label = lookup(self.classes_, to_column(r.labels))
         kind = WORKERS[self._workers_fitted]
         workers = kind(r.n_workers, class_of_label, len(self.classes_), self._takes_silence())
+        check_prediction(type(self).__name__, workers)
         crowd = Distributions.known(self._crowd)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
@@ -227,8 +237,8 @@ class PredictingModel(Model):
 
     def _pose_votes(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> Problem:
         """Return the problem of independent items and confusion matrices, for models that only need the votes."""
-        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
-        smoothing = smoothing_array((0.1, 1.1), r.class_of_label, r.n_classes, r.n_workers)
+        workers = voters(r)
+        smoothing = smoothing_array(VOTE_SMOOTHING, r.class_of_label, r.n_classes, r.n_workers)
         structure = Independent(r.n_classes, None, 0.0, "em")
         return self._place(r, workers, Prior(smoothing, "em"), structure, graph, gold, engine)
 
@@ -245,19 +255,24 @@ class PredictingModel(Model):
 
         What may be interrupted has come before: a model is fitted to one set of answers or to another, never to both.
         """
-        workers, counts = problem.workers, statistics.counts
+        workers = problem.workers
         self._remember(r)
         self.posterior_, self._label_codes = posterior, label_codes
         self.classes_ = r.classes
         self.prior_ = learned.structure.mean
+        self._keep_matrices(problem, learned, statistics)
+        self._structure = learned.structure
+        self._workers_fitted = workers.name
+        self._set_further(workers.further_arrays(learned.workers, statistics.counts))
+
+    def _keep_matrices(self, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
+        """Store what was learned of workers in the attributes that users and predictions read."""
+        workers, counts = problem.workers, statistics.counts
         confusion = workers.plain_mean(learned.workers, counts, learned.prior)
         self.confusion_ = np.ascontiguousarray(confusion.transpose(0, 2, 1))
         self._counts = workers.plain_counts(counts)
         self._log_weights = learned.workers.log_weights
         self._crowd = workers.crowd(counts, statistics.summary.mass, learned.prior)
-        self._structure = learned.structure
-        self._workers_fitted = workers.name
-        self._set_further(workers.further_arrays(learned.workers, counts))
 
     def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
         """Return the posteriors and the label of each item that belong to the estimates."""
@@ -302,6 +317,11 @@ def lay_out(r: Responses, workers: WorkerModel, gold: GoldCodes) -> list[Block]:
         return blocks
     votes, unvoted = workers.votes(), r.vote_shares()
     return [anchor(block, votes, unvoted) for block in blocks]
+
+
+def voters(r: Responses) -> ConfusionWorkers:
+    """Return the workers of models that only need the votes: silence is no vote."""
+    return ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
 
 
 def as_used(log_weights: Floats) -> Distributions:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arguments import to_path
 from ..data.frames import BACKENDS
 from ..data.vocabulary import Values, decode_categories, lookup, to_column, to_values
 from ..errors import StoreError, listing, shorten
@@ -75,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> cs.load(file).labels_
     array(['x', 'y'], dtype=object)
     """
-    with open_archive(path) as archive:
+    with open_archive(to_path("path", "load", path)) as archive:
         header, members = upgrade(archive.header, archive.arrays)
         archive = archive._replace(header=header, arrays=members)
         model = _make_model(header, path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import to_floats
 from ..data.responses import Responses
 from ..data.vocabulary import lookup, to_column
 from ..errors import DataWarning, InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, warn
@@ -130,7 +131,7 @@ def given_confusion(owner: Any, r: Responses) -> Floats:
         f"{shape} (workers, classes, labels) whose rows sum to 1"
     )
     try:
-        confusion = np.asarray(owner.start, dtype=np.float64)
+        confusion = to_floats(owner.start)
     except (TypeError, ValueError) as error:
         raise parameter_error("start", type(owner).__name__, expected, owner.start) from error
     if confusion.shape == shape[1:]:

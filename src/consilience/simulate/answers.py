@@ -39,7 +39,7 @@ def draw_distinct(rng: np.random.Generator, n_items: int, per_item: int, rates: 
         return np.broadcast_to(np.arange(per_item), (n_items, per_item))
     if per_item * MANY > len(rates):
         # Many of them answer: those with the shortest of random waiting times, which is the same draw.
-        workers = np.empty((n_items, per_item), np.int64)
+        workers = np.zeros((n_items, per_item), np.int64)
         often, chunk = rates.astype(np.float32), max(1, CHUNK // len(rates))
         for start in range(0, n_items, chunk):
             waits = rng.standard_exponential((min(chunk, n_items - start), len(rates)), np.float32) / often
@@ -70,7 +70,7 @@ def draw_labels(
     cumulated = np.full((*confusion.shape[:2], width), np.inf)
     cumulated[:, :, :n_classes] = cumulate(confusion)
     flat = cumulated.ravel()
-    label = np.empty(worker.shape, np.int32)
+    label = np.zeros(worker.shape, np.int32)
     chunk = max(1, CHUNK // worker.shape[1])
     for start in range(0, len(worker), chunk):
         here = slice(start, start + chunk)

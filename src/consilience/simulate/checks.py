@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import is_number, is_whole, to_floats
 from ..errors import ParameterError, parameter_error
 from ..kernels.types import Floats
+
+# The most items, workers and classes: their indices have 32 bits.
+MOST = 2**31 - 1
 
 
 def bad_parameter(name: str, expected: str, got: object) -> ParameterError:
@@ -16,22 +20,18 @@ def bad_parameter(name: str, expected: str, got: object) -> ParameterError:
     return parameter_error(name, "simulate", expected, got)
 
 
-def is_whole(value: Any) -> bool:
-    """Tell whether a value is a whole number."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
 def check_whole(least: int, **parameters: Any) -> None:
-    """Raise an error unless every parameter is a whole number and at least `least`."""
+    """Raise an error unless every parameter is a whole number, at least `least`, and a size that arrays can have."""
     for name, value in parameters.items():
         if not is_whole(value) or value < least:
             raise bad_parameter(name, f"a whole number >= {least}", value)
+        if value > MOST:
+            raise bad_parameter(name, f"a whole number between {least} and {MOST:,}", value)
 
 
 def check_between(name: str, value: Any, low: float, high: float, *, half_open: bool = False) -> None:
     """Raise an error unless a parameter is a number between two others."""
-    fits = not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating))
-    if not (fits and low <= value <= high and not (half_open and value == high)):
+    if not (is_number(value) and low <= value <= high and not (half_open and value == high)):
         if high == np.inf:
             raise bad_parameter(name, f"a number >= {low:g}", value)
         raise bad_parameter(name, f"a number in [{low:g}, {high:g}{')' if half_open else ']'}", value)
@@ -40,7 +40,7 @@ def check_between(name: str, value: Any, low: float, high: float, *, half_open: 
 def as_floats(name: str, values: ArrayLike, expected: str) -> Floats:
     """Return a parameter as an array of numbers."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        return to_floats(values)
     except (TypeError, ValueError) as error:
         raise bad_parameter(name, expected, values) from error
 

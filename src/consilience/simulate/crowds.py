@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import is_whole
 from ..data.graph import Graph
 from ..data.items import Sequences
 from ..kernels.types import Floats
 from .answers import draw_answers
-from .checks import as_probabilities, bad_parameter, check_between, check_whole, cumulate, is_whole
+from .checks import as_probabilities, bad_parameter, check_between, check_whole, cumulate
 from .results import Simulation, TrueParameters
 from .structures import draw_edges, stationary_distribution
 from .workers import Crew
@@ -220,7 +221,8 @@ class _Streams:
     """Random numbers for each part on its own, so that the parameters of one part leave the others as they are."""
 
     def __init__(self, seed: int) -> None:
-        check_whole(0, seed=seed)
+        if not is_whole(seed) or seed < 0:
+            raise bad_parameter("seed", "a whole number >= 0", seed)
         self.truth, self.structure, self.workers, self.answers = np.random.default_rng(seed).spawn(4)
 
 
@@ -235,4 +237,5 @@ def _length_range(length: Any) -> tuple[int, int]:
     paired = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_whole, ends))
     if not (paired and 1 <= ends[0] <= ends[1]):
         raise bad_parameter("length", "a whole number >= 1, or a pair (least, most) of them", length)
+    check_whole(1, length=ends[1])
     return int(ends[0]), int(ends[1])

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import is_among, is_whole
 from ..errors import ParameterError, plural
 from ..kernels.types import Floats
-from .checks import as_floats, bad_parameter, check_whole, is_whole
+from .checks import as_floats, bad_parameter, check_whole
 
 ACTIVITIES = ("equal", "unequal")
 
@@ -38,7 +39,7 @@ class Crew:
                 f"many for {plural(self.n_workers, 'worker')}, at least one of whom must not be a copycat.",
                 "Ask for fewer.",
             )
-        if self.activity not in ACTIVITIES:
+        if not is_among(self.activity, ACTIVITIES):
             raise bad_parameter("activity", "'equal' or 'unequal'", self.activity)
         per_item = self.answers_per_item
         if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= self.n_looking):
@@ -48,19 +49,19 @@ class Crew:
     @property
     def n_looking(self) -> int:
         """Number of workers with answers of their own: all but the copycats."""
-        return self.n_workers - self.copycats
+        return int(self.n_workers) - int(self.copycats)  # which NumPy's integers might not hold
 
     @property
     def n_honest(self) -> int:
         """Number of workers who do as well as they can."""
-        return self.n_looking - self.spammers - self.adversaries
+        return self.n_looking - int(self.spammers) - int(self.adversaries)
 
     @property
     def n_good(self) -> int:
         """Number of workers whose random matrix is made better than random."""
-        if self.good == "most":
+        if is_among(self.good, ("most",)):
             return min(self.n_workers // 2 + 1, self.n_honest)
-        if self.good == "all":
+        if is_among(self.good, ("all",)):
             return self.n_honest
         if not is_whole(self.good) or not 0 <= int(self.good) <= self.n_honest:
             expected = f"'most', 'all' or a number of workers between 0 and {self.n_honest}"

@@ -74,7 +74,7 @@ class ChainParameters(BlockwiseParameters):
         """Return the most probable sequence of classes."""
         from ..kernels.chain import viterbi
 
-        path = np.empty(len(evidence), np.int64)
+        path = np.zeros(len(evidence), np.int64)
         factors = (self.start_factor, self.pair_factor, self.end_factor)
         viterbi(block.sequences, evidence, block.gold, *factors, path, block.width(evidence.shape[1]))
         return path

@@ -8,9 +8,10 @@ pseudo-likelihood of the posteriors, together with the pull h of each class, one
 
     maximise over beta >= 0 and h:  sum_nk q_nk log softmax_k(h_k + beta s_nk) + log beta - beta,   s = A q
 
-The last two terms are a Gamma(2, 1) prior, which matters in small graphs only; `MOST_COUPLING` is a cap. Neighbours
-carry most of what the class prior says, so h is far weaker than log pi where labels come in patches: with log pi in its
-place small classes would die out. It is log pi at beta = 0, for a coupling that is given, and for nodes without edges.
+The last two terms are a Gamma(2, 1) prior, which matters in small graphs only; `MOST_COUPLING` is a cap. Both are for
+edges of weight 1; where weights are far from 1, `weight_unit` takes its place. Neighbours carry most of what the class
+prior says, so h is far weaker than log pi where labels come in patches: with log pi in its place small classes would
+die out. It is log pi at beta = 0, for a coupling that is given, and for nodes without edges.
 
 The objective is that of mean field, sum q (log evidence + log pi + beta s / 2 - log q) plus the parameters' bounds; the
 field's own normaliser, which nobody can compute, is left out. At fixed coupling it never falls by mean field.
@@ -35,6 +36,11 @@ from .base import Evidence, Outcome, Structure, StructureParameters, Summary, Tr
 
 INFERENCES = ("mean_field", "icm", "belief_propagation")
 MOST_COUPLING = 3.0
+# Weights that are mostly smaller or larger by a factor of 2 ** 10 are far from 1.
+FAR_FROM_ONE = 10
+LEAST_UNIT, MOST_UNIT = 2.0**-300, 2.0**1000
+# No edge couples by more nats than this, which is certainty: sums and squares of couplings stay numbers.
+FIRMEST = 1e100
 # Inference stops when no probability moves by more than this, or after so many sweeps: in EM, where it goes on from the
 # last iteration, and at the end, where it starts again.
 EM_SWEEPS, EM_TOL = 20, 1e-3
@@ -109,9 +115,9 @@ class FieldParameters(StructureParameters):
 
         if not graph.n_edges:
             return 0.0, self.pull
-        n_classes = posterior.shape[1]
-        beta = max(self.coupling, 1e-3)
-        gradient, curvature = pseudo_likelihood_terms(graph.offsets, sums, self.pull, beta, posterior)
+        n_classes, unit = posterior.shape[1], weight_unit(graph.weights)
+        beta = max(self.coupling * unit, 1e-3)
+        gradient, curvature = pseudo_likelihood_terms(graph.offsets, sums / unit, self.pull, beta, posterior)
         # Pulls are held near log pi by as much as one node would: classes that are not there, and their common level.
         gradient[:n_classes] -= self.pull - log_of(self.mean)
         curvature[np.diag_indices(n_classes)] += 1.0
@@ -122,7 +128,7 @@ class FieldParameters(StructureParameters):
         # Short steps: far from the optimum a quadratic is a poor guide.
         step = np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
         coupling = beta + np.clip(step[n_classes], -0.5, 0.5)
-        return float(np.clip(coupling, 0.0, MOST_COUPLING)), self.pull + step[:n_classes]
+        return float(np.clip(coupling, 0.0, MOST_COUPLING)) / unit, self.pull + step[:n_classes]
 
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported prior."""
@@ -176,6 +182,21 @@ class Field(Structure[FieldSummary, FieldParameters]):
         )
 
 
+def weight_unit(weights: Floats) -> float:
+    """Return the weight for which a coupling is learned: 1, or a power of two amid weights that are far from 1.
+
+    >>> weight_unit(np.array([0.5, 1.0, 20.0])), weight_unit(np.array([4096.0, 4100.0]))
+    (1.0, 4096.0)
+    """
+    doublings = round(float(np.frexp(weights)[1].mean())) - 1 if len(weights) else 0
+    return 1.0 if abs(doublings) <= FAR_FROM_ONE else min(max(2.0**doublings, LEAST_UNIT), MOST_UNIT)
+
+
+def most_weight(weights: Floats, coupling: float | None) -> float:
+    """Return the largest weight that an edge may have, for a coupling that is given, or None if it is learned."""
+    return FIRMEST / max(coupling, 1.0) if coupling is not None else min(FIRMEST * weight_unit(weights), 1e300)
+
+
 def log_of(probability: Floats) -> Floats:
     """Return logarithms that stay finite."""
     return np.asarray(np.log(np.maximum(probability, 1e-300)))
@@ -224,7 +245,7 @@ def run_belief_propagation(
     from ..kernels.field import sweep_messages
 
     sent = np.ones((len(graph.neighbours), unary.shape[1])) if messages is None else messages.copy()
-    beliefs = np.empty_like(unary)
+    beliefs = np.zeros_like(unary)
     links, width = (graph.offsets, graph.weights, graph.reverse_edges), width_of(unary.shape[1], len(graph.neighbours))
     if graph.is_forest:
         for order in (graph.outward_order[::-1].copy(), graph.outward_order):

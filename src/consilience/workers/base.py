@@ -24,6 +24,7 @@ from ..data.vocabulary import Column, Values
 from ..distributions import Distributions
 from ..errors import ParameterError, Sentence
 from ..kernels.types import Floats
+from ..memory import NUMBER
 from ..specs import ArraySpec
 from .left_out import Counted
 from .rows import Factors
@@ -98,13 +99,22 @@ class WorkerModel(ABC):
     def n_rows(self) -> int:
         """Number of rows."""
 
+    @property
+    def n_bytes(self) -> int:
+        """Size of one table with an entry for each row and class."""
+        return NUMBER * self.n_rows * self.n_classes
+
+    @abstractmethod
+    def describe_size(self) -> str:
+        """Return in words what makes a table large, such as "300 workers x 20 labels x 20 classes"."""
+
     @abstractmethod
     def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
         """Return the row of each answer."""
 
     @abstractmethod
-    def votes(self) -> Floats:
-        """Return which class each row votes for, as zeros and ones (n_rows, K)."""
+    def votes(self) -> NDArray[np.int64]:
+        """Return which class each row votes for, (n_rows,); -1 for none."""
 
     @abstractmethod
     def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:

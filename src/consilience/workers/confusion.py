@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import to_floats
 from ..data.responses import Responses
 from ..distributions import Distributions, fit_distributions
+from ..errors import plural
 from ..kernels.types import Floats, freeze
 from ..specs import LOG_WEIGHTS, ArraySpec
 from .base import Prior, WorkerModel
@@ -37,15 +39,20 @@ class ConfusionWorkers(WorkerModel):
         """Number of rows."""
         return self.n_workers * self.n_labels
 
+    def describe_size(self) -> str:
+        """Return in words what makes a table large."""
+        sizes = (self.n_workers, "worker"), (self.n_labels, "label")
+        return " x ".join(plural(*size) for size in sizes) + f" x {self.n_classes:,} classes"
+
     def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
         """Return the row of each answer."""
         if self.n_rows < 2**31:
             return responses.worker * np.int32(self.n_labels) + responses.label
         return responses.worker * np.int64(self.n_labels) + responses.label
 
-    def votes(self) -> Floats:
-        """Return which class each row votes for, as zeros and ones."""
-        return np.tile(names_class(self.class_of_label, self.n_classes).astype(np.float64), (self.n_workers, 1))
+    def votes(self) -> NDArray[np.int64]:
+        """Return which class each row votes for: the one its label names."""
+        return np.tile(self.class_of_label, self.n_rows // self.n_labels)
 
     def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
         """Return the pseudo-counts; silence, if it is an answer, is the right one where nothing is to be said."""
@@ -132,7 +139,7 @@ def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes
             [0.1, 1.1]]])
     """
     n_labels = len(class_of_label)
-    array = np.asarray(smoothing, dtype=np.float64)
+    array = to_floats(smoothing)
     if array.shape == (2,):
         pseudo_counts = np.where(names_class(class_of_label, n_classes), array[1], array[0])[None]
     elif array.ndim == 0:

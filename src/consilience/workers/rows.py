@@ -7,14 +7,14 @@ posterior to the rows of its answers. A worker model only says which row an answ
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import Block
 from ..distributions import Distributions
-from ..kernels.types import Floats, freeze
+from ..kernels.types import Array, Floats, freeze
 
 # Added to vote shares that serve as priors: a class without a vote is not impossible.
 LEAST_SHARE = 1e-4
@@ -71,7 +71,7 @@ def weigh(block: Block, factors: Factors) -> tuple[Floats, float]:
     return evidence, log_scale
 
 
-def anchor(block: Block, votes: Floats, prior: Floats) -> Block:
+def anchor(block: Block, votes: NDArray[np.int64], prior: Floats) -> Block:
     """Return the block with each item's vote shares as its own prior.
 
     Where silence is an answer, EM may otherwise find another meaning of the classes, under which silence is the most
@@ -80,9 +80,9 @@ def anchor(block: Block, votes: Floats, prior: Floats) -> Block:
     return replace(block, log_prior=freeze(np.log(vote(block, votes, prior) + LEAST_SHARE)))
 
 
-def select_rows(values: Floats, rows: NDArray[np.int64]) -> Floats:
+def select_rows(values: Array, rows: NDArray[np.int64]) -> Array:
     """Return the given rows, which are distinct and ascending; without a copy if that is all of them."""
-    return freeze(values if len(rows) == len(values) else values[rows])
+    return freeze(values if len(rows) == len(values) else cast(Array, values[rows]))
 
 
 def count_answers(block: Block, posterior: Floats) -> RowCounts:
@@ -95,16 +95,15 @@ def count_answers(block: Block, posterior: Floats) -> RowCounts:
     return RowCounts(block.rows, counts)
 
 
-def vote(block: Block, votes: Floats, prior: Floats) -> Floats:
-    """Return each item's vote shares; `votes` says which class a row votes for.
+def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
+    """Return each item's vote shares; `votes` says which class a row votes for, -1 for none.
 
     An item without a vote for any class gets the prior, an item with gold its gold.
     """
-    from ..kernels.answers import add_rows
+    from ..kernels.answers import add_votes
 
-    n_classes = votes.shape[1]
-    shares = np.empty((block.n_items, n_classes))
-    add_rows(block.codes, block.offsets, block.weight, select_rows(votes, block.rows), shares, block.width(n_classes))
+    shares = np.zeros((block.n_items, len(prior)))
+    add_votes(block.codes, block.offsets, block.weight, select_rows(votes, block.rows), shares)
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), prior)
     if len(block.gold):

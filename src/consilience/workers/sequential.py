@@ -46,16 +46,14 @@ class SequentialWorkers(ConfusionWorkers):
         """Number of rows."""
         return self.n_workers * (self.n_labels + 1) * self.n_labels
 
+    def describe_size(self) -> str:
+        """Return in words what makes a table large."""
+        return super().describe_size().replace(" x ", f" x {self.n_labels + 1:,} previous answers x ", 1)
+
     def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
         """Return the row of each answer."""
         pseudo = responses.worker.astype(np.int64) * (self.n_labels + 1) + previous_answers(responses)
         return pseudo * self.n_labels + responses.label
-
-    def votes(self) -> Floats:
-        """Return which class each row votes for."""
-        return np.repeat(super().votes().reshape(self.n_workers, -1), self.n_labels + 1, axis=0).reshape(
-            self.n_rows, self.n_classes
-        )
 
     def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:  # noqa: ARG002
         """Return a prior under which the counts by previous answer are likelier, the plain matrices held."""

@@ -1,0 +1,95 @@
+"""What users give for numbers, choices, paths and functions: anything at all, until it is checked here.
+
+An object may have no order, no hash and no truth value, and may not be what its type suggests. So a check first asks
+for the type, and compares only then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from .errors import parameter_error
+from .kernels.types import Floats
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Tell whether a value is a number, of Python or NumPy; none are truth values, durations, what no float can hold.
+
+    >>> is_number(np.float32(0.5)), is_number(True), is_number("learn"), is_number(10**400)
+    (True, False, False, False)
+    """
+    # NumPy's durations count as integers.
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def is_whole(value: object) -> bool:
+    """Tell whether a value is a whole number by its type.
+
+    >>> is_whole(np.int8(3)), is_whole(3.0)
+    (True, False)
+    """
+    return is_number(value) and isinstance(value, (int, np.integer))
+
+
+def is_among(value: object, choices: Collection[Any]) -> bool:
+    """Tell whether a value is one of a few; arrays and tables, which have no one answer to ==, are not.
+
+    >>> is_among("em", ("em", "variational")), is_among(np.array(["em"]), ("em", "variational"))
+    (True, False)
+    """
+    try:
+        return value in dict.fromkeys(choices)
+    except TypeError:  # it has no hash
+        return False
+
+
+def check_seed(seed: object, owner: str) -> None:
+    """Raise an error unless random numbers can be drawn with a seed."""
+    if not is_whole(seed) or not seed >= 0:  # type: ignore[operator]
+        raise parameter_error("seed", owner, "a whole number >= 0", seed)
+
+
+def check_truth(name: str, owner: str, value: object) -> None:
+    """Raise an error unless a value is true or false."""
+    if not is_among(value, (True, False)):
+        raise parameter_error(name, owner, "True or False", value)
+
+
+def to_path(name: str, owner: str, value: Any) -> str:
+    """Return a path as text."""
+    try:
+        path = os.fspath(value)
+    except TypeError:
+        path = None
+    if not isinstance(path, str):
+        raise parameter_error(name, owner, "a path", value)
+    return path
+
+
+def to_floats(values: Any) -> Floats:
+    """Return numbers as an array of floats, NaN where they are masked; whatever they are not is a `ValueError`.
+
+    >>> to_floats(np.ma.array([1, 2], mask=[False, True]))
+    array([ 1., nan])
+    >>> to_floats([1j])
+    Traceback (most recent call last):
+    ValueError: numbers must be real
+    """
+    try:
+        if np.iscomplexobj(values):
+            raise ValueError("numbers must be real")
+        masked = isinstance(values, np.ma.MaskedArray)
+        floats = np.ma.filled(values.astype(np.float64), np.nan) if masked else np.asarray(values, dtype=np.float64)
+    except (TypeError, OverflowError, NotImplementedError) as error:
+        raise ValueError(str(error)) from error
+    return np.asarray(floats)
