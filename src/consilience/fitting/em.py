@@ -54,6 +54,12 @@ class Problem:
         """Return what each row of the worker model contributes to the evidence."""
         return self.workers.factors(found, self.weighted)
 
+    def find_unsaid(self) -> NDArray[np.int64]:
+        """Return the classes that no answer can mean: no label names them, nor does silence."""
+        meant = self.unvoted > 0
+        meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
+        return np.flatnonzero(~meant)
+
 
 class Parameters(NamedTuple):
     """Everything that is learned."""
@@ -182,7 +188,25 @@ def infer_left_out(
     counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
     factors = problem.factors(learned.workers)
     evidence = LeftOutEvidence(problem.engine, problem.placed, factors, counted, posterior, use_gold)
-    return learned.structure.infer(evidence, problem.graph)[0]
+    left_out = learned.structure.infer(evidence, problem.graph)[0]
+    return keep_unsaid(left_out, posterior, problem.find_unsaid()) if use_gold else left_out
+
+
+def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) -> Floats:
+    """Return left-out posteriors in which classes that nobody said have the probability of the fit.
+
+    All that is known of such a class is the prior of its answers, which variational Bayes holds against it and counts
+    without the item do not.
+    """
+    if not len(unsaid):
+        return left_out
+    kept = left_out.copy()
+    kept[:, unsaid] = 0.0
+    total = kept.sum(axis=1, keepdims=True)
+    rest = 1.0 - posterior[:, unsaid].sum(axis=1, keepdims=True)
+    kept *= np.divide(rest, total, out=np.zeros_like(total), where=total > 0)
+    kept[:, unsaid] = posterior[:, unsaid]
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
 def decode_labels(

@@ -110,7 +110,7 @@ def calibrate(
         found = Calibration(float(owner.calibration), given=True)
     else:
         found = find_power(owner, r, problem, fit, posterior, gold)
-    return found, raise_to(left_out, found.power)
+    return found, owner._calibrate(r, left_out, found.power)
 
 
 def find_power(

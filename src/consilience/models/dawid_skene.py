@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..data.responses import Responses
 from ..fitting.em import Progress
+from ..kernels.types import Floats
 from ..structures.independent import Independent, IndependentParameters
 from .latent import LatentModel
 
@@ -118,3 +121,10 @@ class DawidSkene(LatentModel):
 
     def _make_structure(self, r: Responses) -> Independent:
         return Independent(*self._structure_parts(r))
+
+    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
+        raised = super()._calibrate(r, posterior, power)
+        if r.silence_counts:
+            return raised
+        # Of an item without answers all that speaks is the class prior, and there are no errors that it could share.
+        return np.where((np.diff(r.offsets) > 0)[:, None], raised, posterior)

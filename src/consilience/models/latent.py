@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..data.graph import Graph
@@ -18,12 +19,21 @@ from ..fitting.moments import MomentFit
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, OBJECTIVES, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
-from ..workers.base import Prior
+from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
 from .calibration import Calibration, are_findings, calibrate, check_calibration, raise_to
-from .checks import check_callback, check_choice, check_number, checked_smoothing, fixed_prior, given_pair, is_pair
+from .checks import (
+    PAIR,
+    check_callback,
+    check_choice,
+    check_number,
+    checked_smoothing,
+    fixed_prior,
+    given_pair,
+    is_pair,
+)
 from .predicting import GoldCodes, PredictingModel, part_of
 from .sizes import FIT_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
@@ -69,6 +79,12 @@ class LatentModel(PredictingModel):
         self._check_fitted()
         return self.calibration_.power
 
+    def _settled(self) -> Self:
+        copy = super()._settled()
+        if self._is_fitted() and copy.calibration != "none":
+            copy.calibration = self.power_
+        return copy
+
     def explain_calibration(self) -> str:
         """Say in words how the probabilities were calibrated."""
         self._check_fitted()
@@ -91,7 +107,12 @@ class LatentModel(PredictingModel):
         -------
         ndarray of shape (n_items, n_classes)
         """
-        return raise_to(super().predict_proba(responses, graph, gold, engine), self.calibration_.power)
+        r, posterior = self._infer(responses, graph, gold, engine)
+        return self._calibrate(r, posterior, self.calibration_.power)
+
+    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:  # noqa: ARG002 (others look at it)
+        """Return the posteriors of these answers raised to a power."""
+        return raise_to(posterior, power)
 
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:
@@ -139,18 +160,9 @@ class LatentModel(PredictingModel):
     ) -> Problem:
         """Return what is to be fitted, its blocks placed."""
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
-
-        def prior_of(smoothing: Floats) -> Prior:
-            return workers.prior(smoothing, self.estimation, r.vote_shares())
-
-        prior = prior_of(checked_smoothing(self, r))
+        prior = workers.prior(checked_smoothing(self, r), self.estimation, r.vote_shares())
         if self._learns_smoothing():
-            # Worker models are linear in the pair as long as the diagonal is the larger one.
-            low, high = (
-                prior_of(smoothing_array((1.0, diagonal), r.class_of_label, r.n_classes, r.n_workers)).smoothing
-                for diagonal in (2.0, 3.0)
-            )
-            prior = make_pair(prior, (freeze(3.0 * low - 2.0 * high), freeze(high - low)))
+            prior = make_pair(prior, split_prior(workers, r))
         return self._place(r, workers, prior, structure, graph, gold, engine)
 
     def _learns_smoothing(self) -> bool:
@@ -211,3 +223,22 @@ class LatentModel(PredictingModel):
         """Return what moments say of the structure: the class prior."""
         started: StructureParameters = structure.given(found.prior)
         return started
+
+
+def split_prior(workers: WorkerModel, r: Responses) -> tuple[Floats, Floats, Floats]:
+    """Return the parts of pseudo-counts that a learned pair multiplies, and the part that stays; see `Prior`.
+
+    Classes that no answer can mean keep the pseudo-counts of EM. Those of a learned prior may be many, and such a class
+    would then be as good an explanation of any answer as the other classes.
+    """
+    unvoted = r.vote_shares()
+    meant = (r.label_of_class >= 0) | (unvoted > 0)
+
+    def at(off: float, diagonal: float) -> Floats:
+        smoothing = smoothing_array((off, diagonal), r.class_of_label, r.n_classes, r.n_workers)
+        return workers.prior(np.where(meant, smoothing, PAIR[0]), "variational", unvoted).smoothing
+
+    # Worker models are linear in the pair as long as the diagonal is the larger one.
+    low, high, both = at(1.0, 2.0), at(1.0, 3.0), at(2.0, 3.0)
+    off, diagonal = both - high, high - low
+    return freeze(off), freeze(diagonal), freeze(low - off - 2.0 * diagonal)

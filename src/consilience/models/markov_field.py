@@ -190,9 +190,10 @@ class MarkovField(LatentModel):
                 "Give the answers of the fit.",
             )
         aligned = require_graph(graph).aligned_with(r.items)
-        learner = self.fresh(callback=None, coupling="learn")
-        shared = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}
-        independent = DawidSkene(**{**shared, "start": "majority", "callback": None})
+        # Only labels and couplings are compared, which calibration leaves alone.
+        learner = self.fresh(callback=None, coupling="learn", calibration="none")
+        shared = {name: value for name, value in learner.get_params().items() if name in DawidSkene._defaults()}
+        independent = DawidSkene(**{**shared, "start": "majority"})
         with open_engine(engine) as opened, quietly():
             here = self if self.coupling == "learn" else learner.fresh().fit(r, aligned, gold, opened)
             shuffled = learner.fit(r, aligned.shuffled(self.seed), gold, opened)

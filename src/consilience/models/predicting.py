@@ -128,9 +128,14 @@ class PredictingModel(Model):
         -------
         ndarray of shape (n_items, n_classes)
         """
+        return self._infer(responses, graph, gold, engine)[1]
+
+    def _infer(self, responses: Any, graph: Any, gold: Any, engine: Any) -> tuple[Responses, Floats]:
+        """Return other answers, and the posteriors that the estimates call for."""
         self._check_fitted()
         with self._bring(responses, graph, gold, engine, as_used(self._log_weights)) as new:
-            return infer_posterior(new.engine, new.placed, new.factors, self._structure, new.graph)[0]
+            posterior, _ = infer_posterior(new.engine, new.placed, new.factors, self._structure, new.graph)
+            return new.responses, posterior
 
     def score(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> float:
         """Return the mean log likelihood of an item's answers (and gold label), at the reported estimates.
@@ -150,7 +155,7 @@ class PredictingModel(Model):
             return value / new.responses.n_items
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
-        return np.asarray(self.predict_proba(responses, graph, gold, engine).argmax(axis=1))
+        return np.asarray(self._infer(responses, graph, gold, engine)[1].argmax(axis=1))
 
     def _decode(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
         """Return the most probable joint labelling of other items."""

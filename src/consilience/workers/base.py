@@ -33,13 +33,14 @@ from .rows import Factors
 class Prior(NamedTuple):
     """What is believed of workers before any answer: pseudo-counts in the shape that the worker model learns in.
 
-    A prior that is learned is a pair of numbers: its pseudo-counts are the sum of two parts, each times one of them.
+    A prior that is learned is a pair of numbers: its pseudo-counts are the sum of three parts, the first two each times
+    one of them.
     """
 
     smoothing: Floats
     estimation: str
     pair: tuple[float, float] | None = None
-    parts: tuple[Floats, Floats] | None = None
+    parts: tuple[Floats, Floats, Floats] | None = None
     log_density: float = 0.0  # of the pair
 
     @property

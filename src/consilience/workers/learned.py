@@ -1,8 +1,8 @@
 r"""A prior of the workers that is learned: one pair of pseudo-counts, off the diagonal and on it, for the whole crowd.
 
-Pseudo-counts are alpha = off * A + diagonal * B, with parts A and B that depend on labels and classes alone. Given the
-expected counts C of rows r (a worker, or a worker and their previous answer), the part of the variational bound that
-depends on the pair is the log likelihood of Polya's urn,
+Pseudo-counts are alpha = off * A + diagonal * B + F, with parts A, B and F that depend on labels and classes alone.
+Given the expected counts C of rows r (a worker, or a worker and their previous answer), the part of the variational
+bound that depends on the pair is the log likelihood of Polya's urn,
 
     sum_rk [ log B(alpha_k + C_rk) - log B(alpha_k) ],    log B(a) = sum_l lgamma(a_l) - lgamma(sum_l a_l)
 
@@ -28,12 +28,13 @@ LONGEST, MOST_HALVINGS = 1.0, 6
 DIFFERENCE = 1e-3
 
 
-def make_pair(prior: Prior, parts: tuple[Floats, Floats], pair: tuple[float, float] = CENTRE) -> Prior:
-    """Return the prior with pseudo-counts off * parts[0] + diagonal * parts[1]."""
+def make_pair(prior: Prior, parts: tuple[Floats, Floats, Floats], pair: tuple[float, float] = CENTRE) -> Prior:
+    """Return the prior with pseudo-counts off * parts[0] + diagonal * parts[1] + parts[2]."""
     off, diagonal = pair
     logs = np.log(pair) - np.log(CENTRE)
     density = float(-0.5 * logs @ logs)
-    return Prior(freeze(off * parts[0] + diagonal * parts[1]), prior.estimation, pair, parts, density)
+    smoothing = freeze(off * parts[0] + diagonal * parts[1] + parts[2])
+    return Prior(smoothing, prior.estimation, pair, parts, density)
 
 
 def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> Prior:
@@ -51,10 +52,10 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
     assert prior.parts is not None
     assert prior.pair is not None
     parts = prior.parts
-    fixed = np.zeros((1, *counts.shape[1:])) if fixed is None else fixed
+    fixed = parts[2] if fixed is None else parts[2] + fixed
 
     def judge(logs: Floats) -> tuple[float, Floats]:
-        return judge_pair(logs, counts, parts, fixed)
+        return judge_pair(logs, counts, parts[:2], fixed)
 
     place = np.log(prior.pair)
     value, slope = judge(place)
