@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data.hashing import hash_pairs, hash_values
 from ..data.responses import Responses
 from ..engines.base import Engine
 from ..errors import plural, quietly
@@ -133,7 +134,8 @@ def sample_items(responses: Responses, seed: int) -> Responses:
     """Return the answers to a random part of the items (of the sequences), if there are very many."""
     if responses.n_responses <= MOST_ANSWERS:
         return responses
-    n_units = responses.n_items if responses.sequences is None else len(responses.sequences)
-    chosen = np.random.default_rng(seed).random(n_units) < MOST_ANSWERS / responses.n_responses
+    ids = hash_values(responses.items if responses.sequences is None else responses.sequences.ids)
+    chance = hash_pairs(ids, np.zeros_like(ids), seed) / 2.0**64
+    chosen = chance < MOST_ANSWERS / responses.n_responses
     of_items = chosen if responses.sequences is None else chosen[responses.sequences.of_items()]
     return responses.keep(of_items[responses.item_of_answer()])
