@@ -40,6 +40,8 @@ def read_matrix(
     classes: ArrayLike | None,
     items: Any,
     workers: Any,
+    abstain: str,
+    background: Any,
 ) -> Responses:
     """Read F[item, worker]; see `Responses.from_matrix`."""
     matrix = _to_matrix(F)
@@ -52,7 +54,7 @@ def read_matrix(
     codes, vocabulary = _encode_entries(entries, labels)
     n_items, n_workers = matrix.shape
     names, keys = read_names(workers, n_workers, "workers"), _row_keys(items, n_items, lengths)
-    known, _ = choose_classes(classes, vocabulary)
+    known, silent = choose_classes(classes, vocabulary, abstain, background)
     return Responses(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
@@ -62,6 +64,7 @@ def read_matrix(
         labels=vocabulary,
         classes=known,
         keys=keys,
+        background=silent,
     )
 
 
@@ -71,6 +74,8 @@ def read_probabilities(
     classes: ArrayLike | None,
     items: Any,
     workers: Any,
+    abstain: str,
+    background: Any,
 ) -> Responses:
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
     try:
@@ -99,6 +104,7 @@ def read_probabilities(
     voted = votes > 0
     _, worker, label = np.nonzero(voted)
     labels = read_names(named, n_classes, "classes")
+    known, silent = choose_classes(None, labels, abstain, background)
     return Responses(
         offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
         worker=worker.astype(np.int32),
@@ -106,8 +112,9 @@ def read_probabilities(
         weight=keep_weights(votes[voted]),
         workers=read_names(workers, n_workers, "workers"),
         labels=labels,
-        classes=labels,
+        classes=known,
         keys=_row_keys(items, n_items, lengths),
+        background=silent,
     )
 
 

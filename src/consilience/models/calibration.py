@@ -18,6 +18,7 @@ standard deviation of 1.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +32,8 @@ from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, run_em
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
 from .held_out import count_units, hide_answers
+
+log = logging.getLogger("consilience")
 
 if TYPE_CHECKING:
     from .latent import LatentModel
@@ -64,6 +67,8 @@ class Calibration(NamedTuple):
 
     def describe(self) -> str:
         """Return in words how probabilities were calibrated."""
+        if self.given and self.power == 1:
+            return "Probabilities are as the model gives them: no calibration was asked for."
         if self.given:
             return f"Probabilities were raised to the power {self.power:.2g}, which was given."
         by = [plural(self.n_hidden, "hidden answer")] if self.n_hidden else []
@@ -136,7 +141,8 @@ def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit,
     scores = []
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
     share, n_folds = choose_folds(count_units(r))
-    for hidden, _ in hide_answers(r, share, owner.seed, n_folds):
+    for fold, (hidden, _) in enumerate(hide_answers(r, share, owner.seed, n_folds), 1):
+        log.info("Calibrating by hidden answers: fit %d of at most %d", fold, n_folds)
         rest = owner._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
         rest = replace(rest, prior=start.prior)
         again = run_em(rest, start, owner.max_iter, owner.tol, owner.callback)

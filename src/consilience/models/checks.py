@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -88,10 +89,12 @@ def given_pair(smoothing: Any) -> tuple[float, float] | None:
 def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
     """Return a parameter whose rows (and columns) are classes, in their order.
 
-    A pandas Series or DataFrame may name the classes in another order; one that names something else is an error.
-    Whatever has no names is taken to be in order.
+    A dict, or a pandas Series or DataFrame, may name the classes in another order; one that names something else is an
+    error. Whatever has no names is taken to be in order.
     """
     value = getattr(owner, name)
+    if isinstance(value, Mapping):
+        return _read_by_class(owner, name, value, classes)
     if not (hasattr(value, "reindex") and hasattr(value, "axes")):
         return value
     for axis in range(np.ndim(value)):
@@ -103,6 +106,15 @@ def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
             expected = f"named by the classes {listing(classes.tolist())}, or without names and in their order"
             raise parameter_error(name, type(owner).__name__, expected, to_values(named).tolist())
     return value
+
+
+def _read_by_class(owner: Any, name: str, value: Mapping[Any, Any], classes: Values) -> list[Any]:
+    """Return the entries of a dict in the order of the classes, which must be its keys."""
+    place = lookup(to_values(to_column(list(value), name)), to_column(classes)) if value else np.full(len(classes), -1)
+    if len(value) != len(classes) or (place < 0).any():
+        expected = f"a number for each of the classes {listing(classes.tolist())}"
+        raise parameter_error(name, type(owner).__name__, expected, value)
+    return [list(value.values())[each] for each in place.tolist()]
 
 
 def fixed_prior(owner: Any, r: Responses) -> Floats | None:

@@ -27,7 +27,7 @@ def upgrade(header: dict[str, Any], arrays: dict[str, str]) -> tuple[dict[str, A
         if "uncalibrated_posterior" in arrays:
             raise Fault("it holds arrays of two schemas")
         header = _upgrade_header_2(header)
-        arrays = arrays | {"uncalibrated_posterior": arrays[name] for name in ("posterior",) if name in arrays}
+        arrays = arrays | ({"uncalibrated_posterior": arrays["posterior"]} if "posterior" in arrays else {})
     return header, arrays
 
 
