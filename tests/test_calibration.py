@@ -274,3 +274,22 @@ def test_silence_is_not_hidden():
     answers = {"item": [1, 1, 2, 3, 3], "worker": ["a", "b", "a", "b", "c"], "label": ["x", "x", "y", "y", "x"]}
     r = cs.Responses.from_frame(answers, items=range(1, 9), classes=["O", "x", "y"], abstain="answer", background="O")
     assert cs.DawidSkene().fit(r).calibration_.n_hidden == 0
+
+
+def test_only_gold_drawn_at_random_calibrates():
+    """Items that were labelled because they are doubtful keep their labels, and do not choose the power."""
+    r, truth = copies_of(4)
+    doubtful = np.argsort(cs.DawidSkene().fit(r).posterior_.max(axis=1))[:40]
+    drawn = np.random.default_rng(0).choice(np.setdiff1d(np.arange(400), doubtful), 60, replace=False)
+    items = np.concatenate([doubtful, drawn])
+    table = {"item": items, "label": truth[items], "random": np.arange(100) >= 40}
+    model = cs.DawidSkene(calibration="gold").fit(r, gold=table)
+    assert model.calibration_.n_gold == 60
+    np.testing.assert_array_equal(model.labels_[items], truth[items])
+    np.testing.assert_array_equal(model.posterior_[items], np.eye(2)[truth[items]])
+    everything = cs.DawidSkene(calibration="gold").fit(r, gold={"item": items, "label": truth[items]})
+    assert everything.calibration_.n_gold == 100
+    assert everything.power_ != model.power_
+    none = cs.DawidSkene(calibration="gold").fit(r, gold=table | {"random": [False] * 100})
+    assert (none.power_, none.calibration_.n_gold) == (1, 0)
+    np.testing.assert_array_equal(none.uncalibrated_posterior_, model.uncalibrated_posterior_)

@@ -279,8 +279,8 @@ def read_answers(options: Options, features: Any) -> Responses:
     """Read the answers. Every row of features is an item."""
     from ..formats.answers import read_responses
 
-    names = ("item", "worker", "label", "sequence", "position", "weight", "classes", "duplicates")
-    names += ("abstain", "background")
+    columns = ("item", "worker", "label", "sequence", "position", "weight")
+    names = (*columns, "classes", "duplicates", "abstain", "background")
     items: Any = options.items
     if items is None and features is not None:
         items = range(features.shape[0])
@@ -310,7 +310,7 @@ def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     table = open_file(str(options.gold), preferred={**names, "known label": options.label})
     known = match_gold(table, responses, responses.classes)
-    return table, 0 if known is None else int((known >= 0).sum())
+    return table, 0 if known is None else int((known.codes >= 0).sum())
 
 
 def open_engine(name: str, n_threads: int | None) -> Any:

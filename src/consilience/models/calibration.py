@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_number
+from ..data.gold import Gold
 from ..data.responses import Responses
 from ..errors import parameter_error, plural
 from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, run_em
@@ -37,7 +38,6 @@ log = logging.getLogger("consilience")
 
 if TYPE_CHECKING:
     from .latent import LatentModel
-    from .predicting import GoldCodes
 
 CHOICES = ("hidden answers", "gold", "none")
 POWERS = np.geomspace(0.01, 1.0, 33)
@@ -105,7 +105,7 @@ def check_calibration(owner: LatentModel) -> None:
 
 
 def calibrate(
-    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: GoldCodes
+    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
 ) -> tuple[Calibration, Floats]:
     """Return how a model calibrates the posteriors of its fit, and the calibrated ones."""
     if owner.calibration == "none":
@@ -119,24 +119,24 @@ def calibrate(
 
 
 def find_power(
-    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: GoldCodes
+    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
 ) -> Calibration:
     """Return the power that hidden answers and known labels call for."""
     found = Calibration(1.0)
     # Where silence is an answer, one that is hidden would be another answer: silence.
     if owner.calibration == "hidden answers" and not r.silence_counts and owner.max_iter > 0 and count_units(r) > 1:
         found = find_by_hidden(owner, r, problem, fit, gold)
-    known = np.flatnonzero(gold >= 0) if gold is not None else np.empty(0, np.int64)
-    if len(known) and gold is not None:
+    if gold is not None and gold.judging.any():
+        known = np.flatnonzero(gold.judging)
         unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
-        scores = score_gold(gold[known], unknown[known])
+        scores = score_gold(gold.codes[known], unknown[known])
         if owner.calibration == "hidden answers":
             scores = scores + log_density_around(found.power)
         found = found._replace(power=float(POWERS[scores.argmax()]), n_gold=len(known))
     return found
 
 
-def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: GoldCodes) -> Calibration:
+def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> Calibration:
     """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit."""
     scores = []
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again

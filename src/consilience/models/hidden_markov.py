@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_number
+from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..data.tagging import SCHEMES, complete_tags, find_transitions
@@ -36,7 +37,6 @@ from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
 from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
 from .latent import LatentModel, Starts
-from .predicting import GoldCodes
 from .sizes import check_transitions
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
@@ -246,7 +246,7 @@ class HiddenMarkov(LatentModel):
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes), r.classes)
         return Chain(*self._structure_parts(r), coupling, allowed)
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         chain = self._make_structure(r)
         scores: list[CouplingScore] = []
         if self.coupling == "learn" and count_units(r) > 1:
@@ -269,7 +269,7 @@ class HiddenMarkov(LatentModel):
         return posterior, label_codes
 
     def _learn_coupling(
-        self, r: Responses, chain: Chain, gold: GoldCodes, engine: Engine
+        self, r: Responses, chain: Chain, gold: Gold | None, engine: Engine
     ) -> tuple[float, list[CouplingScore]]:
         """Return the coupling that hidden answers call for, and how well each was judged.
 

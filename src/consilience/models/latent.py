@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..distributions import ESTIMATIONS
@@ -34,7 +35,7 @@ from .checks import (
     given_pair,
     is_pair,
 )
-from .predicting import GoldCodes, PredictingModel, part_of
+from .predicting import PredictingModel, part_of
 from .sizes import FIT_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
@@ -124,7 +125,7 @@ class LatentModel(PredictingModel):
         n_tables = FIT_TABLES if self.max_iter > 1 else START_TABLES
         check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         self._fit_structure(r, self._make_structure(r), graph, gold, engine)
 
     def _fit_structure(
@@ -132,7 +133,7 @@ class LatentModel(PredictingModel):
         r: Responses,
         structure: AnyStructure,
         graph: Graph | None,
-        gold: GoldCodes,
+        gold: Gold | None,
         engine: Engine,
         more_starts: Callable[[Problem, Statistics], Starts] | None = None,
     ) -> None:
@@ -156,7 +157,7 @@ class LatentModel(PredictingModel):
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
 
     def _pose(
-        self, r: Responses, structure: AnyStructure, graph: Graph | None, gold: GoldCodes, engine: Engine
+        self, r: Responses, structure: AnyStructure, graph: Graph | None, gold: Gold | None, engine: Engine
     ) -> Problem:
         """Return what is to be fitted, its blocks placed."""
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import cut_blocks
-from ..data.gold import match_gold
+from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..data.vocabulary import Column
@@ -26,7 +26,7 @@ from ..workers.rows import vote
 from .cells import Cells
 from .checks import check_choice, check_number
 from .inputs import as_responses
-from .predicting import VOTE_SMOOTHING, GoldCodes, PredictingModel, voters
+from .predicting import VOTE_SMOOTHING, PredictingModel, voters
 from .sizes import START_TABLES, check_matrices
 from .worker_report import describe_voters
 
@@ -66,7 +66,7 @@ class MajorityVote(PredictingModel):
     _needs_same_silence = False
 
     _answers: Responses  # those of the fit, from which matrices are worked out
-    _gold: GoldCodes
+    _gold: Gold | None
 
     def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
         self.ties = ties
@@ -76,7 +76,7 @@ class MajorityVote(PredictingModel):
         check_choice(self, "ties", ("random", "first"))
         check_number(self, "seed", 0, whole=True)
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:  # noqa: ARG002
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:  # noqa: ARG002
         # What may be interrupted comes first.
         unvoted = r.vote_shares()
         parts = collect_votes(engine, r, gold, unvoted)
@@ -142,10 +142,10 @@ class MajorityVote(PredictingModel):
         return break_ties(self.predict_proba(responses, graph, gold, engine), self.ties, self.seed)
 
 
-def collect_votes(engine: Engine, r: Responses, gold: GoldCodes, unvoted: Floats) -> list[Floats]:
+def collect_votes(engine: Engine, r: Responses, gold: Gold | None, unvoted: Floats) -> list[Floats]:
     """Return the vote shares of the items in each block; those without votes get `unvoted`."""
     # It does not matter who votes: the row of an answer is its label.
-    placed = engine.place(cut_blocks(r, r.label, r.n_labels, gold))
+    placed = engine.place(cut_blocks(r, r.label, r.n_labels, None if gold is None else gold.codes))
     return list(engine.map(vote, placed, r.class_of_label, unvoted))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..engines.base import Engine
@@ -22,7 +23,7 @@ from ..fitting.moments import (
 from ..kernels.types import Floats
 from ..structures.independent import IndependentParameters
 from .checks import check_callback, check_choice, check_number, fixed_prior
-from .predicting import GoldCodes, PredictingModel, voters
+from .predicting import PredictingModel, voters
 from .sizes import check_matrices
 
 
@@ -119,7 +120,7 @@ class MomentMatching(PredictingModel):
         super()._check_size(r, graph)
         check_matrices("MomentMatching", voters(r), r.n_items)
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         problem = self._pose_votes(r, graph, gold, engine)
         by_vote = maximise(problem, expect_from_votes(problem))
         found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import Block, cut_blocks
-from ..data.gold import match_gold
+from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..data.vocabulary import Column, lookup, to_column
@@ -32,8 +32,6 @@ from ..workers.rows import Factors, anchor
 from .base import Model
 from .inputs import as_responses
 from .sizes import check_posteriors, check_prediction
-
-GoldCodes = NDArray[np.int32] | None
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
@@ -110,7 +108,7 @@ class PredictingModel(Model):
         check_posteriors(type(self).__name__, r)
 
     @abstractmethod
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         """Learn from answers, with graph and gold matched to their items."""
 
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
@@ -232,7 +230,7 @@ class PredictingModel(Model):
         prior: Prior,
         structure: AnyStructure,
         graph: Graph | None,
-        gold: GoldCodes,
+        gold: Gold | None,
         engine: Engine,
     ) -> Problem:
         """Return what is to be fitted, its blocks cut and put where they will be worked on."""
@@ -240,7 +238,7 @@ class PredictingModel(Model):
         weighted = r.weight is not None
         return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares())
 
-    def _pose_votes(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> Problem:
+    def _pose_votes(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Problem:
         """Return the problem of independent items and confusion matrices, for models that only need the votes."""
         workers = voters(r)
         smoothing = smoothing_array(VOTE_SMOOTHING, r.class_of_label, r.n_classes, r.n_workers)
@@ -315,9 +313,9 @@ class PredictingModel(Model):
         self._set_further(part_of(arrays, "workers "))
 
 
-def lay_out(r: Responses, workers: WorkerModel, gold: GoldCodes) -> list[Block]:
+def lay_out(r: Responses, workers: WorkerModel, gold: Gold | None) -> list[Block]:
     """Cut the answers into blocks; where silence is an answer, items are anchored to their votes."""
-    blocks = cut_blocks(r, workers.encode(r), workers.n_rows, gold)
+    blocks = cut_blocks(r, workers.encode(r), workers.n_rows, None if gold is None else gold.codes)
     if not workers.silent:
         return blocks
     votes, unvoted = workers.votes(), r.vote_shares()
