@@ -14,6 +14,7 @@ from .classes import choose_classes
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
 from .responses import Responses, keep_weights
+from .silence import warn_of_silence
 from .vocabulary import (
     Codes,
     Values,
@@ -55,7 +56,7 @@ def read_matrix(
     n_items, n_workers = matrix.shape
     names, keys = read_names(workers, n_workers, "workers"), _row_keys(items, n_items, lengths)
     known, silent = choose_classes(classes, vocabulary, abstain, background)
-    return Responses(
+    answers = Responses(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
         label=codes,
@@ -66,6 +67,8 @@ def read_matrix(
         keys=keys,
         background=silent,
     )
+    warn_of_silence(answers)
+    return answers
 
 
 def read_probabilities(
@@ -105,7 +108,7 @@ def read_probabilities(
     _, worker, label = np.nonzero(voted)
     labels = read_names(named, n_classes, "classes")
     known, silent = choose_classes(None, labels, abstain, background)
-    return Responses(
+    answers = Responses(
         offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
         worker=worker.astype(np.int32),
         label=label.astype(np.int32),
@@ -116,6 +119,8 @@ def read_probabilities(
         keys=_row_keys(items, n_items, lengths),
         background=silent,
     )
+    warn_of_silence(answers)
+    return answers
 
 
 def _check_axes(votes: NDArray[np.float64], n_classes: int) -> None:
