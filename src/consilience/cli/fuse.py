@@ -107,7 +107,7 @@ def _read_prior(ctx: click.Context, parameter: click.Parameter, text: str | None
     if text is None or text in PRIORS:
         return text
     prior = {}
-    for part in next(csv.reader([text], skipinitialspace=True), []):
+    for part in next(csv.reader([text], skipinitialspace=True), None) or [""]:
         name, _, number = part.rpartition("=")
         try:
             prior[name] = float(number)
