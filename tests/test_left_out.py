@@ -134,6 +134,23 @@ def _two_classes(r):
     return workers, prior, posterior, count(r, workers, posterior)
 
 
+def test_many_answers_to_one_item():
+    """More than are multiplied before the logarithm is taken, by quotients of very unequal counts."""
+    rng = np.random.default_rng(0)
+    r = cs.Responses.from_matrix(rng.integers(0, 2, (3, 200)))
+    workers = WORKERS["confusion"].of(r, r.class_of_label, 2)
+    posterior = np.array([[1.0, 0.0], [0.3, 0.7], [1e-9, 1 - 1e-9]])
+    counts = 10.0 ** rng.uniform(-11, 7, (workers.n_rows, 2))
+    prior = workers.prior(np.full((1, 2, 2), 1e-12), "em", r.vote_shares())
+    found = fast(r, workers, prior, posterior, counts)
+    total = counts.reshape(200, 2, 2) + 1e-12
+    for i in range(3):
+        said = r.label[r.offsets[i] : r.offsets[i + 1]]
+        above = np.maximum(total[np.arange(200), said] - posterior[i], 1e-12)
+        below = np.maximum(total.sum(axis=1) - posterior[i], 1e-12)
+        np.testing.assert_allclose(found[i], np.log(above / below).sum(axis=0), rtol=1e-10)
+
+
 def test_nothing_but_the_item_in_a_count():
     """Without smoothing, what is left of a count may be nothing: evidence stays finite."""
     r = cs.Responses.from_frame({"item": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]})

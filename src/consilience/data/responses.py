@@ -136,6 +136,10 @@ class Responses:
 
     def vote_shares(self) -> Floats:
         """Return what an item without votes is taken for: the background, or each class's share of all votes."""
+        return self._vote_shares.copy()
+
+    @cached_property
+    def _vote_shares(self) -> Floats:
         shares = np.zeros(self.n_classes)
         if self.silence_counts:
             shares[lookup(self.classes, to_column([self.background]))] = 1.0

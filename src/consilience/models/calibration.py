@@ -182,13 +182,16 @@ def score_powers(r: Responses, hidden: NDArray[np.bool_], posterior: Floats, con
     `posterior` (N, K) and `confusion` (M, L, K) are of a fit to the other answers.
     """
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
-    chances = confusion[worker, label]
-    weight = np.ones(len(item)) if r.weight is None else r.weight[hidden]
-    scores = np.empty((len(item), len(POWERS)))
+    chances = np.ascontiguousarray(confusion[worker, label])
+    with np.errstate(divide="ignore"):
+        logs = np.log(posterior[item])
+    logs -= logs.max(axis=1, keepdims=True)
+    scores = np.empty((len(POWERS), len(item)))
     for place, power in enumerate(POWERS):
-        probability = np.einsum("ik,ik->i", raise_to(posterior[item], power), chances)
-        scores[:, place] = weight * np.log(np.maximum(probability, 1e-300))
-    return scores
+        raised = np.exp(power * logs)  # what is impossible stays so
+        scores[place] = np.einsum("ik,ik->i", raised, chances) / np.einsum("ik->i", raised)
+    scores = np.log(np.maximum(scores.T, 1e-300))
+    return scores if r.weight is None else r.weight[hidden, None] * scores
 
 
 def choose_power(scores: Floats) -> float:

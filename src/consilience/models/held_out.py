@@ -164,7 +164,7 @@ def hide_answers(
 
 def count_units(r: Responses) -> int:
     """Return how many units could be hidden."""
-    return len(_units(r)[1])
+    return r.n_responses if r.sequences is None and r.weight is None else len(_units(r)[1])
 
 
 def _units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

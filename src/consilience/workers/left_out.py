@@ -14,10 +14,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ..data.blocks import Block
-from ..kernels.types import Floats
+from ..kernels.types import Floats, freeze, read_only
 
-# What is left of a count, however much is taken away: rounding must not make it negative.
-LEAST = 1e-12
+LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.left_out`
 # Silence of all workers is computed at so many values of q, and interpolated.
 N_STEPS = 65
 
@@ -38,10 +37,7 @@ class CountedRows(NamedTuple):
 
     def log_evidence(self, block: Block, posterior: Floats) -> Floats:
         """Return the log evidence of a block."""
-        row, own = block.rows[block.codes], own_shares(block, posterior)
-        logs = np.log(np.maximum(self.rows[row] - own, LEAST))
-        logs -= np.log(np.maximum(self.totals[row // self.size] - own, LEAST))
-        return add_answers(block, logs)
+        return divide_left_out(block, posterior, self.rows[block.rows], self.totals[block.rows // self.size])
 
 
 class CountedSilence(NamedTuple):
@@ -53,12 +49,10 @@ class CountedSilence(NamedTuple):
 
     def log_evidence(self, block: Block, posterior: Floats) -> Floats:
         """Return the log evidence of a block: silence of all, and answers in its place."""
-        row, own = block.rows[block.codes], own_shares(block, posterior)
-        worker = row // (len(self.rows) // len(self.silence))
+        worker = block.rows // (len(self.rows) // len(self.silence))
         # An answer and the silence in whose place it is have the same total, which the silence of all has taken.
-        logs = np.log(np.maximum(self.rows[row] - own, LEAST)) - np.log(np.maximum(self.silence[worker] - own, LEAST))
+        evidence = divide_left_out(block, posterior, self.rows[block.rows], self.silence[worker])
         at = np.linspace(0.0, 1.0, N_STEPS)
-        evidence = add_answers(block, logs)
         for k in range(posterior.shape[1]):
             left = (
                 np.maximum(self.silence[:, k] - at[:, None], LEAST),
@@ -86,6 +80,20 @@ class CountedCoins(NamedTuple):
         logs = np.log(left) - np.log(left.sum(axis=1, keepdims=True))
         even = np.log(max(n_labels - 1, 1))
         return add_answers(block, np.where(named > 0, logs[:, :1], logs[:, 1:] - even) * self.can_err)
+
+
+def divide_left_out(block: Block, posterior: Floats, above: Floats, below: Floats) -> Floats:
+    """Return sums over the answers of each item of the logarithms of quotients of counts without it.
+
+    `above` and `below` are the counts of the block's rows, (n_rows, K).
+    """
+    from ..kernels.left_out import add_left_out
+
+    n_classes = posterior.shape[1]
+    evidence = np.empty((block.n_items, n_classes))
+    counts = freeze(above), freeze(below), read_only(np.ascontiguousarray(posterior))
+    add_left_out(block.codes, block.offsets, block.weight, *counts, evidence, block.width(n_classes))
+    return evidence
 
 
 def own_shares(block: Block, posterior: Floats) -> Floats:
