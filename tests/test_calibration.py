@@ -8,7 +8,8 @@ import pytest
 import consilience as cs
 import oracles
 from consilience.errors import ParameterError
-from consilience.models.calibration import POWERS, choose_folds, choose_power, raise_to
+from consilience.models.calibration import POWERS, choose_folds, choose_power, raise_to, score_powers
+from consilience.models.held_out import hide_answers
 
 
 def crowd_of(seed=0, n_items=300, n_workers=15, n_classes=3, share=0.4, skill=(0.5, 0.9), **parameters):
@@ -71,6 +72,37 @@ def test_small_crowds_hide_more(n_units):
     assert share <= 0.1
     assert hidden <= n_units
     assert hidden == pytest.approx(min(n_units, 30_000), rel=0.2) or n_units < 300_000
+
+
+@pytest.mark.parametrize(
+    ("n_units", "n_answers", "expected"),
+    [
+        (275, 271_298, (0.1, 10)),  # few pairs of worker and sequence, however many answers they are
+        (26_600, 322_074, (30_000 / 322_074, 1)),
+        (28_000, 8_552_675, (2_000 / 28_000, 1)),
+        (1_000, 4_000, (0.1, 10)),
+    ],
+)
+def test_sequences_hide_enough_pairs_and_answers(n_units, n_answers, expected):
+    assert choose_folds(n_units, n_answers) == pytest.approx(expected)
+
+
+def test_answers_of_a_worker_in_a_sequence_are_one_unit():
+    """They are right or wrong together: a hundred copies of one answer tell no more than it does."""
+    crowd = cs.simulate.sequences(12, length=20, n_workers=5, n_classes=3, seed=1)
+    r = crowd.responses
+    hidden, unit = next(hide_answers(r, 0.2, 0))
+    rng = np.random.default_rng(0)
+    posterior, confusion = rng.dirichlet(np.ones(3), r.n_items), rng.dirichlet(np.ones(3), (5, 3)).transpose(0, 2, 1)
+    found = score_powers(r, hidden, unit, posterior, confusion)
+    assert found.shape == (unit.max() + 1, len(POWERS))
+    item = r.item_of_answer()
+    for place, power in enumerate(POWERS):
+        expected = np.zeros(unit.max() + 1)
+        for u, j in zip(unit, np.flatnonzero(hidden), strict=True):
+            raised = posterior[item[j]] ** power
+            expected[u] += np.log(raised / raised.sum() @ confusion[r.worker[j], r.label[j]])
+        np.testing.assert_allclose(found[:, place], expected, rtol=1e-9)
 
 
 # ----------------------------------------------------------------------------------------------------- hidden answers

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 CHOICES = ("hidden answers", "gold", "none")
 POWERS = np.geomspace(0.01, 1.0, 33)
-# Answers to hide in all, if there are so many: in folds of a tenth of all answers.
-ENOUGH_HIDDEN, HIDDEN, MOST_FOLDS = 30_000, 0.1, 10
+# Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
+ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 30_000, 2_000, 0.1, 10
 
 
 class Calibration(NamedTuple):
@@ -138,10 +138,10 @@ def find_power(
 
 def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> Calibration:
     """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit."""
-    scores = []
+    scores, n_hidden = [], 0
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
-    share, n_folds = choose_folds(count_units(r))
-    for fold, (hidden, _) in enumerate(hide_answers(r, share, owner.seed, n_folds), 1):
+    share, n_folds = choose_folds(count_units(r), None if r.sequences is None else r.n_responses)
+    for fold, (hidden, unit) in enumerate(hide_answers(r, share, owner.seed, n_folds), 1):
         log.info("Calibrating by hidden answers: fit %d of at most %d", fold, n_folds)
         rest = owner._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
         rest = replace(rest, prior=start.prior)
@@ -151,8 +151,8 @@ def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit,
         posterior, _ = infer_posterior(rest.engine, rest.placed, factors, learned.structure, rest.graph)
         left_out = infer_left_out(rest, learned, statistics, posterior)
         confusion = rest.workers.plain_mean(learned.workers, statistics.counts, start.prior)
-        scores.append(score_powers(r, hidden, left_out, confusion))
-    n_hidden = sum(len(each) for each in scores)
+        scores.append(score_powers(r, hidden, unit, left_out, confusion))
+        n_hidden += len(unit)
     return Calibration(choose_power(np.concatenate(scores)), n_hidden)
 
 
@@ -169,33 +169,43 @@ def raise_to(posterior: Floats, power: float) -> Floats:
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
-def choose_folds(n_units: int) -> tuple[float, int]:
-    """Return the share of answers to hide at a time, and how often."""
-    share = min(HIDDEN, ENOUGH_HIDDEN / max(n_units, 1))
-    n_hidden = max(1, round(share * n_units))
-    return share, int(np.clip(-(-ENOUGH_HIDDEN // n_hidden), 1, MOST_FOLDS))
+def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int]:
+    """Return the share of units to hide at a time, and how often.
+
+    A unit is an answer, or a pair of worker and sequence: then there are `n_answers` in all.
+    """
+    wanted = ENOUGH_ANSWERS / n_units
+    if n_answers is not None:
+        wanted = max(ENOUGH_ANSWERS / n_answers, ENOUGH_PAIRS / n_units)
+    share = min(HIDDEN, wanted)
+    return share, int(np.clip(np.ceil(wanted / share - 1e-9), 1, MOST_FOLDS))
 
 
-def score_powers(r: Responses, hidden: NDArray[np.bool_], posterior: Floats, confusion: Floats) -> Floats:
-    """Return the log probability of each hidden answer at each of `POWERS`, (n_hidden, n_powers).
+def score_powers(
+    r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
+) -> Floats:
+    """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
 
-    `posterior` (N, K) and `confusion` (M, L, K) are of a fit to the other answers.
+    `posterior` (N, K) and `confusion` (M, L, K) are of a fit to the other answers. The unit of a hidden answer is the
+    answer itself, or all answers of its worker in the sequence, which are right or wrong together.
     """
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
     chances = np.ascontiguousarray(confusion[worker, label])
     with np.errstate(divide="ignore"):
         logs = np.log(posterior[item])
     logs -= logs.max(axis=1, keepdims=True)
-    scores = np.empty((len(POWERS), len(item)))
-    for place, power in enumerate(POWERS):
+    weight = None if r.weight is None else r.weight[hidden]
+    scores = []
+    for power in POWERS.tolist():
         raised = np.exp(power * logs)  # what is impossible stays so
-        scores[place] = np.einsum("ik,ik->i", raised, chances) / np.einsum("ik->i", raised)
-    scores = np.log(np.maximum(scores.T, 1e-300))
-    return scores if r.weight is None else r.weight[hidden, None] * scores
+        probability = np.einsum("ik,ik->i", raised, chances) / np.einsum("ik->i", raised)
+        score = np.log(np.maximum(probability, 1e-300))
+        scores.append(np.bincount(unit, score if weight is None else weight * score))
+    return np.stack(scores, axis=1)
 
 
 def choose_power(scores: Floats) -> float:
-    """Return the smallest power whose score is within one standard error, paired over answers, of the best one's.
+    """Return the smallest power whose score is within one standard error, paired over units, of the best one's.
 
     The smallest: errors that workers share are predicted as if they were the truth, so that hidden answers call for too
     large a power rather than for too small a one.
