@@ -1,13 +1,15 @@
 # Everything here works from a bare checkout: only Python >= 3.11 and make are needed. What a target needs is installed
 # into .venv the first time, and again when pyproject.toml changes. pip takes its settings from the environment (PIP_*).
 #
-#   make PYTHON=/path/to/python3.12 test      to choose the interpreter
-#   make test ARGS="-k chain -x"              to pass arguments on (demo, test, bench, paper)
+#   make PYTHON=/path/to/python3.12 test      to choose the interpreter, for a new .venv
+#   make VENV=.venv-3.13 PYTHON=python3.13 test      to keep one environment for each
+#   make test ARGS="-k chain -x"              to pass arguments on (demo, test, fuzz, bench, paper)
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip
+PYTEST = $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile
 INSTALL := $(PIP) install --quiet
 GROUPS := test lint docs paper
 PYTHON ?=
@@ -19,7 +21,7 @@ export CONSILIENCE_DATA ?= $(abspath $(wildcard ../shared/data))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check lint format types contracts docs bench paper clean distclean
+.PHONY: help install demo test check fuzz lint format types contracts docs bench paper oldest clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,11 +33,14 @@ demo: $(STAMPS)/core  ## run the main job on built-in data
 	@$(BIN)/consilience demo $(ARGS)
 
 test: $(STAMPS)/test  ## run the tests, the doctests among them
-	@$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 check: $(STAMPS)/dev  ## lint, types, contracts, docs and tests: what must pass before a change goes in
 	@$(MAKE) --no-print-directory ARGS= lint types contracts docs
 	@$(MAKE) --no-print-directory test
+
+fuzz: $(STAMPS)/test  ## feed damaged files, odd objects and random crowds to the package (ARGS=--minutes=30 for more)
+	@cd tests && ../$(BIN)/python -m fuzz $(ARGS)
 
 lint: $(STAMPS)/lint  ## style: ruff's rules and its formatter
 	@echo "ruff check";  $(BIN)/ruff check --quiet .
@@ -61,17 +66,24 @@ bench: $(STAMPS)/dev  ## measure speed and quality against other packages
 paper: $(STAMPS)/paper  ## run the paper's experiments and renew docs/reproduction (half an hour; ARGS=--quick: two minutes)
 	@$(BIN)/python -m paper $(ARGS)
 
+# In an environment of its own, with an interpreter for which these versions were built. Compiled code is kept there too:
+# beside the source, numba would replace it whenever its version changes.
+oldest:  ## run the tests, without the slow ones, with the oldest versions that pyproject.toml allows
+	@$(MAKE) --no-print-directory VENV=.venv-oldest PYTHON='$(or $(PYTHON),python3.11 python3.12)' .venv-oldest/stamps/oldest
+	@NUMBA_CACHE_DIR=$(abspath .venv-oldest)/compiled \
+	  $(MAKE) --no-print-directory VENV=.venv-oldest ARGS='-m "not slow" $(ARGS)' test
+
 clean:  ## remove caches and build products; keep .venv
 	@rm -rf build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	@find src tests paper benchmarks docs -type d -name __pycache__ -prune -exec rm -rf {} +
 
-distclean: clean  ## remove .venv too
-	@rm -rf $(VENV)
+distclean: clean  ## remove .venv and other environments too
+	@rm -rf $(VENV) .venv .venv-*
 
 # The environment. One stamp for each thing installed; a failed installation leaves none.
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
-CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
+CANDIDATES := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 
 $(STAMPS)/venv:
 	@if $(BIN)/python -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && $(PIP) --version >/dev/null 2>&1; then exit 0; fi; \
@@ -99,6 +111,12 @@ $(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
 	@echo "installing consilience and the group '$*' into $(VENV)"
 	@$(INSTALL) --editable '.[all]' --group $*
 	@touch $(STAMPS)/core $@
+
+$(STAMPS)/oldest: $(STAMPS)/venv pyproject.toml tests/oldest.py
+	@echo "installing the oldest versions that consilience allows, and the group 'test', into $(VENV)"
+	@$(BIN)/python tests/oldest.py > $(STAMPS)/oldest.txt
+	@$(INSTALL) --editable '.[all]' --group test --constraint $(STAMPS)/oldest.txt
+	@touch $(STAMPS)/core $(STAMPS)/test $@
 
 $(STAMPS)/dev: $(STAMPS)/venv pyproject.toml
 	@echo "installing consilience, all extras and the group 'dev' into $(VENV) (a minute or two)"

@@ -196,7 +196,9 @@ def test_a_new_structure_works_with_everything_else(tmp_path, monkeypatch):
         np.testing.assert_array_equal(again.posterior_, model.posterior_)
         np.testing.assert_array_equal(again.predict_proba(r), predicted)
         assert again.score(r) == model.score(r)
-    assert isinstance(cs.fuse(r, model="first"), FirstModel)
+    fused = cs.fuse(r, model="first")
+    assert isinstance(fused, FirstModel)
+    assert fused.comparison_.tested
 
 
 # ---------------------------------------------------------------------------------------------------- a new engine

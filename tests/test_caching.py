@@ -102,6 +102,23 @@ def test_no_place_at_all(temporary, call):
         assert "It is compiled again in every run" in said
 
 
+@pytest.mark.parametrize("usual", [True, False])
+def test_no_folder_for_temporary_files(usual, place, call, monkeypatch):
+    """As in a container where only the folder for compiled code can be written to, or nothing at all."""
+
+    def refuse():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", refuse)
+    if usual:
+        make_room(place)
+        assert call() == (0, "")
+        assert call() == (2, "")
+    else:
+        assert call()[0] == 0
+        assert "It is compiled again in every run" in call()[1]
+
+
 @pytest.mark.parametrize("kind", ["link", "open"])
 def test_a_temporary_folder_of_somebody_else_is_not_trusted(kind, place, temporary, call):
     """Machine code is executed: nobody else may have put it there."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import consilience as cs
 import oracles
+from consilience.data.hidden_answers import hide_answers
 from consilience.errors import ParameterError
 from consilience.models.calibration import POWERS, choose_folds, choose_power, raise_to, score_powers
-from consilience.models.held_out import hide_answers
 
 
 def crowd_of(seed=0, n_items=300, n_workers=15, n_classes=3, share=0.4, skill=(0.5, 0.9), **parameters):
@@ -325,3 +326,14 @@ def test_only_gold_drawn_at_random_calibrates():
     none = cs.DawidSkene(calibration="gold").fit(r, gold=table | {"random": [False] * 100})
     assert (none.power_, none.calibration_.n_gold) == (1, 0)
     np.testing.assert_array_equal(none.uncalibrated_posterior_, model.uncalibrated_posterior_)
+
+
+def test_calibration_does_not_depend_on_the_order_of_the_rows():
+    r = cs.simulate.independent(150, n_workers=9, n_classes=3, answers_per_item=4, seed=2).responses
+    frame = pd.DataFrame(
+        {"item": r.items[r.item_of_answer()], "worker": r.workers[r.worker], "label": r.labels[r.label]}
+    )
+    first, second = (cs.DawidSkene().fit(each) for each in (frame, frame.sample(frac=1, random_state=1)))
+    assert first.power_ == second.power_
+    probabilities = [model.to_frame().set_index("item").sort_index().drop(columns="label") for model in (first, second)]
+    np.testing.assert_allclose(*probabilities, atol=1e-6)

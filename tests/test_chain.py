@@ -536,3 +536,14 @@ def test_sequences_of_one_item_have_no_moments():
         warnings.simplefilter("error")
         found = match_transitions(r, np.full((2, 2, 2), 0.5), np.ones((2, 2), bool))
     np.testing.assert_allclose(found, 0.5)
+
+
+def test_a_known_chain_whose_prior_lies_on_what_is_forbidden():
+    """Moments can put all of the prior on a class that no sequence may begin with."""
+    allowed = np.array([[True, True, False], [True, True, True], [True, True, True]])
+    scheme = Transitions(allowed, np.array([True, True, False]), np.ones(3, bool))
+    chain = Chain(3, None, 0.1, "variational", 1.0, scheme)
+    found = chain.given(np.array([0.0, 0.0, 1.0]))
+    np.testing.assert_array_equal(found.initial, [0.5, 0.5, 0.0])
+    np.testing.assert_array_equal(found.transition[0], [0.5, 0.5, 0.0])
+    np.testing.assert_array_equal(found.transition[1], [0.0, 0.0, 1.0])

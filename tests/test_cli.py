@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import consilience as cs
+from command_line import CLEAN, run
 from consilience.cli import fuse as fuse_command
 from consilience.cli.command import spell_options
 from consilience.cli.crowd import CLASSES, make_crowd
@@ -34,14 +35,6 @@ from consilience.models.calibration import CHOICES as CALIBRATIONS
 from consilience.models.evaluation import evaluate
 
 MAIN = "from consilience.cli.main import main; main()"
-
-
-# What may be set where tests run, and would change what is printed.
-CLEAN = {"COLUMNS": "80", "FORCE_COLOR": None, "TTY_COMPATIBLE": None, "CONSILIENCE_THREADS": None}
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner(env=CLEAN).invoke(program, [str(argument) for argument in arguments])
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -366,7 +359,7 @@ def test_threads_do_not_change_the_result(answers):
 
 def test_dask(answers):
     distributed = pytest.importorskip("distributed")
-    with distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    with distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
         assert run("fuse", "answers.csv", "-o", "dask.csv", "--engine", "dask", "-q").exit_code == 0
     assert run("fuse", "answers.csv", "-o", "threads.csv", "-q").exit_code == 0
     assert Path("dask.csv").read_bytes() == Path("threads.csv").read_bytes()
@@ -584,7 +577,7 @@ def test_bad_options(options, fragments, answers):
 
 
 def test_bad_environment(answers):
-    result = CliRunner(env={"CONSILIENCE_THREADS": "many"}).invoke(program, ["fuse", "answers.csv"])
+    result = run("fuse", "answers.csv", CONSILIENCE_THREADS="many")
     assert_refused(result, "$CONSILIENCE_THREADS", "'many'")
 
 

@@ -272,7 +272,8 @@ def test_files_of_earlier_releases_are_read(schema, name, tmp_path):
             assert (model.calibration, model.calibration_.n_hidden) == ("hidden answers", 8)
             assert model.smoothing == "learn"
             assert 0 < model.smoothing_[0] < model.smoothing_[1]
-    np.testing.assert_array_equal(model.predict_proba(answers, graph=graph), expected)
+    # The file may come from another machine, and from other versions of numpy and numba: they round differently.
+    np.testing.assert_allclose(model.predict_proba(answers, graph=graph), expected, rtol=1e-9)
     assert hasattr(model, "comparison_") == (name == "dawid-skene")
     assert hasattr(model, "sequential_confusion_") == (name == "hidden-markov")
     assert model.worker_report().num_rows == 2

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from scipy import sparse
 
 import consilience as cs
-from consilience.cli.main import program
+from command_line import run
 from consilience.datasets import CATALOGUE, data_folder, find_folder, is_present, load
 from consilience.errors import InputError, ParameterError
 from real_data import gold_of, needs_data
@@ -279,14 +278,10 @@ def test_the_page_says_the_same():
         assert f"| `{e.name}` | {e.description} | {size} | {e.licence} | {e.citation} |" in lines
 
 
-def run(*arguments: str):
-    return CliRunner(env={"COLUMNS": "80", "FORCE_COLOR": None}).invoke(program, ["datasets", *arguments])
-
-
 def test_the_list(folder):
     write(folder, "ner", **TAGS)
     write(folder, "rte", gold=TAGS["gold"])
-    result = run()
+    result = run("datasets")
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
     assert lines[0] == "Real datasets: 1 of 18 here"
@@ -302,14 +297,14 @@ def test_the_list(folder):
 
 def test_the_list_where_no_folder_is_known(monkeypatch):
     monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
-    assert "Real datasets: 0 of 18 here" in run().stdout
-    assert "Looked nowhere: $CONSILIENCE_DATA is not set." in run().stdout
-    assert json.loads(run("--json").stdout)["folder"] is None
+    assert "Real datasets: 0 of 18 here" in run("datasets").stdout
+    assert "Looked nowhere: $CONSILIENCE_DATA is not set." in run("datasets").stdout
+    assert json.loads(run("datasets", "--json").stdout)["folder"] is None
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_all_about_one(name, folder):
-    result = run(name)
+    result = run("datasets", name)
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
     assert lines[0] == name
@@ -323,19 +318,19 @@ def test_all_about_one(name, folder):
 
 def test_json(folder):
     write(folder, "ner", **TAGS)
-    everything = json.loads(run("--json").stdout)
+    everything = json.loads(run("datasets", "--json").stdout)
     assert everything["folder"] == str(folder)
     assert [each["name"] for each in everything["datasets"]] == NAMES
     assert [each["name"] for each in everything["datasets"] if each["here"]] == ["ner"]
     (folder / "ner" / "gold.parquet").unlink()
-    ner = json.loads(run("ner", "--json").stdout)
+    ner = json.loads(run("datasets", "ner", "--json").stdout)
     assert ner["files"] == {"responses.parquet": True, "gold.parquet": False}
     assert (ner["items"], ner["workers"], ner["classes"], ner["answers"]) == (78_107, 47, 9, 322_074)
     assert ner["here"] is False
 
 
 def test_the_command_refuses_an_unknown_name():
-    result = run("bluebirds")
+    result = run("datasets", "bluebirds")
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: There is no dataset 'bluebirds'. Did you mean 'bluebird'?")
     assert result.stdout == ""

@@ -94,11 +94,11 @@ def test_types_survive(folder, suffix):
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_categories_keep_their_order(folder, suffix):
-    category = pa.dictionary(pa.int8(), pa.string(), ordered=True)
     column = pa.DictionaryArray.from_arrays(pa.array([1, 0, None], pa.int8()), ["low", "high", "unused"], ordered=True)
     write_table(pa.table({"label": column}), f"table{suffix}")
     back = read_table(f"table{suffix}").table["label"]
-    assert back.type == category
+    assert back.type.ordered
+    assert back.type.value_type == pa.string()
     assert back.chunk(0).dictionary.to_pylist() == ["low", "high", "unused"]
 
 
@@ -575,7 +575,7 @@ def deny(*_, **__):
 
 def test_no_permission_to_read(folder, monkeypatch):
     write("d/a.csv", "a\n1\n")
-    monkeypatch.setattr(delimited, "open_text", deny)
+    monkeypatch.setattr(delimited, "read_text", deny)
     assert "permission denied" in message(read_table, "d/a.csv")
     monkeypatch.setattr(os, "listdir", deny)
     assert "'d' cannot be read: permission denied" in message(read_table, "d")

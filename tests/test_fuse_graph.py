@@ -7,10 +7,9 @@ import json
 import networkx
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import consilience as cs
-from consilience.cli.main import program
+from command_line import run
 from consilience.errors import InputError
 from consilience.formats.writing import write_table
 from consilience.models.fuse import as_graph
@@ -74,10 +73,6 @@ def folder(crowd, tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*arguments):
-    return CliRunner().invoke(program, [str(argument) for argument in arguments])
-
-
 def test_the_command_takes_edges(crowd, folder):
     result = run("fuse", "answers.csv", "--graph", "edges.csv", "-o", "labels.csv", "--json")
     assert result.exit_code == 0, result.output
@@ -102,7 +97,7 @@ def test_items_that_nobody_answered_are_labelled_by_their_neighbours(folder):
     (folder / "items.csv").write_text("item\n" + "\n".join(map(str, range(300))) + "\n")
     refused = run("fuse", "answers.csv", "--graph", "edges.csv")
     assert refused.exit_code == 2
-    assert "7" in refused.output
+    assert "7" in refused.stderr
     taken = run("fuse", "answers.csv", "--graph", "edges.csv", "--items", "items.csv", "-o", "labels.csv", "--quiet")
     assert taken.exit_code == 0, taken.output
     assert len((folder / "labels.csv").read_text().splitlines()) == 301
@@ -122,5 +117,5 @@ def test_items_that_nobody_answered_are_labelled_by_their_neighbours(folder):
 def test_bad_graphs_are_refused(folder, arguments, message):
     result = run("fuse", "answers.csv", *arguments, "-o", "labels.csv")
     assert result.exit_code == 2, result.output
-    assert message in result.output.replace("\n", " ")
+    assert message in result.stderr.replace("\n", " ")
     assert not (folder / "labels.csv").exists()

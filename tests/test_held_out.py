@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.data.hidden_answers import count_units, hide_answers
 from consilience.errors import InputError, ParameterError
 from consilience.models.comparison import compare_with_vote
-from consilience.models.held_out import SHRINKAGE, count_units, hide_answers, shrink_rows
+from consilience.models.held_out import SHRINKAGE, shrink_rows
 
 
 @pytest.fixture(scope="module")

@@ -432,6 +432,17 @@ def test_starts(estimation):
     assert several.trace_[-1] >= vote.trace_[-1]
 
 
+@pytest.mark.filterwarnings("ignore::consilience.errors.DataWarning")
+def test_moments_that_leave_no_step_from_a_class():
+    """The one class that was said may follow B-Y and itself, and is all that moments know."""
+    answers = {"sequence": [0], "position": [0], "worker": ["u"], "label": ["I-Y"]}
+    options = {"transitions": "bio", "start": "moments", "estimation": "em", "smoothing": (0, 1), "coupling": 1.0}
+    for max_iter in (0, 5):
+        model = cs.HiddenMarkov(**options, max_iter=max_iter, tol=0).fit(answers)
+        np.testing.assert_allclose(model.transition_.sum(axis=1), 1)
+        np.testing.assert_allclose(model.initial_.sum(), 1)
+
+
 def test_moments_alone():
     """Algorithm 2 of the paper: matched moments, then Viterbi; no EM."""
     crowd = cs.simulate.sequences(100, length=20, n_workers=8, n_classes=3, seed=2)

@@ -86,11 +86,19 @@ def divide(block, divisor):
     return block / divisor
 
 
-def test_errors_of_the_work_itself_are_raised_at_once():
+def fail(block, error):
+    raise error
+
+
+@pytest.mark.parametrize("error", [TimeoutError("mine"), FileNotFoundError("mine"), ValueError("mine")])
+def test_errors_of_the_work_itself_are_raised_at_once(error):
+    """Also those that look like a wait that ran out, or a connection that was lost."""
     with dask_kills.cluster_of(1) as client:
         engine = Dask(client)
-        with pytest.raises(ZeroDivisionError):
-            list(engine.map(divide, engine.place([1, 2]), 0))
+        begun = time.monotonic()
+        with pytest.raises(type(error), match="mine"):
+            list(engine.map(fail, engine.place([1, 2]), error))
+        assert time.monotonic() - begun < 15
 
 
 def total(block, shared):

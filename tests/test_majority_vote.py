@@ -90,11 +90,12 @@ def test_items_without_votes_get_the_overall_shares():
 
 def test_ties():
     shares = np.array([[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.2, 0.6, 0.2], [0.1 + 0.2, 0.3, 0.4 - 1e-17]])
-    assert break_ties(shares, "first", 0).tolist() == [0, 0, 1, 2]
-    many = np.tile(shares[:2], (3000, 1))
-    drawn = break_ties(many, "random", 7)
-    assert np.array_equal(drawn, break_ties(many, "random", 7))
-    assert not np.array_equal(drawn, break_ties(many, "random", 8))
+    classes = np.array(["x", "y", "z"], dtype=object)
+    assert break_ties(shares, "first", 0, np.arange(4), classes).tolist() == [0, 0, 1, 2]
+    many, ids = np.tile(shares[:2], (3000, 1)), np.arange(6000)
+    drawn = break_ties(many, "random", 7, ids, classes)
+    assert np.array_equal(drawn, break_ties(many, "random", 7, ids, classes))
+    assert not np.array_equal(drawn, break_ties(many, "random", 8, ids, classes))
     np.testing.assert_allclose(np.bincount(drawn[::2], minlength=3) / 3000, [0.5, 0.5, 0], atol=0.04)
     np.testing.assert_allclose(np.bincount(drawn[1::2], minlength=3) / 3000, [1 / 3] * 3, atol=0.04)
 

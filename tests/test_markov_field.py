@@ -124,6 +124,7 @@ def test_em_against_a_slow_twin(known):
     options = {"estimation": "em", "start": "majority", "tol": 0, "max_iter": n_iter, "coupling": coupling}
     model = cs.MarkovField(**options).fit(r, graph=crowd.graph, gold=gold)
     posterior, last = oracles.vote_shares(votes, range(3), 3, codes), None
+    order, graph = crowd.graph.by_visit
     for iteration in range(n_iter + 1):
         counts = np.einsum("iml,ik->mkl", votes, posterior) + oracles.smoothing_table((0.1, 1.1), range(3), 3, 6)
         mass = posterior.sum(axis=0) + 0.1
@@ -138,7 +139,8 @@ def test_em_against_a_slow_twin(known):
         final = iteration == n_iter
         posterior = independent if last is None or final else last
         for _ in range(200 if final else 20):
-            posterior, moved = sweep_slowly(crowd.graph, unary, coupling, posterior)
+            swept, moved = sweep_slowly(graph, unary[order], coupling, posterior[order])
+            posterior = swept[np.argsort(order)]
             if moved < (1e-6 if final else 1e-3):
                 break
         last = posterior
@@ -370,7 +372,7 @@ def test_on_a_cluster(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_SIZE", 200)
     crowd = network(400)
     model = cs.MarkovField(tol=0, max_iter=5)
-    options = {"processes": False, "n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+    options = {"processes": False, "n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
     here = clone(model).fit(crowd.responses, graph=crowd.graph, gold={1: 0}, engine=cs.engines.Threads(2))
     with distributed.Client(**options) as client:
         there = clone(model).fit(crowd.responses, graph=crowd.graph, gold={1: 0}, engine=cs.engines.Dask(client))
@@ -580,3 +582,10 @@ def test_stochastic_block_models(degree):
         assert np.sum(field.labels_ != crowd.truth) <= np.sum(plain.labels_ != crowd.truth) / 3
     else:
         assert cs.metrics.macro_f1(crowd.truth, field.labels_) >= cs.metrics.macro_f1(crowd.truth, plain.labels_)
+
+
+def test_parameters_that_were_changed_to_nonsense():
+    crowd = cs.simulate.network(50, n_workers=3, n_classes=2, degree=3, seed=1)
+    model = cs.MarkovField().fit(crowd.responses, graph=crowd.graph).set_params(coupling="foo")
+    with pytest.raises(ParameterError, match="coupling"):
+        model.predict(crowd.responses, graph=crowd.graph)

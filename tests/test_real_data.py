@@ -56,8 +56,11 @@ def test_the_table_of_the_readme(row, name):
 
     assert (r.n_items, r.n_workers, r.n_classes) == (items, workers, classes)
     assert accuracy(cs.DawidSkene()) == pytest.approx(fused, abs=0.0006)
-    votes = [accuracy(cs.MajorityVote(seed=seed)) for seed in range(20)]
-    assert np.mean(votes) == pytest.approx(vote, abs=0.0006)
+    # Ties are broken at random: the table has the mean over all ways to break them.
+    shares = cs.MajorityVote().fit(r).posterior_[known]
+    tied = shares > shares.max(axis=1, keepdims=True) - 1e-9
+    right = tied[np.arange(len(truth)), np.searchsorted(r.classes, truth)] / tied.sum(axis=1)
+    assert right.mean() == pytest.approx(vote, abs=0.0006)
 
 
 def test_the_same_bits_for_any_number_of_threads():

@@ -640,7 +640,7 @@ def missing_columns():
         yield pytest.param(pd.DataFrame, pd.Series(column, dtype=object), id=f"object {name}")
     yield pytest.param(dict, np.array([1.0, nan]), id="array nan")
     yield pytest.param(dict, np.array(["2020", "NaT"], "M8[D]"), id="array NaT")
-    yield pytest.param(dict, [np.datetime64("2020"), np.datetime64("NaT")], id="scalar NaT")
+    yield pytest.param(dict, [np.datetime64("2020"), np.datetime64("NaT", "Y")], id="scalar NaT")
     for dtype in ("Int64", "Float64", "boolean", "string", "category", "M8[us]", "m8[us]", "float32"):
         yield pytest.param(pd.DataFrame, pd.Series([1, None]).astype(dtype), id=f"pandas {dtype}")
         yield pytest.param(dict, pd.Series([1, None]).astype(dtype), id=f"series {dtype}")

@@ -8,12 +8,11 @@ import os
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy import stats
 
 import consilience as cs
+from command_line import run
 from consilience.cli import simulate as command
-from consilience.cli.main import program
 from consilience.errors import ParameterError
 from consilience.formats.reading import read_table
 from consilience.formats.register import writable_formats
@@ -506,11 +505,6 @@ def folder(tmp_path, monkeypatch):
     """An empty working folder, so that messages hold short names."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments):
-    clean = {"COLUMNS": "80", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
-    return CliRunner(env=clean).invoke(program, [str(argument) for argument in arguments])
 
 
 def names_in(folder):

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import resource
 import subprocess
 import sys
 import tracemalloc
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array, save_npz
 
 import consilience as cs
 from consilience import memory
 from consilience.cli.main import program
-from consilience.errors import DataWarning, InputError
+from consilience.data import graph as graph_module
+from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.fitting import moment_effort
+from consilience.fitting.moment_effort import _estimate, estimate_moments, is_hopeless
+from consilience.formats import delimited, json_lines, json_traps, lines
+from consilience.formats.features import read_features
+from consilience.formats.writing import write_table
+from consilience.models import moment_matching
 from consilience.models.cells import Cells
 from consilience.models.held_out import shrink_rows
 from consilience.models.worker_report import describe_workers
@@ -141,7 +152,7 @@ def test_what_fits_is_not_refused(max_iter, estimation, workers, small_machine):
     tracemalloc.stop()
     small_machine(peak)
     model.fit(r)
-    small_machine(peak * 0.6)
+    small_machine(peak * 0.5)
     with pytest.raises(InputError, match="memory"):
         model.fit(r)
 
@@ -267,3 +278,205 @@ def test_reports_are_made_a_few_workers_at_a_time(monkeypatch):
     whole = model.worker_report().to_pydict()
     monkeypatch.setattr(worker_report, "MOST_ENTRIES", 70)
     assert model.worker_report().to_pydict() == whole
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+
+@pytest.fixture
+def short_rows(monkeypatch):
+    """Let rows of more than 2,000 bytes be too long, and blocks be shorter still."""
+    for module in (lines, delimited, json_traps):
+        monkeypatch.setattr(module, "LONGEST_ROW", 2000)
+    for module in (delimited, json_lines, json_traps):
+        monkeypatch.setattr(module, "BLOCK", 1000)
+
+
+HEAD, TAIL = "item,worker,label\n1,a,x\n", "\n3,a,x\n"
+LONG_ROWS = {
+    "a field": ("a.csv", f"{HEAD}2,b,{'y' * 5000}{TAIL}", 3),
+    "the only line": ("a.csv", "y" * 5000, 1),
+    "the header": ("a.csv", f"item,worker,{'y' * 5000}\n1,a,x\n", 1),
+    "many fields": ("a.tsv", f"{HEAD}2,b,{',' * 5000}{TAIL}".replace(",", "\t"), 3),
+    "a quote left open": ("a.csv", f'{HEAD}2,b,"y\n' + "3,a,x\n" * 900, 3),
+    "lines in quotes": ("a.csv", f'{HEAD}2,b,"' + "y\n" * 3000 + f'"{TAIL}', 3),
+    "an object": ("a.jsonl", '{"item":1,"worker":"a","label":"x"}\n{"item":2,"label":"' + "y" * 5000 + '"}\n', 2),
+    "backslashes": ("a.jsonl", '{"item":1,"worker":"a","label":"x"}\n{"item":2,"label":"' + "\\" * 5000 + '"}\n', 2),
+}
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("kind", LONG_ROWS)
+def test_a_row_too_long_is_refused_by_its_line(kind, compressed, short_rows, tmp_path):
+    name, text, line = LONG_ROWS[kind]
+    file = tmp_path / (name + ".gz" * compressed)
+    file.write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
+    with pytest.raises(InputError, match=rf"line {line}: the (row|line) is longer than"):
+        cs.read_responses(file)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_rows_longer_than_a_block_are_read(name, short_rows, tmp_path):
+    file = tmp_path / name
+    table = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y" * 1800, 'z\n"' * 300]}
+    write_table(pa.table(table), str(file))
+    assert set(cs.read_responses(file).labels) == set(table["label"])
+
+
+def test_even_and_odd_runs_of_backslashes(short_rows, tmp_path):
+    """A run may be cut by the end of a block wherever it is."""
+    for n in range(995, 1005):
+        file = tmp_path / f"{n}.jsonl"
+        rows = [{"item": i, "worker": "a", "label": "\\" * (n // 2) + '["' * (n % 2)} for i in range(3)]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        assert cs.read_responses(file).n_items == 3
+
+
+def test_a_short_ragged_file_takes_little_memory(tmp_path):
+    """The second reading, which finds the faulty row, asked for 1 GiB."""
+    file = tmp_path / "a.csv"
+    file.write_text("item,worker,label\n1,a,x\n2,b\n", encoding="utf-8")
+    usual = pa.default_memory_pool()
+    watched = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(watched)
+    try:
+        with pytest.raises(InputError, match="line 3: expected 3 columns"):
+            cs.read_responses(file)
+    finally:
+        pa.set_memory_pool(usual)
+    assert 0 < watched.max_memory() < 150 << 20
+
+
+# ---------------------------------------------------------------------------------------------------------- moments
+
+
+@pytest.fixture
+def impatience(monkeypatch):
+    """Let every moment matching be slow."""
+    for module in (moment_effort, moment_matching):
+        monkeypatch.setattr(module, "SLOW", 0.0)
+
+
+def test_moments_say_how_long_they_may_take(impatience):
+    r = cs.Responses.from_frame(many_labels(10, 20))
+    with pytest.warns(DataWarning) as caught:
+        cs.MomentMatching(max_iter=2, tol=0).fit(r)
+    text = str(caught[0].message)
+    assert "may take about 0 minutes for 10 workers x 20 labels x 20 classes" in text
+    assert "Or use DawidSkene." in text
+
+
+def test_estimates_of_moments():
+    """500 classes took more than two minutes without a word; what takes seconds is not said to be slow."""
+    many = cs.Responses.from_frame(many_labels(10, 500, 1000))
+    assert estimate_moments(many).seconds > 5 * moment_effort.SLOW
+    assert is_hopeless(many, estimate_moments(many))
+    few = cs.simulate.independent(5000, n_workers=50, n_classes=10, seed=0).responses
+    assert estimate_moments(few).seconds < 10
+    # All workers answered all items: there is but one set.
+    assert _estimate(few, few.n_items, few.n_responses, False).n_bytes > 10 * _estimate(few, 1, 50, False).n_bytes
+
+
+@pytest.mark.parametrize("start", ["moments", "best"])
+def test_starts_leave_hopeless_moments_out(start, impatience):
+    r = cs.Responses.from_frame(many_labels(10, 20))
+    with pytest.warns(DataWarning, match=r"does not start from moments.* 1,200 answers .*start='majority'"):
+        found = cs.DawidSkene(start=start, max_iter=3, tol=0).fit(r)
+    assert list(found.starts_) == ["majority"]
+    plain = cs.DawidSkene(max_iter=3, tol=0).fit(r)
+    assert np.array_equal(found.posterior_, plain.posterior_)
+
+
+def test_slow_moments_with_enough_answers_are_still_a_start(impatience):
+    r = cs.simulate.independent(300, n_workers=5, n_classes=2, seed=0).responses
+    assert list(cs.DawidSkene(start="moments", max_iter=2, tol=0).fit(r).starts_) == ["moments"]
+
+
+def test_moments_too_large_for_memory(small_machine):
+    rng = np.random.default_rng(0)
+    answers = np.where(rng.random((600, 12)) < 0.5, rng.integers(0, 20, (600, 12)), -1)
+    r = cs.Responses.from_matrix(answers)
+    small_machine(1 << 20)
+    with pytest.raises(InputError, match=r"moments of 600 items for all pairs of 20 classes.*DawidSkene"):
+        cs.MomentMatching().fit(r)
+    with pytest.raises(InputError, match=r"moments of 600 items.*start='majority'"):
+        cs.DawidSkene(start="moments").fit(r)
+    small_machine(20 << 20)
+    tagged = cs.Responses.from_matrix(np.arange(3000).reshape(-1, 2) % 50, lengths=[150] * 10)
+    with pytest.raises(InputError, match=r"HiddenMarkov needs the moments of 1,500 items for all pairs of 50 classes"):
+        cs.HiddenMarkov(start="moments", coupling=1.0).fit(tagged)
+
+
+# ------------------------------------------------------------------------------------------------- everything else
+
+MANY = 10**12
+ANSWERS = {"item": [1], "worker": [1], "label": [1]}
+VAST = {
+    "range of items": lambda: cs.Responses.from_frame(ANSWERS, items=range(MANY)),
+    "range beyond all lengths": lambda: cs.Responses.from_frame(ANSWERS, items=range(0, 10**30, 7)),
+    "range of classes": lambda: cs.Responses.from_frame(ANSWERS, classes=range(MANY)),
+    "repeated item": lambda: cs.Graph.from_edges([0], [1], items=np.broadcast_to(np.int64(3), (MANY,))),
+    "matrix": lambda: cs.Responses.from_matrix(np.broadcast_to(np.int8(0), (10**7, 10**7))),
+    "names of rows": lambda: cs.Responses.from_matrix([[0], [1]], items=range(MANY)),
+    "names of labels": lambda: cs.Responses.from_matrix([[0], [1]], labels=range(MANY)),
+    "probabilities": lambda: cs.Responses.from_probabilities(np.broadcast_to(1.0, (10**7, 10**7, 1))),
+    "adjacency matrix": lambda: cs.Graph.from_scipy(coo_array(([1.0], ([0], [1])), shape=(MANY, MANY))),
+    "grid": lambda: cs.Graph.grid((MANY, MANY)),
+    "many grids": lambda: cs.Graph.grid([(3, 3), (10**6, 10**6)]),
+    "independent items": lambda: cs.simulate.independent(MANY),
+    "simulated workers": lambda: cs.simulate.independent(10, n_workers=MANY),
+    "simulated classes": lambda: cs.simulate.independent(10, n_classes=10**7),
+    "answers per item": lambda: cs.simulate.independent(10**7, n_workers=10**6, n_classes=2),
+    "sequences": lambda: cs.simulate.sequences(MANY),
+    "long sequences": lambda: cs.simulate.sequences(10, length=(MANY, MANY)),
+    "network": lambda: cs.simulate.network(MANY),
+}
+
+
+@pytest.mark.parametrize("case", VAST)
+def test_a_small_input_that_asks_for_everything_is_refused(case):
+    """By its memory, or because indices of 32 bits do not reach so far."""
+    words = r"that takes at least .*iB of memory, and there are .*iB|fewer than 2\*\*31 pixels|and 2,147,483,647"
+    with pytest.raises((InputError, ParameterError), match=words):
+        VAST[case]()
+
+
+def test_many_edges_and_neighbours(small_machine):
+    small_machine(1 << 20)
+    with pytest.raises(InputError, match=r"network of 90,000 edges is too large.*degree="):
+        cs.simulate.network(2000, degree=90)
+    with pytest.raises(InputError, match=r"The 99 nearest of each of 1,000 items are too many.*k="):
+        cs.Graph.knn(np.zeros((1000, 2)), k=99)
+
+
+def test_ids_of_any_size_cost_nothing():
+    """Ids are names: they are not indices of anything."""
+    assert cs.Graph.from_edges([MANY, 1], [2, MANY]).n_items == 3
+    answers = {"sequence": [1, 1], "position": [0, 10**15], "worker": [MANY, MANY], "label": [1, 2]}
+    assert cs.Responses.from_frame(answers).n_items == 2
+
+
+def test_a_graph_has_no_more_items_than_its_indices_can_tell(monkeypatch):
+    monkeypatch.setattr(graph_module, "MOST_ITEMS", 3)
+    assert cs.Graph.from_edges([0], [1], items=range(3)).n_edges == 1
+    with pytest.raises(InputError, match="at most 3 items; got 4"):
+        cs.Graph.from_edges([0], [1], items=range(4))
+
+
+def test_parquet_of_one_repeated_value(small_machine, tmp_path):
+    file = tmp_path / "a.parquet"
+    n = 200_000
+    write_table(pa.table({"item": np.zeros(n, int), "worker": ["a"] * n, "label": ["x"] * n}), str(file))
+    assert file.stat().st_size < 10_000
+    small_machine(1 << 20)
+    with pytest.raises(InputError, match=r"has 200,000 rows: that takes at least 3\.1 MiB"):
+        cs.read_responses(file)
+
+
+def test_features_of_compressed_zeros(small_machine, tmp_path):
+    file = tmp_path / "a.npz"
+    save_npz(file, csr_array(np.ones((500, 500))))
+    assert read_features(file).shape == (500, 500)
+    small_machine(1 << 20)
+    with pytest.raises(InputError, match="holds compressed arrays: that takes at least 2"):
+        read_features(file)

@@ -17,10 +17,12 @@ from .kernels.types import Floats
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Tell whether a value is a number, of Python or NumPy; none are truth values, durations, what no float can hold.
+    """Tell whether a value is a number, of Python or NumPy; truth values and durations are not.
 
     >>> is_number(np.float32(0.5)), is_number(True), is_number("learn"), is_number(10**400)
     (True, False, False, False)
+
+    Numbers beyond the range of floats are not either.
     """
     # NumPy's durations count as integers.
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -35,10 +37,10 @@ def is_number(value: object) -> TypeGuard[float]:
 def is_whole(value: object) -> bool:
     """Tell whether a value is a whole number by its type.
 
-    >>> is_whole(np.int8(3)), is_whole(3.0)
-    (True, False)
+    >>> is_whole(np.int8(3)), is_whole(10**400), is_whole(3.0)
+    (True, True, False)
     """
-    return is_number(value) and isinstance(value, (int, np.integer))
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_among(value: object, choices: Collection[Any]) -> bool:
@@ -61,7 +63,7 @@ def check_seed(seed: object, owner: str) -> None:
 
 def check_truth(name: str, owner: str, value: object) -> None:
     """Raise an error unless a value is true or false."""
-    if not is_among(value, (True, False)):
+    if not isinstance(value, (bool, np.bool_)):
         raise parameter_error(name, owner, "True or False", value)
 
 
@@ -83,13 +85,12 @@ def to_floats(values: Any) -> Floats:
     array([ 1., nan])
     >>> to_floats([1j])
     Traceback (most recent call last):
-    ValueError: numbers must be real
+    ValueError: these are of type complex128
     """
     try:
-        if np.iscomplexobj(values):
-            raise ValueError("numbers must be real")
-        masked = isinstance(values, np.ma.MaskedArray)
-        floats = np.ma.filled(values.astype(np.float64), np.nan) if masked else np.asarray(values, dtype=np.float64)
+        array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        if array.dtype.kind in "cmM":  # of which NumPy would take a part
+            raise ValueError(f"these are of type {array.dtype}")
+        return np.asarray(np.ma.filled(array.astype(np.float64, copy=False), np.nan))
     except (TypeError, OverflowError, NotImplementedError) as error:
         raise ValueError(str(error)) from error
-    return np.asarray(floats)

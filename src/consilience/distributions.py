@@ -81,6 +81,6 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
         # 0 log 0 = 0: where nothing is added, a probability may be zero.
         bound = float(np.sum(smoothing * np.where(smoothing > 0, logs, 0.0))) if np.any(smoothing > 0) else 0.0
         return Distributions(freeze(mean), freeze(logs), mean, bound)
-    log_weights = np.empty_like(total)
+    log_weights = np.zeros_like(total)
     bound = float(expect_logs(counts, smoothing, log_weights))
     return Distributions(freeze(np.exp(log_weights)), freeze(log_weights), freeze(mean), bound)

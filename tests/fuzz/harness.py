@@ -7,6 +7,7 @@ one, it raises `Nonsense`. The same seed and number give the same case.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import resource
 import sys
@@ -112,7 +113,9 @@ def _work(surface: str, seed: int, folder: Path, pipe: Connection) -> None:
     try:
         while True:
             number = pipe.recv()
-            pipe.send(run_one(module, np.random.default_rng([seed, number]), folder))
+            # A folder of its own, and empty: what a case leaves behind must not change another.
+            with tempfile.TemporaryDirectory(dir=folder) as own, contextlib.chdir(own):
+                pipe.send(run_one(module, np.random.default_rng([seed, number]), Path(own)))
     except EOFError:
         return
 
@@ -126,6 +129,8 @@ def run_one(module: object, rng: np.random.Generator, folder: Path) -> tuple[str
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("error")
             warnings.simplefilter("always", ConsilienceWarning)
+            # pyarrow before 21 warns of types that hold pickled code. It does not run it, and the type is refused.
+            warnings.filterwarnings("ignore", ".*PyExtensionType")
             words = module.run(rng, folder)  # type: ignore[attr-defined]
         return _judge_length(RESULT, [words, *(str(warning.message) for warning in given)])
     except (ConsilienceError, Refused) as error:

@@ -144,7 +144,7 @@ def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[None]:
         if text not in shown and not quiet:
             shown.add(text)
             # Not by click, which would write past the progress display.
-            print(f"Warning: {text}", file=sys.stderr)
+            print(f"Warning: {text}", file=sys.stderr, flush=True)
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if isinstance(message, ConsilienceWarning):

@@ -47,8 +47,11 @@ def _is_read_from(real: str, source: str) -> bool:
     would_be_read = real.lower().endswith(tuple(list_suffixes(readable_formats())))
     if os.path.isdir(source):
         return would_be_read and os.path.dirname(real) == os.path.realpath(source)
-    if real in {os.path.realpath(file) for file in (source, *glob.glob(source, recursive=True))}:
-        return True
+    try:
+        if real in {os.path.realpath(file) for file in (source, *glob.glob(source, recursive=True))}:
+            return True
+    except ValueError:  # no file can have such a name
+        return False
     parts = Path(os.path.abspath(source)).parts
     n_fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     root, path = os.path.realpath(os.path.join(*parts[:n_fixed])), Path(real)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, listing, shorten
+from ..memory import NUMBER, require_memory
 from .tables import Table, check_names
 from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, spell_surrogates, to_column
 
@@ -97,6 +98,7 @@ def read_column(values: Any, what: str = "The data") -> Column:
 
     `what` stands for the values in messages.
     """
+    check_length(values, what)
     if type(values).__module__.partition(".")[0] == "pandas" and not hasattr(values, "columns"):
         import pandas as pd
 
@@ -108,6 +110,15 @@ def read_column(values: Any, what: str = "The data") -> Column:
             f"{what} must be a sequence of values. Got a {type(values).__name__} instead.", "Give one column of it."
         )
     return _series_to_column(native, what) if isinstance(native, nw.Series) else to_column(values, what)
+
+
+def check_length(values: Any, what: str) -> None:
+    """Raise an error for a range, or an array that repeats one number, which takes no memory yet and would take all."""
+    if isinstance(values, range):
+        n_values = (values[-1] - values[0]) // values.step + 1 if values else 0
+        require_memory(NUMBER * n_values, f"{what} has {n_values:,} values")
+    elif isinstance(values, np.ndarray):
+        require_memory(values.nbytes, f"{what} has {values.size:,} values")
 
 
 def read_distinct(values: Any, what: str) -> Values:

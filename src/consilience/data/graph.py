@@ -14,9 +14,12 @@ from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
 from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels.types import Floats
+from ..memory import NUMBER, require_memory
 from .frames import open_frame, read_column, read_distinct, read_names
 from .grids import link_pixels
+from .hashing import hash_ids
 from .nearest import TREE_FEATURES, feature_rows, nearest_by_comparison, nearest_by_tree
+from .rewiring import rewire
 from .vocabulary import (
     Column,
     Values,
@@ -29,6 +32,8 @@ from .vocabulary import (
 )
 
 METRICS = ("euclidean", "cosine")
+# Neighbours are kept in 32 bits.
+MOST_ITEMS = 2**31 - 1
 NAME_UNANSWERED = Sentence("Name items that nobody answered with {items} when the answers are read.")
 
 
@@ -140,6 +145,8 @@ class Graph:
         table = open_frame(frame, "the table of edges")
         chosen = table.find("weight") if is_among(weight, ("auto",)) else weight
         for role, name in {"source": source, "target": target, "weight": chosen}.items():
+            if name is None and role != "weight":
+                raise parameter_error(role, "Graph.from_frame", "the name of a column", name)
             if name is not None and not is_among(name, table.names):
                 error = table.no_column(role, name)
                 named = Sentence(f"Or name it with {{{role}}}.", **{role: Python(f"{role}= of Graph.from_frame")})
@@ -169,10 +176,13 @@ class Graph:
             if len(shape) != 2 or shape[0] != shape[1]:
                 raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
             square = coo_array(matrix, copy=True)
+            if square.dtype.kind not in "biuf":  # not every version of scipy refuses them
+                raise TypeError
         except (TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
+        require_memory(2 * NUMBER * shape[0], f"An adjacency matrix of {shape[0]:,} rows is too large")
         square.sum_duplicates()
         square.eliminate_zeros()
         names = read_names(items, square.shape[0], "items")
@@ -261,6 +271,12 @@ class Graph:
         n_items = rows.shape[0]
         if not is_whole(k) or not 1 <= k < n_items:
             raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
+        require_memory(
+            2 * NUMBER * n_items * int(k),
+            f"The {int(k):,} nearest of each of {plural(n_items, 'item')} are too many",
+            Sentence("Lower {k}."),
+            keyword="k",
+        )
         if issparse(rows) or rows.shape[1] > TREE_FEATURES:
             chosen, how = nearest_by_comparison(rows, int(k)), "all pairs compared"
         else:
@@ -297,6 +313,8 @@ class Graph:
     @classmethod
     def _from_indices(cls, source: Any, target: Any, weights: Floats | None, names: Values, description: str) -> Graph:
         """Merge, symmetrise, drop self loops."""
+        if len(names) > MOST_ITEMS:
+            raise InputError(f"A graph has at most {MOST_ITEMS:,} items; got {len(names):,}.")
         source, target = np.asarray(source, np.int64), np.asarray(target, np.int64)
         proper = source != target
         pair = (np.minimum(source, target) * len(names) + np.maximum(source, target))[proper]
@@ -330,29 +348,39 @@ class Graph:
     @cached_property
     def is_forest(self) -> bool:
         """Whether the graph has no loops."""
-        from scipy.sparse.csgraph import connected_components
+        from ..kernels.layout import find_levels
 
-        return self.n_edges == self.n_items - int(connected_components(self._links(), directed=False)[0])
+        return self.n_edges == self.n_items - find_levels(self.offsets, self.neighbours, np.arange(self.n_items))[1]
 
     @cached_property
     def outward_order(self) -> NDArray[np.int64]:
         """All nodes, those near the first node of their component before those further away."""
-        from scipy.sparse.csgraph import breadth_first_order, connected_components
+        return self._order_outward(np.arange(self.n_items))
 
-        links = self._links()
-        _, first = np.unique(connected_components(links, directed=False)[1], return_index=True)
-        # One more node, linked to the first of each component, makes it a single search.
-        ends = np.full(len(first), self.n_items), first
-        more = coo_array((np.ones(len(first)), ends), shape=(self.n_items + 1, self.n_items + 1)).tocsr()
-        links.resize(more.shape)
-        found = breadth_first_order(links + more, self.n_items, directed=True, return_predecessors=False)
-        return np.asarray(found[1:], np.int64)
+    @cached_property
+    def by_visit(self) -> tuple[NDArray[np.int64], Graph]:
+        """The order in which inference visits the nodes, and the same graph with the nodes in this order.
 
-    def _links(self) -> Any:
-        """Return who is linked to whom as a sparse matrix of ones: an edge is there even if its weight is 0."""
-        matrix = self.to_scipy()
-        matrix.data[:] = 1.0
-        return matrix
+        It depends on ids and edges alone, not on the order of the items: outward from the node of each component whose
+        id has the least hash, and by hash among those equally far. Neighbours are near each other, also in memory.
+        """
+        order = self._order_outward(np.argsort(hash_ids(self.items), kind="stable"))
+        rank, degrees = np.zeros(self.n_items, np.int64), self.degrees[order]
+        rank[order] = np.arange(self.n_items)
+        source = np.repeat(np.arange(self.n_items), degrees)
+        edge = np.arange(len(source)) + np.repeat(self.offsets[order] - (np.cumsum(degrees) - degrees), degrees)
+        # A graph is its own transpose: with edges in order of their sources, the neighbours of each target are sorted.
+        ends = (rank[self.neighbours[edge]], source)
+        matrix = coo_array((self.weights[edge], ends), shape=(self.n_items, self.n_items)).tocsr()
+        parts = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
+        return order, Graph(self.items[order], *parts, self.n_self_loops, self.description)
+
+    def _order_outward(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return all nodes, outward from the one of each component that comes first in `starts`."""
+        from ..kernels.layout import find_levels, order_by
+
+        levels = find_levels(self.offsets, self.neighbours, starts)[0][starts]
+        return starts[order_by(levels, int(levels.max(initial=-1)) + 1)[0]]
 
     def to_scipy(self) -> Any:
         """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
@@ -378,29 +406,17 @@ class Graph:
         """Return a graph with the same degrees and random edges: a control in which neighbours mean nothing.
 
         Edge ends are paired at random (configuration model), then pairs of edges are swapped to undo self loops and
-        repeated edges; the few that remain are dropped.
+        repeated edges; the few that remain are dropped. The edges depend on the seed and the ids, not on the order of
+        the items.
         """
         check_seed(seed, "Graph.shuffled")
+        order, graph = self.by_visit
         rng = np.random.default_rng(seed)
-        source = np.repeat(np.arange(self.n_items), self.degrees)
-        once = source < self.neighbours
-        a, b = source[once], self.neighbours[once].astype(np.int64)
-        ends = rng.permutation(np.concatenate([a, b]))
-        a, b = ends[: len(a)].copy(), ends[len(a) :].copy()
-        for _ in range(20):
-            low, high = np.minimum(a, b), np.maximum(a, b)
-            _, first = np.unique(low * self.n_items + high, return_index=True)
-            bad = np.ones(len(a), bool)
-            bad[first] = False
-            bad |= a == b
-            if not bad.any():
-                break
-            other = rng.integers(0, len(a), int(bad.sum()))
-            at = np.flatnonzero(bad)
-            for i, j in zip(at.tolist(), other.tolist(), strict=True):
-                b[i], b[j] = b[j], b[i]
-        weights = rng.permutation(self.weights[once])
-        return Graph._from_indices(a, b, weights, self.items, f"{self.description}, shuffled")
+        source = np.repeat(np.arange(graph.n_items), graph.degrees)
+        once = source < graph.neighbours
+        a, b = rewire(rng, source[once], graph.neighbours[once].astype(np.int64), graph.n_items)
+        weights = rng.permutation(graph.weights[once])
+        return Graph._from_indices(order[a], order[b], weights, self.items, f"{self.description}, shuffled")
 
 
 def _read_weights(weight: Any, n_edges: int, what: str) -> Floats:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_among, is_whole
-from ..errors import parameter_error
+from ..errors import Sentence, parameter_error, plural
+from ..memory import NUMBER, require_memory
 
 # For images of two and three dimensions: along how many axes at once a neighbour may be away, by how many neighbours an
 # inner pixel then has.
@@ -27,7 +28,14 @@ def link_pixels(shape: Any, connectivity: int | None) -> tuple[NDArray[np.int64]
         if not is_among(n_neighbours, known):
             allowed = "4 or 8 for images" if len(extent) == 2 else "6, 18 or 26 for volumes"
             raise parameter_error("connectivity", "Graph.grid", allowed, connectivity)
-        index = np.arange(np.prod(extent)).reshape(extent) + first
+        n_pixels = math.prod(extent)
+        require_memory(
+            NUMBER * (first + n_pixels) * (1 + n_neighbours),
+            f"A grid of {plural(first + n_pixels, 'pixel')} x {n_neighbours} neighbours is too large",
+            Sentence("Give a smaller {shape}."),
+            keyword="shape",
+        )
+        index = np.arange(n_pixels).reshape(extent) + first
         for step in _half_neighbourhood(len(extent), known[n_neighbours]):
             here = tuple(slice(max(0, -d), n - max(0, d)) for d, n in zip(step, extent, strict=True))
             there = tuple(slice(max(0, d), n - max(0, -d)) for d, n in zip(step, extent, strict=True))

@@ -1,61 +1,142 @@
-"""Numbers that look random and depend on ids alone: chance that is the same whatever the order and type of rows."""
+"""Random choices that depend on ids, and not on where they stand.
+
+Which of several tied classes is the label, whether an answer is hidden, in which order nodes are visited: all this is
+a function of the *text* of the ids that are involved, and of the seed. This is the contract:
+
+- The order of rows, of workers and of classes does not matter, and neither does what else is in the data.
+- The type of a column does not matter: 7, 7.0, "7" and a category "7" have the same text, and so have True and "true".
+- Ids that are positions, as in a matrix without names, are their decimal text.
+- The same ids and the same seed give the same numbers on every machine and in every process.
+- Other names give other numbers.
+
+Hashes have 64 bits. They are no defence against someone who chooses ids with care.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .vocabulary import Column, Values, spell_surrogates, to_column, to_values
+from .items import Sequences
+from .vocabulary import Values, to_column, to_values
 
 Hashes = NDArray[np.uint64]
 
-# Of the polynomial in the bytes of a text, odd so that powers do not vanish, and of the mixing of `splitmix64`.
-_BASE = np.uint64(0x100000001B3)
-_STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# Odd, and without a pattern: the golden ratio in 64 bits.
+STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-def hash_values(values: Values | Column) -> Hashes:
-    """Return a number for each value, which depends on the text of the value alone.
+def hash_ids(ids: Values) -> Hashes:
+    """Return a 64-bit hash of the text of each id.
 
-    >>> first, second = hash_values(np.array([7, 8], np.int8)), hash_values(["8", "7"])
-    >>> bool((first == second[::-1]).all())
-    True
+    Parameters
+    ----------
+    ids : ndarray
+        Ids of items, workers, sequences or classes. Tuples are hashed part by part: (sequence, position) pairs have the
+        hashes of `hash_items`.
+
+    Examples
+    --------
+    >>> hash_ids(np.array(["7", "b"], dtype=object))
+    array([8857979822077535623, 4482684837372322821], dtype=uint64)
+    >>> hash_ids(np.array([7.0]))
+    array([8857979822077535623], dtype=uint64)
     """
-    texts = _to_texts(to_column(values))
+    from ..kernels.hashing import hash_texts, scramble
+
+    if len(ids) and type(ids[0]) is tuple and (parts := _split_tuples(ids)) is not None:
+        return combine_hashes(*map(hash_ids, parts))
+    texts = _texts_of(ids)
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    lengths = np.diff(offsets)
-    sums = np.zeros(len(texts), np.uint64)
-    if len(data):
-        place = np.arange(len(data)) - np.repeat(offsets[:-1] - offsets[0], lengths)
-        powers = np.full(int(lengths.max()), _BASE).cumprod(dtype=np.uint64)
-        said = np.flatnonzero(lengths)
-        terms = (data.astype(np.uint64) + np.uint64(1)) * powers[place]
-        sums[said] = np.add.reduceat(terms, offsets[said] - offsets[0])
-    return mix(sums)
+    data = texts.buffers()[2]
+    return scramble(hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets))
 
 
-def hash_pairs(first: Hashes, second: Hashes, seed: int) -> Hashes:
-    """Return a number for each pair of numbers; another seed gives others."""
-    salt = np.random.SeedSequence(seed).generate_state(1, np.uint64)
-    return mix(mix(first ^ salt) + second)
+def hash_items(keys: Values | Sequences, rows: NDArray[np.integer[Any]] | None = None) -> Hashes:
+    """Return a hash of what identifies each item: its id, or its sequence and position.
+
+    Parameters
+    ----------
+    keys : ndarray or Sequences
+        As in `Responses.keys`.
+    rows : array of int, optional
+        Only of these items, in this order.
+    """
+    chosen: Any = slice(None) if rows is None else rows
+    if not isinstance(keys, Sequences):
+        return hash_ids(keys[chosen])
+    return combine_hashes(hash_ids(keys.ids)[keys.of_items()[chosen]], hash_ids(keys.position[chosen]))
 
 
-def mix(numbers: Hashes) -> Hashes:
-    """Return numbers of which each bit depends on all bits of those given."""
-    mixed = numbers + _GOLDEN
-    for shift, factor in _STEPS:
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+def draw_numbers(seed: int, *hashes: Hashes) -> Hashes:
+    """Return one random 64-bit number for each combination of ids, whose hashes broadcast against each other.
+
+    Examples
+    --------
+    >>> items, classes = hash_ids(np.array(["a", "b"])), hash_ids(np.array([0, 1, 2]))
+    >>> draw_numbers(0, items[:, None], classes).shape
+    (2, 3)
+    """
+    words = [(int(seed) >> shift) % 2**64 for shift in range(0, max(int(seed).bit_length(), 1), 64)]
+    return combine_hashes(*(np.full(1, word, np.uint64) for word in words), *hashes)
 
 
-def _to_texts(column: Column) -> pa.LargeStringArray:
-    if not isinstance(column, np.ndarray):
+def combine_hashes(*hashes: Hashes) -> Hashes:
+    """Return one hash for each combination of hashes; their order matters."""
+    from ..kernels.hashing import scramble
+
+    total = np.zeros(1, np.uint64)
+    for each in hashes:
+        total = scramble(total * STEP + each + STEP)
+    return total
+
+
+def _split_tuples(ids: Values) -> list[Values] | None:
+    """Return the parts of ids that are all tuples, of the same length; else None."""
+    entries = ids.tolist()
+    lengths = {len(entry) if type(entry) is tuple else 0 for entry in entries}
+    if len(lengths) != 1 or 0 in lengths:
+        return None
+    return [to_values(to_column(list(part))) for part in zip(*entries, strict=True)]
+
+
+def _texts_of(ids: Values) -> pa.Array:
+    """Return the text of each id, in UTF-8, as an Arrow array with offsets of 64 bits."""
+    if ids.dtype.kind == "f" and bool(np.all((np.abs(ids) < 2**53) & (ids == np.floor(ids)))):
+        ids = ids.astype(np.int64)
+    if ids.dtype.kind in "iu":
+        return pc.cast(pa.array(ids), pa.large_string())
+    if ids.dtype == object:
         try:
-            return pc.cast(column, pa.large_string())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text
-            column = to_values(column)
-    return pa.array([spell_surrogates(str(value)) for value in column.tolist()], pa.large_string())
+            return pa.array(ids, pa.large_string())
+        except (TypeError, ValueError, NotImplementedError):  # some are no text, or hold half of a character
+            pass
+    return pa.array([_text_of(entry) for entry in ids.tolist()], pa.large_binary())
+
+
+def _text_of(entry: Any) -> bytes:
+    """Return the text of a single id. An object without a text of its own has the name of its type."""
+    if isinstance(entry, bytes):
+        return entry
+    if isinstance(entry, (bool, np.bool_)):
+        text = str(bool(entry)).lower()
+    elif isinstance(entry, (float, np.floating)):
+        number = float(entry)
+        text = str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    elif isinstance(entry, (tuple, frozenset)):
+        parts = list(map(_text_of, entry))
+        return b"\0".join(sorted(parts) if isinstance(entry, frozenset) else parts)  # a set has no order
+    elif _has_no_text(type(entry)):
+        text = type(entry).__name__  # what Python would print is an address in memory
+    else:
+        text = str(entry)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _has_no_text(kind: Any) -> bool:
+    """Tell whether objects of this type say nothing about themselves."""
+    return kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import to_floats
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural
+from ..memory import NUMBER, require_memory
 from .classes import choose_classes
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
@@ -27,6 +29,7 @@ from .vocabulary import (
     to_values,
 )
 
+LONG_TABLE = "Where most entries are missing, give a table with one row per answer."
 # Probabilities of one vote may exceed 1 by rounding.
 VOTE_SLACK = 1e-3
 # Sums along another axis are 1 so closely only if they are sums over classes.
@@ -45,6 +48,7 @@ def read_matrix(
     background: Any,
 ) -> Responses:
     """Read F[item, worker]; see `Responses.from_matrix`."""
+    check_size(F, 1, "F")
     matrix = _to_matrix(F)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
@@ -71,6 +75,13 @@ def read_matrix(
     return answers
 
 
+def check_size(array: Any, n_bytes: int, name: str) -> None:
+    """Raise an error for an array, perhaps one number that is repeated, of which no copy fits into memory."""
+    shape = getattr(array, "shape", ())
+    if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):
+        require_memory(n_bytes * math.prod(shape), f"{name} has the shape {shape}", LONG_TABLE)
+
+
 def read_probabilities(
     P: ArrayLike,
     lengths: ArrayLike | None,
@@ -81,6 +92,7 @@ def read_probabilities(
     background: Any,
 ) -> Responses:
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
+    check_size(P, NUMBER, "P")
     try:
         votes = to_floats(P)
     except (TypeError, ValueError) as error:

@@ -26,6 +26,8 @@ def feature_rows(features: Any, metric: str) -> Any:
     try:
         if hasattr(features, "check_format"):  # indices beyond the matrix would be followed
             features.check_format(full_check=True)
+        if issparse(features) and np.iscomplexobj(features):
+            raise ValueError("these are complex")
         rows = csr_array(features, dtype=np.float64) if issparse(features) else to_floats(features)
     except (TypeError, ValueError) as error:
         raise InputError(f"features must be numbers; {first_line(error)}.") from error

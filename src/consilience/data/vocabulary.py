@@ -148,6 +148,8 @@ def _join_chunks(array: pa.ChunkedArray) -> pa.Array:
         return array.chunk(0)
     try:
         return array.unify_dictionaries().combine_chunks()
+    except pa.ArrowNotImplementedError:  # categories that are lists
+        return pa.array(array.to_pylist(), array.type.value_type)
     except pa.ArrowInvalid:  # categories that are missing values, or more of them than the indices can count
         chunks = [_without_missing_categories(chunk) for chunk in array.chunks]
         return pa.chunked_array(chunks).unify_dictionaries().combine_chunks()

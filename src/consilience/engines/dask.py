@@ -40,6 +40,10 @@ class LostWorkerError(Exception):
     """A worker was lost while a result was waited for."""
 
 
+class WorkError(Exception):
+    """The work itself failed, with the error that is the cause of this one: it would fail again."""
+
+
 class Dask(Engine):
     """Work on blocks in the workers of a `dask.distributed` cluster.
 
@@ -63,7 +67,8 @@ class Dask(Engine):
                 "The Dask engine needs the package 'distributed': pip install 'consilience[dask]'."
             ) from error
         # What one sees of a lost worker, or of a connection that was lost for a while.
-        self._losses = (LostWorkerError, distributed.KilledWorker, distributed.CancelledError, OSError)
+        self._reports = (distributed.KilledWorker, distributed.CancelledError)
+        self._losses = (LostWorkerError, *self._reports, OSError)
         self._workers: list[str] = []
         self._started: list[Any] = []
         if client is None:
@@ -102,6 +107,10 @@ class Dask(Engine):
                 for result in self._map_once(function, placed[done:], shared):
                     yield result
                     done, losses = done + 1, 0
+            except EngineError:
+                raise
+            except WorkError as error:
+                raise error.args[0] from None
             except Exception as error:
                 if not isinstance(error, self._losses) and self.client.status == "running":
                     raise
@@ -144,7 +153,11 @@ class Dask(Engine):
         while True:
             try:
                 return future.result(timeout=patience)
-            except TimeoutError:
+            except Exception as error:
+                if future.status == "error" and not isinstance(error, self._reports):
+                    raise WorkError(error) from error
+                if not isinstance(error, TimeoutError):
+                    raise
                 lost = set(self._workers).difference(self._find_workers())
                 if lost:
                     raise LostWorkerError(f"lost {', '.join(sorted(lost))}") from None

@@ -15,12 +15,13 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.responses import Responses
 from ..errors import ParameterError
 from ..kernels.types import Floats
 from .em import Progress
-from .moments import MomentFit, repeat_sweeps
+from .moments import MomentFit, order_of_sweeps, repeat_sweeps
 
 MOST_CELLS = 20_000_000
 
@@ -74,12 +75,19 @@ def objective_and_gradient(moments: Moments, confusion: Floats, prior: Floats) -
     return value, gradient, prior_gradient
 
 
-def sweep(moments: Moments, confusion: Floats, prior: Floats, dual: Floats, prior_dual: Floats) -> None:
-    """Solve for each worker's matrix, then for the prior, the rest held; in place."""
+def sweep(
+    moments: Moments,
+    order: NDArray[np.int64],
+    confusion: Floats,
+    prior: Floats,
+    dual: Floats,
+    prior_dual: Floats,
+) -> None:
+    """Solve for each worker's matrix, in this order, then for the prior, the rest held; in place."""
     from ..kernels.moments import solve_on_simplex
 
-    n_workers, n_labels, n_classes = confusion.shape
-    for m in range(n_workers):
+    _, n_labels, n_classes = confusion.shape
+    for m in order:
         hessian, linear = np.zeros((n_classes, n_classes)), np.zeros((n_labels, n_classes))
         for group, observed in moments.observed.items():
             if m not in group:
@@ -110,13 +118,13 @@ def match_explicit_moments(
     callback: Callable[[Progress], object] | None = None,
 ) -> MomentFit:
     """Match the paper's moments, with unit weights; arguments and result as those of `match_moments`."""
-    moments = compute_moments(responses)
+    moments, order = compute_moments(responses), order_of_sweeps(responses)
     confusion, prior = np.array(confusion, order="C"), np.array(prior)
     dual, prior_dual = np.zeros_like(confusion), np.zeros_like(prior)
 
     def sweep_and_measure() -> float:
         held = prior.copy()
-        sweep(moments, confusion, prior, dual, prior_dual)
+        sweep(moments, order, confusion, prior, dual, prior_dual)
         if not learn_prior:
             prior[:] = held
         return objective_and_gradient(moments, confusion, prior)[0]

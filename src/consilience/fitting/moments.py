@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.hashing import hash_ids
 from ..data.responses import Responses
 from ..errors import listing
 from ..kernels.types import Floats
@@ -86,14 +87,14 @@ def match_moments(
     """
     from ..kernels.moments import solve_on_simplex, sweep_workers
 
-    layout = lay_out(responses)
+    layout, order = lay_out(responses), order_of_sweeps(responses)
     confusion, prior = np.array(confusion, order="C"), np.array(prior)
     dual, prior_dual = np.zeros_like(confusion), np.zeros_like(prior)
     products = Products(responses, layout, item_weights(responses, layout), confusion.shape[2])
     products.renew(confusion)
 
     def sweep() -> float:
-        sweep_workers(products.by_worker, confusion, products.gram, dual, prior, MAX_INNER, INNER_TOL)
+        sweep_workers(order, products.by_worker, confusion, products.gram, dual, prior, MAX_INNER, INNER_TOL)
         # Anew in each sweep: differences added up over many sweeps would drift.
         hessian, linear = products.renew(confusion)
         if learn_prior:
@@ -101,6 +102,11 @@ def match_moments(
         return float(0.5 * prior @ hessian @ prior - linear @ prior)
 
     return repeat_sweeps(sweep, confusion, prior, max_iter, tol, callback)
+
+
+def order_of_sweeps(responses: Responses) -> NDArray[np.int64]:
+    """Return the order in which the matrices of workers are found: by their ids, not by where they stand."""
+    return np.argsort(hash_ids(responses.workers), kind="stable")
 
 
 def repeat_sweeps(

@@ -7,6 +7,9 @@ from collections.abc import Collection
 
 import pyarrow as pa
 
+from ..data.vocabulary import is_text
+from ..errors import plural
+from ..memory import require_memory
 from .files import choose_columns, open_raw
 from .register import Codec
 
@@ -21,8 +24,18 @@ def _read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, 
     with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
         names = file.schema_arrow.names
         chosen = choose_columns(path, names, wanted)
+        # A small file may say in a few bytes that a value is repeated a million million times.
+        n_rows, row = file.metadata.num_rows, sum(_least_width(file.schema_arrow.field(name).type) for name in chosen)
+        require_memory(n_rows * row, f"{path!r} has {plural(n_rows, 'row')}", "Read it in several parts.")
         # The reader takes the name `a.b` for the column and for a field of a column `a`.
         return file.read(columns=chosen).select(chosen), names
+
+
+def _least_width(kind: pa.DataType) -> int:
+    """Return how many bytes a value of some type takes in memory at least."""
+    if is_text(kind):
+        return 4  # where it begins
+    return kind.bit_width // 8 if pa.types.is_primitive(kind) else 0
 
 
 def _read_arrow(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:

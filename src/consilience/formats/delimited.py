@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from functools import partial
 from typing import Any, Literal
 
@@ -12,14 +13,14 @@ import pyarrow.compute as pc
 
 from ..data.vocabulary import decode_categories
 from ..errors import InputError, shorten
-from .files import BLOCK, HUGE_BLOCK, ROWS_PER_WRITE, choose_columns, open_input, open_output
-from .lines import open_text, place_of_row
+from .files import BLOCK, LONGEST_ROW, ROWS_PER_WRITE, choose_columns, open_input, open_output
+from .lines import find_long_row, long_row_error, place_of_row, read_text
 from .register import Codec
 
 
 def _read(delimiter: str, path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    with open_text(path, errors="strict") as text:
-        names = next(filter(None, csv.reader(text, delimiter=delimiter)), [])
+    with closing(read_text(path, errors="strict")) as lines:
+        names = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
     chosen = choose_columns(path, names, wanted)
     if not chosen:
         return pa.table({}), names
@@ -65,7 +66,7 @@ def _parse(
 
 
 def _parse_slowly(delimiter: str, path: str, names: list[str], chosen: list[str]) -> pa.Table:
-    """Do what `_parse` does after it failed: take rows of any length, or raise the error that names the faulty one."""
+    """Do what `_parse` does after it failed: take long rows, or raise the error that names the faulty one."""
     faulty: list[Any] = []
 
     def note(row: Any) -> Literal["error"]:
@@ -74,7 +75,7 @@ def _parse_slowly(delimiter: str, path: str, names: list[str], chosen: list[str]
 
     try:
         # Only a reading by one thread knows the number of a faulty row.
-        return _parse(delimiter, path, names, chosen, HUGE_BLOCK, use_threads=False, on_faulty_row=note)
+        return _parse(delimiter, path, names, chosen, LONGEST_ROW, use_threads=False, on_faulty_row=note)
     except pa.ArrowInvalid:
         if faulty:
             row = faulty[0]
@@ -83,6 +84,9 @@ def _parse_slowly(delimiter: str, path: str, names: list[str], chosen: list[str]
                 f"found {row.actual_columns}: {shorten(row.text)}.",
                 "Quote fields that hold a separator or quotes.",
             ) from None
+        line = find_long_row(path)
+        if line is not None:
+            raise long_row_error(path, line) from None
         if next(_find_lines(delimiter, path), None) is not None:
             raise
         return pa.table({name: pa.array([], pa.string()) for name in names})
@@ -90,8 +94,8 @@ def _parse_slowly(delimiter: str, path: str, names: list[str], chosen: list[str]
 
 def _find_lines(delimiter: str, path: str) -> Iterator[int]:
     """Yield the number of the line on which each row starts. Blank lines hold no row, nor does the header."""
-    with open_text(path, errors="replace") as text:
-        reader = csv.reader(text, delimiter=delimiter)
+    with closing(read_text(path, errors="replace")) as lines:
+        reader = csv.reader(lines, delimiter=delimiter)
         header, start = True, 1
         for record in reader:
             if record and not header:

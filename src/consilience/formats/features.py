@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import zipfile
+from typing import IO, Any
 
 from ..errors import InputError, first_line
+from ..memory import require_memory
 from .files import PathLike
 
 _ZIP = b"PK"
+MOST_ROWS = 2**31 - 1
 
 
 def read_features(path: PathLike) -> Any:
@@ -27,7 +30,11 @@ def read_features(path: PathLike) -> Any:
         with open(name, "rb") as stream:  # NumPy leaves a damaged file open
             sparse = stream.read(len(_ZIP)) == _ZIP
             stream.seek(0)
+            if sparse:
+                check_unpacked(name, stream)
             features = load_npz(stream) if sparse else np.load(stream, allow_pickle=False)
+    except InputError:
+        raise
     except Exception as error:  # whatever NumPy meets in a damaged file
         raise InputError(
             f"{name!r} cannot be read: {first_line(error)}.",
@@ -35,4 +42,14 @@ def read_features(path: PathLike) -> Any:
         ) from error
     if len(features.shape) != 2:
         raise InputError(f"{name!r} must have one row for each item. It has the shape {features.shape}.")
+    if features.shape[0] > MOST_ROWS:  # a sparse matrix may claim any number
+        raise InputError(f"{name!r} has {features.shape[0]:,} rows, and there can be at most {MOST_ROWS:,} items.")
     return features
+
+
+def check_unpacked(name: str, stream: IO[bytes]) -> None:
+    """Raise an error for a compressed file that would be too large for the memory, and go back to its start."""
+    with zipfile.ZipFile(stream) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    require_memory(unpacked, f"{name!r} holds compressed arrays")
+    stream.seek(0)

@@ -15,9 +15,10 @@ from .register import Format, readable_formats
 PathLike: TypeAlias = str | os.PathLike[str]
 
 # Text is parsed in parallel in blocks of this size; a row longer than one is left to a second reading in blocks of the
-# other. It is written this many rows at a time.
+# other. A still longer row is an error: it is hardly an answer, and a small compressed file may hold one of any length.
+# Text is written this many rows at a time.
 BLOCK = 1 << 22
-HUGE_BLOCK = 1 << 30
+LONGEST_ROW = 1 << 26
 ROWS_PER_WRITE = 1 << 14
 # So much of a file is shown to formats that may recognise it.
 HEAD = 1 << 16

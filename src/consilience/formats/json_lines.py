@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, shorten
-from .files import BLOCK, HUGE_BLOCK, ROWS_PER_WRITE, choose_columns, nested_error, open_input, open_output
+from .files import BLOCK, ROWS_PER_WRITE, choose_columns, nested_error, open_input, open_output
 from .json_traps import find_trap
 from .lines import encoding_error, numbered_lines
 from .register import Codec
@@ -42,7 +42,7 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
             table = parse(BLOCK, pa.schema([(name, pa.string()) for name in times])).select(names)
     except pa.ArrowInvalid:
         names, schema, longest = _scan(path, wanted)
-        table = parse(min(max(BLOCK, longest), HUGE_BLOCK), schema, "infer" if wanted is None else "ignore")
+        table = parse(max(BLOCK, longest), schema, "infer" if wanted is None else "ignore")
     return table.select(choose_columns(path, names, wanted)), names
 
 

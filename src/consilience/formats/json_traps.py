@@ -1,6 +1,7 @@
-"""What kills parsers of JSON, found before they see it: too deep nesting, and a bare null at the start of a line.
+"""What kills parsers of JSON, found before they see it: deep nesting, a bare null at the start of a line, long lines.
 
-Parsers recurse, so that deep brackets overflow their stack; and Arrow's crashes on a block that begins with null.
+Parsers recurse, so that deep brackets overflow their stack; Arrow's crashes on a block that begins with null; and a
+line takes several times its length in memory.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from .files import BLOCK
+from ..memory import format_bytes
+from .files import BLOCK, LONGEST_ROW
 
 # Tables are flat. So many brackets may be open all the same, for columns that nobody reads.
 MOST_OPEN = 100
@@ -36,10 +38,14 @@ def find_trap(stream: IO[bytes]) -> tuple[int, str] | None:
     >>> find_trap(io.BytesIO(b'{"a": 1}\n  null\n'))
     (2, 'expected one JSON object per line, found null')
     """
-    n_open, line, in_string, blank = 0, 1, False, True
+    n_open, line, length, in_string, blank = 0, 1, 0, False, True
     while chunk := stream.read(BLOCK):
-        while chunk.endswith(b"\\") and (more := stream.read(1)):
-            chunk += more
+        if (len(chunk) - len(chunk.rstrip(b"\\"))) % 2:  # a backslash is cut off from what it stands before
+            chunk += stream.read(1)
+        first_break, last_break = chunk.find(b"\n"), chunk.rfind(b"\n")
+        if length + (len(chunk) if first_break < 0 else first_break) > LONGEST_ROW:
+            return line, _TOO_LONG
+        length = length + len(chunk) if first_break < 0 else len(chunk) - last_break - 1
         if b"\\" in chunk:
             chunk = chunk.replace(b"\\\\", b"").replace(b'\\"', b"")
         text = np.frombuffer(chunk, np.uint8)
@@ -59,6 +65,7 @@ def find_trap(stream: IO[bytes]) -> tuple[int, str] | None:
 
 
 _TOO_DEEP = f"more than {MOST_OPEN} brackets are open"
+_TOO_LONG = f"the line is longer than {format_bytes(LONGEST_ROW)}"
 _NO_OBJECT = "expected one JSON object per line, found null"
 
 

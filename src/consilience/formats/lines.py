@@ -5,23 +5,65 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import IO, AnyStr
 
 from ..errors import InputError
-from .files import open_input
+from ..memory import format_bytes
+from .files import LONGEST_ROW, open_input
 from .register import LineFinder
 
 
-def open_text(path: str, errors: str) -> io.TextIOWrapper:
-    """Return the text of a file, without a byte order mark; line ends are left to the csv module."""
+def read_text(path: str, errors: str) -> Generator[str]:
+    """Yield the lines of a file as text, without a byte order mark; line ends are left to the csv module."""
     binary = io.BufferedReader(open_input(path))
-    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="")
+    with io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="") as file:
+        yield from (line for _, line in _bounded_lines(file, path))
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, with their numbers from 1."""
     with io.BufferedReader(open_input(path)) as file:
-        yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
+        yield from ((number, line) for number, line in _bounded_lines(file, path) if line.strip())
+
+
+def _bounded_lines(file: IO[AnyStr], path: str) -> Iterator[tuple[int, AnyStr]]:
+    """Yield the lines with their numbers. One that is too long is an error before all of it is in memory."""
+    for number in itertools.count(1):
+        line = file.readline(LONGEST_ROW + 1)
+        if not line:
+            return
+        if len(line) > LONGEST_ROW:
+            raise long_row_error(path, number)
+        yield number, line
+
+
+def find_long_row(path: str) -> int | None:
+    """Return the line on which the first row begins that is too long, None if there is none.
+
+    A row goes on in the next line as long as a quote is open.
+    """
+    start, size, is_open = 1, 0, False
+    with io.BufferedReader(open_input(path)) as file:
+        for number in itertools.count(1):
+            line = file.readline(LONGEST_ROW + 1)
+            size += len(line)
+            if size > LONGEST_ROW:
+                return start
+            if not line:
+                return None
+            is_open ^= bool(line.count(b'"') % 2)
+            if not is_open:
+                start, size = number + 1, 0
+    return None
+
+
+def long_row_error(path: str, line: int) -> InputError:
+    """Return the error for a row that is too long."""
+    return InputError(
+        f"{path}, line {line}: the row is longer than {format_bytes(LONGEST_ROW)}.",
+        "Give one answer per row, and close every quote that is opened.",
+    )
 
 
 def place_of_row(path: str, row: int, find_lines: LineFinder | None) -> str:
@@ -29,8 +71,8 @@ def place_of_row(path: str, row: int, find_lines: LineFinder | None) -> str:
     if find_lines is not None:
         try:
             return f"{path}, line {next(itertools.islice(find_lines(path), row, None))}"
-        except (OSError, csv.Error, StopIteration):
-            # The file is gone or changed, or has a field too long for the csv module.
+        except (OSError, csv.Error, StopIteration, InputError):
+            # The file is gone or changed, or has a field too long for the csv module, or a row too long for anyone.
             pass
     return f"{path}, row {row + 1}"
 

@@ -214,7 +214,8 @@ def _concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
                 "Give a column the same type in all files.",
             ) from error
     table = pa.concat_tables(tables, promote_options="permissive")
-    with suppress(pa.ArrowInvalid):  # categories that are missing; a column is made plain when it is used
+    # Categories may be missing values or lists; a column is made plain when it is used.
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
         table = table.unify_dictionaries()
     for i, field in enumerate(table.schema):
         if pa.types.is_null(field.type):

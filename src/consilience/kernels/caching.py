@@ -25,8 +25,9 @@ from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
     IndexDataCacheFile,
-    InTreeCacheLocator,
     _Cache,
+    _CacheLocator,
+    _SourceFileBackedLocatorMixin,
 )
 
 
@@ -73,12 +74,20 @@ class UsualPlace(FunctionCache):
         )
 
 
-class TemporaryLocator(InTreeCacheLocator):
-    """Finds the folder for temporary files."""
+class TemporaryLocator(_SourceFileBackedLocatorMixin, _CacheLocator):
+    """Finds the folder for temporary files.
+
+    Its base classes are those of numba's own locators, which have not the same names in all versions.
+    """
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
-        super().__init__(function, file)
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
         self._cache_path = os.path.join(make_temporary_folder(), self.get_suitable_cache_subpath(file))
+
+    def get_cache_path(self) -> str:
+        """Return the folder for one source file."""
+        return self._cache_path
 
 
 class TemporaryPlace(UsualPlace):
@@ -107,10 +116,11 @@ class KernelCache(_Cache):
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return what was kept for a signature, or None."""
         found = _load(self._usual, signature, context)
-        if found is None and (self._usual is None or os.path.isdir(name_temporary_folder())):
+        folder = name_temporary_folder()
+        if found is None and folder is not None and (self._usual is None or os.path.isdir(folder)):
             found = _load(self._temporary, signature, context)
             if found is not None:
-                _say_where(name_temporary_folder())
+                _say_where(folder)
         return found
 
     def save_overload(self, signature: Any, data: Any) -> None:
@@ -165,15 +175,20 @@ def _save(place: UsualPlace | None, signature: Any, data: Any) -> bool:
     return True
 
 
-def name_temporary_folder() -> str:
-    """Return the path of the folder for this user's temporary files of this package."""
+def name_temporary_folder() -> str | None:
+    """Return the path of the folder for this user's temporary files of this package; None if there can be none."""
     user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""  # elsewhere each user has a folder of their own
-    return os.path.join(tempfile.gettempdir(), f"consilience{user}")
+    try:
+        return os.path.join(tempfile.gettempdir(), f"consilience{user}")
+    except OSError:  # no folder for temporary files can be written to
+        return None
 
 
 def make_temporary_folder() -> str:
     """Return the path of that folder, which exists and belongs to this user alone: what is in it will be executed."""
     path = name_temporary_folder()
+    if path is None:
+        raise FileNotFoundError("There is no folder for temporary files.")
     os.makedirs(path, mode=0o700, exist_ok=True)
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or (

@@ -1,9 +1,11 @@
-"""Sorting and checking of integer keys, linear in their number.
+"""Sorting, checking and searching, linear in the number of integers.
 
 NumPy does it where there are few, so that nothing need be compiled for them.
 """
 
 from __future__ import annotations
+
+from typing import Any, cast
 
 import numpy as np
 
@@ -62,3 +64,40 @@ def scan_for_repeat(offsets: Integers, worker: Integers, last_item: Integers) ->
                 return j
             last_item[worker[j]] = i
     return -1
+
+
+def find_levels(offsets: Integers, neighbours: Integers, starts: Integers) -> tuple[Integers, int]:
+    """Search a graph breadth first; return the level of each node, and the number of components.
+
+    Node i has the neighbours neighbours[offsets[i]:offsets[i + 1]]. Components begin at the node that comes first in
+    `starts`, which is one level above all of the components before, and its neighbours are one level above it.
+    """
+    levels, queue = np.full(offsets.size - 1, -1), np.zeros(offsets.size - 1, np.int64)
+    # Python does it where there are few edges.
+    search = number_levels if neighbours.size >= LARGE else cast(Any, number_levels).py_func
+    return levels, int(search(read_only(offsets), read_only(neighbours), read_only(starts), levels, queue))
+
+
+@kernel
+def number_levels(offsets: Integers, neighbours: Integers, starts: Integers, levels: Integers, queue: Integers) -> int:
+    """Write what `find_levels` says, and return the number of components; levels are -1 at first. Scratch: queue."""
+    n_components, n_levels, end = 0, 0, 0
+    for start in starts:
+        if levels[start] >= 0:
+            continue
+        n_components += 1
+        levels[start] = n_levels
+        head = end
+        queue[end] = start
+        end += 1
+        while head < end:
+            i = queue[head]
+            head += 1
+            for e in range(offsets[i], offsets[i + 1]):
+                j = neighbours[e]
+                if levels[j] < 0:
+                    levels[j] = levels[i] + 1
+                    queue[end] = j
+                    end += 1
+        n_levels = levels[queue[end - 1]] + 1
+    return n_components

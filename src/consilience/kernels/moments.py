@@ -215,6 +215,7 @@ def add_worker_terms(
 
 
 def sweep_workers(
+    order: Integers,
     memberships: Memberships,
     confusion: Floats,
     gram: Floats,
@@ -223,16 +224,17 @@ def sweep_workers(
     max_inner: int,
     inner_tol: float,
 ) -> None:
-    """Solve for each worker's matrix in turn, the others held; e1, e2 and G follow each change."""
+    """Solve for each worker's matrix in this order, the others held; e1, e2 and G follow each change."""
     n_workers, n_labels, n_classes = confusion.shape
     size, square = n_labels * n_classes, (n_classes, n_classes)
     matrices = (confusion.reshape(n_workers, size), gram, prior, dual.reshape(n_workers, size))
     scratch = (np.empty(square), np.empty(size), np.empty(gram.shape[1]), np.empty(square), np.empty(size))
-    solve_in_turn(*memberships, *matrices, *scratch, np.empty(size), max_inner, inner_tol)
+    solve_in_turn(read_only(order), *memberships, *matrices, *scratch, np.empty(size), max_inner, inner_tol)
 
 
 @kernel
 def solve_in_turn(
+    order: Integers,
     worker_offsets: Integers,
     item: Integers,
     label: Integers,
@@ -260,7 +262,7 @@ def solve_in_turn(
     Scratch: that of `add_worker_terms` and of `iterate_admm`, and old (L K,).
     """
     n_classes = prior.size
-    for m in range(confusion.shape[0]):
+    for m in order:
         if worker_offsets[m] == worker_offsets[m + 1]:
             continue
         add_worker_terms(

@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from ..arguments import is_number
 from ..data.gold import Gold
+from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
 from ..errors import parameter_error, plural
 from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, run_em
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
-from .held_out import count_units, hide_answers
 
 log = logging.getLogger("consilience")
 

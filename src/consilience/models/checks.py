@@ -53,7 +53,7 @@ def check_callback(owner: Any) -> None:
 def checked_smoothing(owner: Any, r: Responses) -> Floats:
     """Return the parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
     name = type(owner).__name__
-    expected = "'learn', a number >= 0, a pair (off diagonal, diagonal) or an array (classes, labels)"
+    expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
     given = PAIR if isinstance(owner.smoothing, str) and owner.smoothing == "learn" else owner.smoothing
     try:
         smoothing = smoothing_array(given, r.class_of_label, r.n_classes, r.n_workers)

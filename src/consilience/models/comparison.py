@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.hashing import hash_pairs, hash_values
+from ..data.hashing import draw_numbers, hash_ids, hash_items
 from ..data.responses import Responses
 from ..engines.base import Engine
 from ..errors import plural, quietly
@@ -131,11 +131,14 @@ def _compare(model: Model, responses: Responses, graph: object, gold: object, en
 
 
 def sample_items(responses: Responses, seed: int) -> Responses:
-    """Return the answers to a random part of the items (of the sequences), if there are very many."""
+    """Return the answers to a random part of the items (of the sequences), if there are very many.
+
+    Which these are depends on their ids and the seed.
+    """
     if responses.n_responses <= MOST_ANSWERS:
         return responses
-    ids = hash_values(responses.items if responses.sequences is None else responses.sequences.ids)
-    chance = hash_pairs(ids, np.zeros_like(ids), seed) / 2.0**64
-    chosen = chance < MOST_ANSWERS / responses.n_responses
-    of_items = chosen if responses.sequences is None else chosen[responses.sequences.of_items()]
+    sequences = responses.sequences
+    hashes = hash_items(responses.keys) if sequences is None else hash_ids(sequences.ids)
+    chosen = draw_numbers(seed, hashes) < np.uint64(2**64 * (MOST_ANSWERS / responses.n_responses))
+    of_items = chosen if sequences is None else chosen[sequences.of_items()]
     return responses.keep(of_items[responses.item_of_answer()])

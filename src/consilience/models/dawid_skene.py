@@ -47,7 +47,8 @@ class DawidSkene(LatentModel):
     start : {"majority", "moments", "best"}, fitted model or array
         Where to start: from vote shares, from matched moments (see `MomentMatching`), from both, keeping the higher
         objective, from the matrices of a fitted model, or from given confusion matrices of shape (workers, classes,
-        labels).
+        labels). Moments that may take minutes, for matrices with more entries than there are answers, are replaced by
+        vote shares, with a warning.
     n_init : int
         Number of starts; those after the first are random. The one with the highest objective is kept.
     max_iter : int
@@ -55,7 +56,7 @@ class DawidSkene(LatentModel):
     tol : float
         Stop when the objective gains less than this per answer. 0 runs exactly `max_iter` iterations.
     seed : int
-        Seed of the random starts.
+        Seed of all that is random: starts after the first, and answers that are hidden to choose a coupling.
     callback : callable, optional
         Called after each iteration with a `Progress` (iteration, max_iter, objective, gain).
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_seed, is_number
-from ..data.hashing import hash_pairs, hash_values
+from ..data.hidden_answers import hide_answers
 from ..data.responses import Responses
-from ..errors import InputError, ParameterError, parameter_error
+from ..errors import ParameterError, parameter_error
 from ..kernels.types import Floats
 from .base import Model
 from .cells import Cells
@@ -74,7 +73,8 @@ def held_out_score(
         Share of answers to hide: single answers of independent items, all answers of a worker in a sequence together
         for sequences (a worker's neighbouring answers are alike, and would give each other away).
     seed : int
-        Which answers are hidden. The same seed hides the same answers for every model.
+        Which answers are hidden: they depend on the seed and on the ids of items and workers, not on the order of rows.
+        The same seed hides the same answers for every model.
     engine : optional
         As for `fit`.
 
@@ -135,49 +135,6 @@ def shrink_rows(counts: Floats | Cells, worker: NDArray[Any], label: NDArray[Any
         pooled = counts.sum(axis=0) + 1.0 / n_labels
         crowd = (pooled / pooled.sum(axis=0))[label]
     return np.asarray((own + SHRINKAGE * crowd) / (total + SHRINKAGE))
-
-
-def hide_answers(
-    r: Responses, fraction: float, seed: int, n_folds: int = 1
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
-    """Yield, for each fold, which answers to hide, and the unit (0, 1, ...) that each hidden answer belongs to.
-
-    Folds hide different units; there are fewer of them where the units do not suffice. Which units are hidden depends
-    on the ids of items and workers, not on the order of the answers.
-    """
-    unit_of_answer, owner, worker = _units(r)
-    n_units = len(owner)
-    if n_units < 2:
-        raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
-    n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
-    n_folds = min(n_folds, n_units // n_hidden)
-    ids = r.items if r.sequences is None else r.sequences.ids
-    chance = hash_pairs(hash_values(ids)[owner], hash_values(r.workers)[worker], seed)
-    drawn = np.argpartition(chance, n_folds * n_hidden - 1)[: n_folds * n_hidden]
-    drawn = drawn[np.argsort(chance[drawn])]
-    for fold in range(n_folds):
-        chosen = np.full(n_units, -1, np.int64)
-        chosen[np.sort(drawn[fold * n_hidden : (fold + 1) * n_hidden])] = np.arange(n_hidden)
-        unit = chosen[unit_of_answer]
-        yield unit >= 0, unit[unit >= 0]
-
-
-def count_units(r: Responses) -> int:
-    """Return how many units could be hidden."""
-    return r.n_responses if r.sequences is None and r.weight is None else len(_units(r)[1])
-
-
-def _units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the unit of each answer, and the owner and the worker of each unit.
-
-    A unit is a worker's whole vote on an item, or all their answers in a sequence; item or sequence is its owner.
-    """
-    item, worker = r.item_of_answer(), r.worker.astype(np.int64)
-    if r.sequences is None and r.weight is None:
-        return np.arange(r.n_responses), item, worker
-    owner = item if r.sequences is None else r.sequences.of_items()[item]
-    pairs, unit = np.unique(owner * r.n_workers + worker, return_inverse=True)
-    return np.asarray(unit, np.int64), *np.divmod(pairs, r.n_workers)
 
 
 def _mean_and_error(totals: Floats, sizes: NDArray[np.int64]) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..arguments import is_number
 from ..data.gold import Gold
 from ..data.graph import Graph
+from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
 from ..data.tagging import SCHEMES, complete_tags, find_transitions
 from ..engines.base import Engine
@@ -28,6 +29,7 @@ from ..fitting.em import (
     maximise,
     run_em,
 )
+from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit, strongest_answers
 from ..fitting.transition_moments import match_transitions
 from ..kernels.types import Floats
@@ -35,7 +37,7 @@ from ..specs import is_finite
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
-from .held_out import HeldOutScore, count_units, hide_answers, score_hidden
+from .held_out import HeldOutScore, score_hidden
 from .latent import LatentModel, Starts
 from .sizes import check_transitions
 
@@ -95,7 +97,8 @@ class HiddenMarkov(LatentModel):
     Attributes
     ----------
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
-        As for `DawidSkene`. The trace never falls at coupling 1, nor at 0 without forbidden transitions; in between the
+        As for `DawidSkene`. The trace never falls at coupling 1, nor at 0 without forbidden transitions (unless a
+        smoothing below 0.002 makes steps that hardly ever happen impossible to variational Bayes); in between the
         chain is tempered, and the trace is only a guide.
     transition_ : ndarray of shape (n_classes, n_classes)
         ``transition_[from, to]``; rows sum to 1. The paper's T is the transpose.
@@ -255,14 +258,17 @@ class HiddenMarkov(LatentModel):
         self._fit_structure(r, chain, graph, gold, engine, self._start_by_climbing if scores else None)
         self.coupling_, self.coupling_scores_ = chain.coupling, scores
 
+    def _estimate_moments(self, answers: Responses) -> Effort:
+        return estimate_moments(answers, in_sequences=True)
+
     def _structure_from_moments(self, r: Responses, structure: AnyStructure, found: MomentFit) -> StructureParameters:
         """Return the chain that lagged moments call for: Algorithm 2 of the paper."""
         chain = cast(Chain, structure)
         transition = match_transitions(strongest_answers(r), found.confusion, chain.allowed.steps)
         return chain.given(found.prior, found.prior, transition)
 
-    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
-        posterior, label_codes = super()._conclude(problem, learned)
+    def _conclude(self, r: Responses, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
+        posterior, label_codes = super()._conclude(r, problem, learned)
         if self.decode == "viterbi":
             factors = problem.factors(learned.workers)
             label_codes = decode_labels(problem.engine, problem.placed, factors, learned.structure)

@@ -16,6 +16,7 @@ from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
 from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, run_em
+from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, OBJECTIVES, ArraySpec
@@ -148,7 +149,7 @@ class LatentModel(PredictingModel):
         }
         best = max(fits.values(), key=lambda fit: fit.objective)
         self._warn_of_iterations(best, r.n_responses)
-        posterior, label_codes = self._conclude(problem, best.parameters)
+        posterior, label_codes = self._conclude(r, problem, best.parameters)
         found, reported = calibrate(self, r, problem, best, posterior, gold)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes)
         self.uncalibrated_posterior_, self.calibration_ = posterior, found
@@ -214,6 +215,10 @@ class LatentModel(PredictingModel):
                 Sentence("Choose one start, with {n_init}.", n_init=1),
                 keyword="max_iter",
             )
+
+    def _estimate_moments(self, answers: Responses) -> Effort:
+        """Return what a start from moments will take."""
+        return estimate_moments(answers)
 
     def _structure_from_moments(
         self,

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from ..data.blocks import cut_blocks
 from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
+from ..data.hashing import draw_numbers, hash_ids, hash_items
+from ..data.items import Sequences
 from ..data.responses import Responses
-from ..data.vocabulary import Column
+from ..data.vocabulary import Column, Values
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..fitting.em import expect_from_votes, maximise
@@ -43,8 +45,8 @@ class MajorityVote(PredictingModel):
     Parameters
     ----------
     ties : {"random", "first"}
-        Which of several classes with equal votes is the label: one of them at random (by `seed` and the item's place,
-        so that the same input gives the same label), or the first in the order of the classes.
+        Which of several classes with equal votes is the label: one of them at random, or the first in the order of the
+        classes. What is random depends on `seed` and on the names of item and classes, not on the order of rows.
     seed : int
         Seed of the tie rule.
 
@@ -81,7 +83,7 @@ class MajorityVote(PredictingModel):
         unvoted = r.vote_shares()
         parts = collect_votes(engine, r, gold, unvoted)
         shares = np.concatenate(parts)
-        label_codes = break_ties(shares, self.ties, self.seed)
+        label_codes = break_ties(shares, self.ties, self.seed, r.keys, r.classes)
         self._remember(r)
         self.posterior_, self._label_codes = shares, label_codes
         self.classes_ = r.classes
@@ -114,8 +116,8 @@ class MajorityVote(PredictingModel):
         return self.__dict__[name]
 
     def _answer_counts(self) -> Cells:
-        fitted = "_counts" not in self.__dict__
-        return Cells.of_answers(self._answers, self.posterior_) if fitted else Cells.of_table(self._counts)
+        has_matrices = "_counts" in self.__dict__
+        return Cells.of_table(self._counts) if has_matrices else Cells.of_answers(self._answers, self.posterior_)
 
     def _report_columns(self) -> dict[str, Column]:
         return describe_voters(
@@ -139,7 +141,9 @@ class MajorityVote(PredictingModel):
             return np.concatenate(collect_votes(opened, r, known, unvoted))
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
-        return break_ties(self.predict_proba(responses, graph, gold, engine), self.ties, self.seed)
+        r = as_responses(responses)
+        shares = self.predict_proba(r, graph, gold, engine)
+        return break_ties(shares, self.ties, self.seed, r.keys, self.classes_)
 
 
 def collect_votes(engine: Engine, r: Responses, gold: Gold | None, unvoted: Floats) -> list[Floats]:
@@ -149,14 +153,15 @@ def collect_votes(engine: Engine, r: Responses, gold: Gold | None, unvoted: Floa
     return list(engine.map(vote, placed, r.class_of_label, unvoted))
 
 
-def break_ties(shares: Floats, rule: str, seed: int) -> NDArray[np.int64]:
+def break_ties(shares: Floats, rule: str, seed: int, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
     """Return the class with the largest share of each item, ties broken by the rule.
 
     Shares that differ by rounding only are tied: 1/3 + 1/3 and 2/3 are the same vote.
     """
     tied = shares >= shares.max(axis=1, keepdims=True) - 1e-12
-    if rule == "first":
-        return np.asarray(tied.argmax(axis=1))
-    draws = np.random.default_rng(seed).random(len(shares))
-    wanted = np.floor(draws * tied.sum(axis=1)).astype(np.int64)
-    return np.asarray((np.cumsum(tied, axis=1) == (wanted + 1)[:, None]).argmax(axis=1))
+    chosen = tied.argmax(axis=1)
+    if rule == "random":
+        several = np.flatnonzero(tied.sum(axis=1) > 1)
+        draws = draw_numbers(seed, hash_items(keys, several)[:, None], hash_ids(classes))
+        chosen[several] = np.where(tied[several], draws, np.iinfo(np.uint64).max).argmin(axis=1)
+    return np.asarray(chosen)

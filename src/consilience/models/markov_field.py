@@ -224,8 +224,8 @@ class MarkovField(LatentModel):
     def _links(self, r: Responses, graph: Any) -> Graph:
         """Return the graph over these items, with the weights that the parameters call for."""
         aligned = require_graph(graph).aligned_with(r.items)
-        most = most_weight(aligned.weights, self._given_coupling())
-        if aligned.weights.max(initial=0.0) > most:
+        # What is the usual weight, and so the largest, depends on the weights that are left.
+        while aligned.weights.max(initial=0.0) > (most := most_weight(aligned.weights, self._given_coupling())):
             aligned = replace(aligned, weights=np.minimum(aligned.weights, most))
         if self.degree_normalised:
             root = np.sqrt(np.maximum(aligned.degrees, 1))

@@ -12,6 +12,7 @@ from ..engines.base import Engine
 from ..errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
 from ..fitting.em import Parameters, Progress, expect, expect_from_votes, maximise
 from ..fitting.explicit_moments import match_explicit_moments
+from ..fitting.moment_effort import SLOW, estimate_moments
 from ..fitting.moments import (
     SHRINKAGE,
     MomentFit,
@@ -24,7 +25,7 @@ from ..kernels.types import Floats
 from ..structures.independent import IndependentParameters
 from .checks import check_callback, check_choice, check_number, fixed_prior
 from .predicting import PredictingModel, voters
-from .sizes import check_matrices
+from .sizes import NAME_CLASSES, check_matrices, check_moments
 
 
 class MomentMatching(PredictingModel):
@@ -65,6 +66,9 @@ class MomentMatching(PredictingModel):
     There is a warning, which names workers, when the answers cannot identify the matrices: workers who never share an
     item with two others, groups of workers without common items, classes that nobody tells apart. Weights of answers
     are not used: of a spread answer the label with most weight counts.
+
+    Time grows with the cube of the number of classes. A fit that may take more than two minutes gives a warning that
+    says how long.
 
     References
     ----------
@@ -119,6 +123,21 @@ class MomentMatching(PredictingModel):
     def _check_size(self, r: Responses, graph: Graph | None) -> None:
         super()._check_size(r, graph)
         check_matrices("MomentMatching", voters(r), r.n_items)
+        if self.method == "explicit":
+            return  # which checks its own size
+        effort = estimate_moments(strongest_answers(r))
+        instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
+        check_moments("MomentMatching", r, effort, instead)
+        if effort.seconds > SLOW:
+            warn(
+                DataWarning(
+                    f"MomentMatching may take about {effort.describe_time()} for {voters(r).describe_size()}.",
+                    "Merge rare or misspelt labels.",
+                    NAME_CLASSES,
+                    instead,
+                    keyword="classes",
+                )
+            )
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         problem = self._pose_votes(r, graph, gold, engine)
@@ -126,7 +145,7 @@ class MomentMatching(PredictingModel):
         found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)
         workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
         learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
-        self._keep(r, problem, learned, expect(problem, learned), *self._conclude(problem, learned))
+        self._keep(r, problem, learned, expect(problem, learned), *self._conclude(r, problem, learned))
         self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
 
     def _match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:

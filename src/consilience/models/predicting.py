@@ -163,6 +163,7 @@ class PredictingModel(Model):
     @contextmanager
     def _bring(self, responses: Any, graph: Any, gold: Any, engine: Any, known: Distributions) -> Iterator[NewItems]:
         """Lay out new answers in blocks, with this model's matrices for their workers."""
+        self._check_parameters()
         r = self._check_answers(as_responses(responses))
         links = self._links(r, graph)
         label, worker = self._find_labels(r), self._find_workers(r)
@@ -277,7 +278,12 @@ class PredictingModel(Model):
         self._log_weights = learned.workers.log_weights
         self._crowd = workers.crowd(counts, statistics.summary.mass, learned.prior)
 
-    def _conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
+    def _conclude(
+        self,
+        r: Responses,  # noqa: ARG002 (votes look at ids)
+        problem: Problem,
+        learned: Parameters,
+    ) -> tuple[Floats, NDArray[np.int64]]:
         """Return the posteriors and the label of each item that belong to the estimates."""
         factors = problem.factors(as_used(learned.workers.log_weights))
         posterior, _ = infer_posterior(problem.engine, problem.placed, factors, learned.structure, problem.graph)

@@ -10,6 +10,7 @@ import math
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..errors import Python, Sentence, plural
+from ..fitting.moment_effort import Effort
 from ..memory import NUMBER, available_memory, require_memory
 from ..workers.base import WorkerModel
 
@@ -19,7 +20,7 @@ FIT_TABLES, START_TABLES, PREDICTION_TABLES = 10, 6, 2
 # The same of all posteriors.
 POSTERIOR_TABLES = 2
 
-NAME_CLASSES = Sentence("Name the few that can be true with {classes}.")
+NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")
 
 
 def check_matrices(owner: str, workers: WorkerModel, n_items: int, n_tables: int = FIT_TABLES) -> None:
@@ -45,6 +46,18 @@ def check_prediction(owner: str, workers: WorkerModel) -> None:
         PREDICTION_TABLES * workers.n_bytes,
         f"{owner} needs matrices for {workers.describe_size()}",
         "Predict in several parts, each of fewer workers.",
+    )
+
+
+def check_moments(owner: str, r: Responses, effort: Effort, instead: Sentence) -> None:
+    """Raise an error if the products that moments are matched by cannot be held in memory."""
+    require_memory(
+        effort.n_bytes,
+        f"{owner} needs the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes",
+        "Merge rare or misspelt labels.",
+        NAME_CLASSES,
+        instead,
+        keyword="classes",
     )
 
 

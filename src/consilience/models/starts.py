@@ -7,17 +7,32 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arguments import to_floats
+from ..data.hashing import hash_ids
 from ..data.responses import Responses
 from ..data.vocabulary import lookup, to_column
-from ..errors import DataWarning, InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, warn
+from ..errors import (
+    DataWarning,
+    InputError,
+    NotFittedError,
+    ParameterError,
+    Sentence,
+    listing,
+    parameter_error,
+    plural,
+    warn,
+)
 from ..fitting.em import Parameters, Problem, Statistics, expect, expect_from_votes, maximise
+from ..fitting.moment_effort import SLOW, is_hopeless
 from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
 from ..kernels.types import Floats
 from ..structures.base import StructureParameters
 from .base import Model
 from .checks import check_choice, fixed_prior
+from .predicting import voters
+from .sizes import check_moments
 
 
 def find_starts(
@@ -61,14 +76,18 @@ def find_starts(
                     keyword="start",
                 )
             found = moments_of(owner, r, plain, by_vote.structure.mean, warns=owner.start == "moments")
-            if owner.max_iter > 0:
-                # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their say.
-                found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
-            structure = owner._structure_from_moments(r, problem.structure, found)
-            starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
-    rng = np.random.default_rng(owner.seed)
+            if found is None:
+                starts = starts or [("majority", by_vote)]
+            else:
+                if owner.max_iter > 0:
+                    # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their
+                    # say.
+                    found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
+                structure = owner._structure_from_moments(r, problem.structure, found)
+                starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
+    rng, order = np.random.default_rng(owner.seed), np.argsort(hash_ids(r.workers))
     for i in range(1, owner.n_init):
-        starts.append((f"random {i}", settle(random_confusion(rng, plain))))
+        starts.append((f"random {i}", settle(random_confusion(rng, plain, order))))
     return starts
 
 
@@ -81,10 +100,33 @@ def is_start(name: str) -> bool:
     return re.fullmatch(r"model|given|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name) is not None
 
 
-def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit:
-    """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones."""
+def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
+    """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones.
+
+    None if they would take very long, for matrices with more entries than there are answers.
+    """
     given = fixed_prior(owner, r)
     answers = strongest_answers(r)
+    effort = owner._estimate_moments(answers)
+    if is_hopeless(answers, effort):
+        warn(
+            DataWarning(
+                f"The fit does not start from moments. They may take about {effort.describe_time()} for "
+                f"{voters(r).describe_size()}, and {plural(r.n_responses, 'answer')} are too few for so many entries.",
+                Sentence("Use {start}.", start="majority"),
+                keyword="start",
+            )
+        )
+        return None
+    check_moments(type(owner).__name__, r, effort, Sentence("Or use {start}.", start="majority"))
+    if effort.seconds > SLOW:
+        warn(
+            DataWarning(
+                f"The start from moments may take about {effort.describe_time()} for {voters(r).describe_size()}.",
+                Sentence("Use {start}.", start="majority"),
+                keyword="start",
+            )
+        )
     found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
     for obstacle in find_obstacles(answers, found.confusion) if warns else ():
         warn(DataWarning(f"Moments are a poor start here. {obstacle}"))
@@ -141,8 +183,9 @@ def given_confusion(owner: Any, r: Responses) -> Floats:
     return confusion
 
 
-def random_confusion(rng: np.random.Generator, mean: Floats) -> Floats:
-    """Return the vote's matrices, blurred: half of each is a random distribution."""
+def random_confusion(rng: np.random.Generator, mean: Floats, order: NDArray[np.int64]) -> Floats:
+    """Return the vote's matrices, blurred: half of each is a random distribution, drawn for workers in this order."""
     confusion = mean.transpose(0, 2, 1)
-    noise = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])
+    noise = np.zeros(confusion.shape)
+    noise[order] = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])
     return 0.5 * confusion + 0.5 * noise

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from ..arguments import is_whole
 from ..data.graph import Graph
 from ..data.items import Sequences
+from ..errors import Sentence, plural
 from ..kernels.types import Floats
+from ..memory import NUMBER, require_memory
 from .answers import draw_answers
 from .checks import as_probabilities, bad_parameter, check_between, check_whole, cumulate
 from .results import Simulation, TrueParameters
@@ -75,6 +77,7 @@ def independent(
     """
     check_whole(1, n_items=n_items)
     crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
+    crew.check_size(n_items, Sentence("Lower {n_items}."))
     streams = _Streams(seed)
     shares = _class_shares(prior, n_classes)
     truth = streams.truth.choice(n_classes, size=n_items, p=shares)
@@ -135,6 +138,7 @@ def sequences(
     shortest, longest = _length_range(length)
     check_between("stickiness", stickiness, 0, 1, half_open=True)
     crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
+    crew.check_size(n_sequences * shortest, Sentence("Lower {n_sequences} or {length}."))
     streams = _Streams(seed)
     if transition is None:
         moves = streams.structure.dirichlet(np.ones(n_classes), size=n_classes)
@@ -202,10 +206,15 @@ def network(
     check_between("degree", degree, 0, n_items - 1)
     check_between("homophily", homophily, 0, 1)
     crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
+    crew.check_size(n_items, Sentence("Lower {n_items}."))
+    n_edges = round(n_items * degree / 2)
+    require_memory(
+        2 * NUMBER * n_edges, f"A network of {plural(n_edges, 'edge')} is too large", Sentence("Lower {degree}.")
+    )
     streams = _Streams(seed)
     shares = _class_shares(prior, n_classes)
     truth = streams.truth.choice(n_classes, size=n_items, p=shares)
-    source, target = draw_edges(streams.structure, truth, n_classes, round(n_items * degree / 2), homophily)
+    source, target = draw_edges(streams.structure, truth, n_classes, n_edges, homophily)
     confusion = crew.draw_confusion(streams.workers)
     responses = draw_answers(streams.answers, crew, confusion, truth, np.arange(n_items))
     graph = Graph.from_edges(source, target, items=responses.items)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import is_among, is_whole
-from ..errors import ParameterError, plural
+from ..errors import ParameterError, Sentence, plural
 from ..kernels.types import Floats
+from ..memory import NUMBER, require_memory
 from .checks import as_floats, bad_parameter, check_whole
 
 ACTIVITIES = ("equal", "unequal")
@@ -45,6 +46,23 @@ class Crew:
         if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= self.n_looking):
             others = " (all workers but the copycats)" if self.copycats else ""
             raise bad_parameter("answers_per_item", f"a whole number between 1 and {self.n_looking}{others}", per_item)
+
+    def check_size(self, n_items: int, lower_items: Sentence) -> None:
+        """Raise an error if the matrices of the workers, or their answers, cannot be held in memory."""
+        per_item = self.n_looking if self.answers_per_item is None else self.answers_per_item
+        sizes = f"{plural(self.n_workers, 'worker')} x {self.n_classes:,} x {self.n_classes:,} classes"
+        require_memory(
+            NUMBER * self.n_workers * self.n_classes**2,
+            f"The matrices of {sizes} are too large",
+            Sentence("Lower {n_workers} or {n_classes}."),
+            keyword="n_workers",
+        )
+        require_memory(
+            NUMBER * n_items * per_item,
+            f"The answers to {plural(n_items, 'item')} x {plural(per_item, 'answer')} are too many",
+            lower_items,
+            Sentence("Or lower {answers_per_item}."),
+        )
 
     @property
     def n_looking(self) -> int:

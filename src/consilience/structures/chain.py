@@ -72,18 +72,29 @@ class ChainParameters(BlockwiseParameters):
 
     def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
         """Return the most probable sequence of classes."""
-        from ..kernels.chain import viterbi
+        from ..kernels.chain import FAINT, viterbi
 
         path = np.zeros(len(evidence), np.int64)
-        factors = (self.start_factor, self.pair_factor, self.end_factor)
+        # The factor of a step that hardly ever happens may be zero. It is no forbidden step.
+        start = np.where(self._starts(), np.maximum(self.start_factor, FAINT), 0.0)
+        pair = np.where(self._steps(), np.maximum(self.pair_factor, FAINT), 0.0)
+        factors = (freeze(start), freeze(pair), self.end_factor)
         viterbi(block.sequences, evidence, block.gold, *factors, path, block.width(evidence.shape[1]))
         return path
 
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported probabilities."""
-        start = temper(self.initial, self.mean, self.coupling, self.start_factor > 0)
-        pair = temper(self.transition, self.mean, self.coupling, self.pair_factor > 0)
+        start = temper(self.initial, self.mean, self.coupling, self._starts())
+        pair = temper(self.transition, self.mean, self.coupling, self._steps())
         return replace(self, start_factor=start, pair_factor=pair, bound=0.0)
+
+    def _starts(self) -> NDArray[np.bool_]:
+        """Return which classes may begin a sequence."""
+        return (self.start_factor > 0) | (self.initial > 0)
+
+    def _steps(self) -> NDArray[np.bool_]:
+        """Return which class may follow which, [from, to]."""
+        return (self.pair_factor > 0) | (self.transition > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +141,10 @@ class Chain(Structure[ChainSummary, ChainParameters]):
     def given(self, prior: Floats, initial: Floats | None = None, transition: Floats | None = None) -> ChainParameters:
         """Return a known chain as parameters, by default one that draws each label from the class prior.
 
-        What is forbidden is set to 0.
+        What is forbidden is set to 0. Where nothing else is left, all that is allowed is equally likely.
         """
-        transition = np.where(self.allowed.steps, prior if transition is None else transition, 0.0)
-        initial = np.where(self.allowed.start, prior if initial is None else initial, 0.0)
-        transition = transition / transition.sum(axis=1, keepdims=True)
-        initial = initial / initial.sum()
+        transition = spread_over(self.allowed.steps, prior if transition is None else transition)
+        initial = spread_over(self.allowed.start, prior if initial is None else initial)
         reported = (freeze(np.array(prior)), freeze(initial), freeze(transition))
         return ChainParameters(*self._factors(initial, transition, prior), *reported, self.coupling, 0.0)
 
@@ -162,3 +171,10 @@ class Chain(Structure[ChainSummary, ChainParameters]):
 def temper(probability: Floats, prior: Floats, coupling: float, allowed: NDArray[np.bool_]) -> Floats:
     """Return (p / pi)^lambda pi as p^lambda pi^(1 - lambda), which is p or pi itself at the ends; 0 where forbidden."""
     return freeze(np.where(allowed, np.power(probability, coupling) * np.power(prior, 1 - coupling), 0.0))
+
+
+def spread_over(allowed: NDArray[np.bool_], probability: Floats) -> Floats:
+    """Return distributions over what is allowed, in proportion to probabilities; evenly where these are all 0."""
+    kept = np.where(allowed, probability, 0.0)
+    kept = np.where(kept.sum(axis=-1, keepdims=True) > 0, kept, allowed.astype(np.float64))
+    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))

@@ -90,23 +90,24 @@ class FieldParameters(StructureParameters):
         """Turn the evidence of all nodes into posteriors, in place.
 
         With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts
-        from the evidence alone and goes on for longer.
+        from the evidence alone and goes on for longer. All of it is in the order in which nodes are visited.
         """
         from ..kernels.field import field_objective, neighbour_sums
 
+        order, graph = graph.by_visit
         with np.errstate(divide="ignore"):
-            unary = np.log(evidence)
+            unary = np.log(evidence[order])
         linked = graph.degrees > 0
         unary[linked] += self.pull
         unary[~linked] += log_of(self.weights)
         posterior = infer_field(graph, unary, self.coupling, self.inference, trail)
-        sums = np.empty_like(posterior)
+        sums = np.zeros_like(posterior)
         neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
         value = float(field_objective(np.maximum(unary, -1e300), sums, self.coupling, posterior))
         learned = (
             self._learn(graph, sums, posterior) if self.learns and trail is not None else (self.coupling, self.pull)
         )
-        evidence[:] = posterior
+        evidence[order] = posterior
         return FieldSummary(value, posterior.sum(axis=0), *learned)
 
     def _learn(self, graph: Graph, sums: Floats, posterior: Floats) -> tuple[float, Floats]:
@@ -279,6 +280,6 @@ def given_neighbours(graph: Graph, unary: Floats, coupling: float, labels: NDArr
 
     hard = np.zeros_like(unary)
     hard[np.arange(len(labels)), labels] = 1.0
-    sums = np.empty_like(unary)
+    sums = np.zeros_like(unary)
     neighbour_sums(graph.offsets, graph.neighbours, graph.weights, hard, sums)
     return alone(unary + coupling * sums)

@@ -57,7 +57,7 @@ def weigh(block: Block, factors: Factors) -> tuple[Floats, float]:
     from ..kernels.answers import add_log_rows, multiply_rows
 
     n_classes = factors.rows.shape[1]
-    evidence = np.empty((block.n_items, n_classes))
+    evidence = np.zeros((block.n_items, n_classes))
     rows = select_rows(factors.rows, block.rows)
     answers = (block.codes, block.offsets, block.gold)
     if factors.in_logs:

@@ -1,0 +1,77 @@
+"""Answers that are hidden from a fit, so that it can be judged by them.
+
+What is hidden is a *unit*: a worker's whole vote on an item, or all answers of a worker in a sequence, since
+neighbouring answers are alike and would give each other away. Which units are hidden depends on the seed and on the ids
+of worker and item (or sequence), and on nothing else; see `consilience.data.hashing` for what this promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .hashing import Hashes, draw_numbers, hash_ids, hash_items
+from .responses import Responses
+
+
+def hide_answers(
+    r: Responses, fraction: float, seed: int, n_folds: int = 1
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
+    """Yield, for each fold, which answers to hide, and the unit (0, 1, ...) that each hidden answer belongs to.
+
+    Folds hide different units; there are fewer of them where the units do not suffice.
+
+    Parameters
+    ----------
+    r : Responses
+        The answers.
+    fraction : float
+        Share of the units to hide: the nearest whole number of them, at least one, and never all.
+    seed : int
+        Another seed hides other units.
+    n_folds : int
+        How many times to hide that many.
+    """
+    unit_of_answer, first = find_units(r)
+    n_units = len(first)
+    if n_units < 2:
+        raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
+    n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
+    n_folds = min(n_folds, n_units // n_hidden)
+    # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
+    ends = n_hidden * np.arange(1, n_folds + 1)
+    sorted_in_folds = np.argpartition(draw_units(r, first, seed), np.minimum(ends, n_units - 1))
+    for end in ends:
+        chosen = np.full(n_units, -1, np.int64)
+        chosen[np.sort(sorted_in_folds[end - n_hidden : end])] = np.arange(n_hidden)
+        unit = chosen[unit_of_answer]
+        yield unit >= 0, unit[unit >= 0]
+
+
+def find_units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the unit (0, 1, ...) of each answer, and the first answer of each unit."""
+    if r.sequences is None and r.weight is None:
+        every = np.arange(r.n_responses)
+        return every, every
+    _, first, unit = np.unique(_owners(r) * r.n_workers + r.worker, return_index=True, return_inverse=True)
+    return unit, first
+
+
+def draw_units(r: Responses, first: NDArray[np.int64], seed: int) -> Hashes:
+    """Return a random number for each unit, from its first answer."""
+    owners = hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids)
+    return draw_numbers(seed, owners[_owners(r)[first]], hash_ids(r.workers)[r.worker[first]])
+
+
+def count_units(r: Responses) -> int:
+    """Return how many units could be hidden."""
+    return len(find_units(r)[1])
+
+
+def _owners(r: Responses) -> NDArray[np.int64]:
+    """Return the item, or the sequence, that each answer is about."""
+    item = r.item_of_answer()
+    return item if r.sequences is None else r.sequences.of_items()[item]

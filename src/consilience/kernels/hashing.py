@@ -1,0 +1,51 @@
+"""Hashes of texts and of whole numbers, the same on every machine."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compile import LARGE, kernel
+from .types import Integers, read_only
+
+Hashes = NDArray[np.uint64]
+
+# 64-bit FNV-1a.
+BASIS, PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
+# NumPy takes one step for each byte of the longest text.
+LONG_TEXT = 500
+
+
+def hash_texts(texts: NDArray[np.uint8], offsets: Integers) -> Hashes:
+    """Return the FNV-1a hash of each text: text i is the bytes texts[offsets[i]:offsets[i + 1]].
+
+    NumPy does it where there is little text, so that nothing need be compiled for it.
+    """
+    lengths = np.diff(offsets)
+    hashes = np.full(lengths.size, BASIS)
+    longest = int(lengths.max(initial=0))
+    if lengths.sum() >= LARGE or longest > LONG_TEXT:
+        add_bytes(read_only(texts), read_only(offsets), hashes)
+        return hashes
+    for place in range(longest):
+        reached = np.flatnonzero(lengths > place)
+        hashes[reached] = (hashes[reached] ^ texts[offsets[reached] + place]) * PRIME
+    return hashes
+
+
+@kernel
+def add_bytes(texts: NDArray[np.uint8], offsets: Integers, hashes: Hashes) -> None:
+    """Do what `hash_texts` says; hashes are BASIS at first."""
+    for i in range(hashes.size):
+        value = hashes[i]
+        for j in range(offsets[i], offsets[i + 1]):
+            value = (value ^ np.uint64(texts[j])) * PRIME
+        hashes[i] = value
+
+
+def scramble(hashes: Hashes) -> Hashes:
+    """Return hashes whose every bit depends on all bits of those given (the last steps of splitmix64)."""
+    mixed = hashes ^ (hashes >> np.uint64(30))
+    mixed = mixed * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))

@@ -1,0 +1,330 @@
+"""What must not matter: the order of rows and of workers, and the types of the columns that hold ids."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import consilience as cs
+from consilience.arguments import check_seed
+from consilience.data import hashing
+from consilience.data.hashing import combine_hashes, draw_numbers, hash_ids, hash_items
+from consilience.data.hidden_answers import count_units, hide_answers
+from consilience.data.items import Sequences
+from consilience.data.vocabulary import objects
+from consilience.errors import ParameterError
+from consilience.kernels import hashing as kernels
+from consilience.kernels import layout
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+INDEPENDENT = cs.simulate.independent(250, n_workers=14, n_classes=3, answers_per_item=4, seed=1)
+FEW = cs.simulate.independent(250, n_workers=4, n_classes=3, answers_per_item=3, seed=1)
+CHAINS = cs.simulate.sequences(25, length=(1, 9), n_workers=12, n_classes=3, answers_per_item=3, seed=2)
+NETWORK = cs.simulate.network(250, n_workers=12, n_classes=3, degree=4, answers_per_item=3, seed=3)
+
+MODELS = {
+    "vote": (cs.MajorityVote(seed=5), INDEPENDENT),
+    "moments": (cs.MomentMatching(), INDEPENDENT),
+    "explicit moments": (cs.MomentMatching(method="explicit"), FEW),
+    "Dawid-Skene": (cs.DawidSkene(), INDEPENDENT),
+    "Dawid-Skene from random starts": (cs.DawidSkene(n_init=3, seed=2), INDEPENDENT),
+    "Dawid-Skene from moments": (cs.DawidSkene(start="best", estimation="em"), INDEPENDENT),
+    "one coin": (cs.DawidSkene(workers="one-coin"), INDEPENDENT),
+    "learned chain": (cs.HiddenMarkov(), CHAINS),
+    "sequential workers": (cs.HiddenMarkov(workers="sequential", coupling=1.0), CHAINS),
+    "mean field": (cs.MarkovField(), NETWORK),
+    "modes": (cs.MarkovField(inference="icm", coupling="paper"), NETWORK),
+    "messages": (cs.MarkovField(inference="belief_propagation", coupling=0.7), NETWORK),
+}
+
+TYPES = {
+    "text": lambda ids: pd.Series([str(i) for i in ids], dtype="str"),
+    "objects": lambda ids: pd.Series(objects([str(i) for i in ids])),
+    "categories": lambda ids: pd.Series(pd.Categorical([str(i) for i in ids], ordered=False)),
+    "shuffled categories": lambda ids: pd.Series(
+        pd.Categorical([str(i) for i in ids], categories=[str(i) for i in dict.fromkeys(ids[::-1])])
+    ),
+    "integers": lambda ids: pd.Series(ids, dtype="int64"),
+    "floats": lambda ids: pd.Series(ids, dtype="float64"),
+    "mixed": lambda ids: pd.Series(objects([i if i % 2 else str(i) for i in ids])),
+}
+
+
+def table(r, order=None, as_type=TYPES["integers"]):
+    """Return answers as a table: rows in this order, and ids of items (sequences) and workers of this type."""
+    order = np.arange(r.n_responses) if order is None else order
+    item = r.item_of_answer()[order]
+    owner = item if r.sequences is None else r.sequences.of_items()[item]
+    frame = {
+        "item" if r.sequences is None else "sequence": as_type(owner.tolist()),
+        "worker": as_type((r.worker[order] * 7 % 100).tolist()),  # whose order as text is not that as numbers
+        "label": np.array(["x", "y", "z"], dtype=object)[r.label[order]],
+    }
+    return pd.DataFrame(frame | ({} if r.sequences is None else {"position": r.sequences.position[item]}))
+
+
+def named_graph(crowd, as_type=TYPES["integers"]):
+    """Return the graph of a crowd with ids of this type."""
+    if crowd.graph is None:
+        return None
+    source = np.repeat(np.arange(crowd.graph.n_items), crowd.graph.degrees)
+    return cs.Graph.from_edges(as_type(source.tolist()), as_type(crowd.graph.neighbours.tolist()))
+
+
+def results(model, frame, graph):
+    """Return label and posterior of each item and matrix of each worker, in the order of the ids' text."""
+    fitted = model.fresh().fit(frame, graph=graph)
+    keys = [":".join(str(part).removesuffix(".0") for part in row) for row in zip(*fitted._keys.values(), strict=True)]
+    items = np.argsort(keys)
+    workers = np.argsort([str(worker).removesuffix(".0") for worker in fitted.workers_.tolist()])
+    return fitted.labels_[items], fitted.posterior_[items], fitted.confusion_[workers]
+
+
+def assert_same(found, expected):
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found[2], expected[2], rtol=0, atol=1e-9)
+
+
+# -------------------------------------------------------------------------------------------------------------- models
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_order_of_rows_does_not_matter(name):
+    model, crowd = MODELS[name]
+    graph = named_graph(crowd)
+    expected = results(model, table(crowd.responses), graph)
+    for seed in (1, 2):
+        order = np.random.default_rng(seed).permutation(crowd.responses.n_responses)
+        assert_same(results(model, table(crowd.responses, order), graph), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name in MODELS for kind in ("text", "objects", "shuffled categories")]
+    + [(name, kind) for name in ("vote", "mean field") for kind in ("categories", "floats", "mixed")],
+)
+def test_the_types_of_ids_do_not_matter(name, kind):
+    """Workers come in another order with some of them: as text, 14 is before 7."""
+    model, crowd = MODELS[name]
+    expected = results(model, table(crowd.responses), named_graph(crowd))
+    assert_same(results(model, table(crowd.responses, None, TYPES[kind]), named_graph(crowd, TYPES[kind])), expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_order_of_workers_does_not_matter(name):
+    model, crowd = MODELS[name]
+    r = crowd.responses
+    votes = np.full((r.n_items, r.n_workers), -1)
+    votes[r.item_of_answer(), r.worker] = r.label
+    lengths = None if r.sequences is None else np.diff(r.sequences.offsets)
+    moved = np.random.default_rng(4).permutation(r.n_workers)
+    workers = [f"w{m}" for m in range(r.n_workers)]
+    # Labels are given, for their order must not change.
+    plain, other = (
+        model.fresh().fit(
+            cs.Responses.from_matrix(votes[:, order], lengths=lengths, labels=["x", "y", "z"], workers=names),
+            graph=crowd.graph,
+        )
+        for order, names in ((slice(None), workers), (moved, [workers[m] for m in moved]))
+    )
+    np.testing.assert_array_equal(other.labels_, plain.labels_)
+    np.testing.assert_allclose(other.posterior_, plain.posterior_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(other.confusion_, plain.confusion_[moved], rtol=0, atol=1e-9)
+
+
+def test_the_order_of_classes_does_not_matter_to_ties():
+    frame = {
+        "item": np.repeat(np.arange(200), 3),
+        "worker": np.tile([0, 1, 2], 200),
+        "label": np.tile(list("xyz"), 200),
+    }
+    first = cs.MajorityVote(seed=1).fit(frame)
+    orders = [["z", "x", "y"], ["y", "x", "z", "nobody said it"]]
+    for classes in orders:
+        again = cs.MajorityVote(seed=1).fit(cs.Responses.from_frame(frame, classes=classes))
+        np.testing.assert_array_equal(again.labels_, first.labels_)
+        np.testing.assert_array_equal(again.predict(cs.Responses.from_frame(frame)), first.labels_)
+    assert len(set(first.labels_)) == 3
+
+
+def test_ties_of_an_item_do_not_depend_on_other_items():
+    frame = {"item": [3, 3, 1, 1, 8, 8], "worker": ["a", "b"] * 3, "label": ["x", "y"] * 3}
+    for seed in range(20):
+        together = cs.MajorityVote(seed=seed).fit(frame)
+        alone = cs.MajorityVote(seed=seed).fit({name: column[2:4] for name, column in frame.items()})
+        assert alone.labels_[0] == together.labels_[1]
+
+
+def test_whatever_else_is_drawn_goes_by_ids_too(monkeypatch):
+    """Comparison with the vote, also on a sample of the items, and the check of the graph."""
+    monkeypatch.setattr("consilience.models.comparison.MOST_ANSWERS", 500)
+    for crowd in (INDEPENDENT, CHAINS, NETWORK):
+        r, graph = crowd.responses, named_graph(crowd)
+        order = np.random.default_rng(3).permutation(r.n_responses)
+        one, other = (cs.fuse(table(r, rows), graph=graph) for rows in (None, order))
+        np.testing.assert_allclose(
+            list(vars(other.comparison_).values()), list(vars(one.comparison_).values()), rtol=0, atol=1e-9
+        )
+        if graph is not None:
+            check, other_check = (list(vars(model.graph_check_).values()) for model in (one, other))
+            np.testing.assert_allclose(other_check, check, rtol=0, atol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------------------ hidden answers
+
+
+@pytest.mark.parametrize("crowd", [INDEPENDENT, CHAINS])
+@pytest.mark.parametrize("kind", ["text", "categories", "floats"])
+def test_the_same_answers_are_hidden_whatever_the_table(crowd, kind):
+    def hidden(r):
+        item = r.item_of_answer()
+        owner = r.items[item] if r.sequences is None else r.sequences.ids[r.sequences.of_items()[item]]
+        return [
+            {(str(float(owner[j])), str(float(r.workers[r.worker[j]]))) for j in np.flatnonzero(chosen)}
+            for chosen, _ in hide_answers(r, 0.2, 6, 3)
+        ]
+
+    plain = cs.Responses.from_frame(table(crowd.responses))
+    order = np.random.default_rng(0).permutation(plain.n_responses)
+    other = cs.Responses.from_frame(table(crowd.responses, order, TYPES[kind]))
+    assert hidden(other) == hidden(plain)
+    assert len(hidden(plain)) == 3
+    if crowd is INDEPENDENT:
+        assert len(hidden(plain)[0]) == round(0.2 * count_units(plain))
+
+
+def test_hidden_answers_are_a_fair_sample():
+    """Every worker has its share hidden, and so has every label."""
+    r = cs.simulate.independent(5000, n_workers=10, n_classes=2, answers_per_item=4, seed=1).responses
+    chosen, _ = next(hide_answers(r, 0.1, 0))
+    for codes, size in ((r.worker, 10), (r.label, 2)):
+        share = np.bincount(codes[chosen], minlength=size) / np.bincount(codes, minlength=size)
+        np.testing.assert_allclose(share, 0.1, atol=0.025)
+
+
+# -------------------------------------------------------------------------------------------------------------- hashes
+
+
+def test_hashes_are_these_numbers():
+    """They must not change: with them would change which answers are hidden, and the labels of tied items."""
+    texts = hash_ids(objects(["", "a", "naïve", "日本"]))
+    assert texts.tolist() == [17665956581633026203, 198367012849983736, 16027049320462047264, 13255442384202379014]
+    assert draw_numbers(0, hash_ids(np.array([1]))).tolist() == [8928207796210396648]
+    assert draw_numbers(2**128 - 1, hash_ids(np.array([1]))).tolist() == [12707723011930195878]
+    assert combine_hashes(np.array([1, 2], np.uint64)).tolist() == [10451216379200822465, 10905525725756348110]
+
+
+def test_hashes_are_the_same_in_another_process():
+    code = (
+        "from consilience.data.hashing import hash_ids; from consilience.data.vocabulary import objects;"
+        "print(hash_ids(objects(['a', 1, 2.5, frozenset('xyz'), (1, 'b'), None.__class__])).tolist())"
+    )
+    here = hash_ids(objects(["a", 1, 2.5, frozenset("xyz"), (1, "b"), type(None)])).tolist()
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout.strip() == str(here)
+
+
+def test_equal_texts_have_equal_hashes():
+    text = hash_ids(objects(["7", "12", "-3"]))
+    for values in (
+        np.array([7, 12, -3]),
+        np.array([7, 12, -3], np.int8),
+        np.array([7.0, 12.0, -3.0]),
+        objects([7, "12", -3.0]),
+        objects([np.int64(7), np.float32(12), b"-3"]),
+        np.array(["7", "12", "-3"]),
+    ):
+        np.testing.assert_array_equal(hash_ids(values), text)
+    np.testing.assert_array_equal(hash_ids(np.array([True, False])), hash_ids(objects(["true", "false"])))
+    assert len(set(hash_ids(objects(["7", "7 ", "07", "\uff17", "7.5"])).tolist())) == 5
+
+
+def test_ids_of_every_kind_have_a_hash():
+    class Nameless:
+        pass
+
+    ids = objects(["a\ud800", 1.5, np.inf, 10**30, frozenset([1, 2]), ("a",), Nameless(), None, b"\xff", ""])
+    assert len(set(hash_ids(ids).tolist())) == len(ids)
+    assert hash_ids(objects([Nameless()])) == hash_ids(objects([Nameless()]))
+    assert hash_ids(np.array(["2020-01-01", "2020-01-02"], "datetime64[us]")).shape == (2,)
+    assert len(hash_ids(np.array([], dtype=object))) == 0
+    assert len(hash_ids(np.array([], dtype=np.int64))) == 0
+
+
+def test_pairs_have_the_hash_of_sequence_and_position():
+    keys = Sequences(objects(["s", "t"]), np.array([0, 2, 3]), np.array([0, 5, 1]))
+    expected = hash_ids(objects([("s", 0), ("s", 5), ("t", 1)]))
+    np.testing.assert_array_equal(hash_items(keys), expected)
+    np.testing.assert_array_equal(hash_items(keys, np.array([2, 0])), expected[[2, 0]])
+    np.testing.assert_array_equal(hash_items(np.arange(4), np.array([3, 1])), hash_ids(objects(["3", "1"])))
+
+
+def test_few_and_many_texts_have_the_same_hashes(monkeypatch):
+    ids = objects([f"item {i}" * (i % 4) for i in range(300)])
+    few = hash_ids(ids)
+    monkeypatch.setattr(kernels, "LARGE", 1)
+    np.testing.assert_array_equal(hash_ids(ids), few)
+    assert len(set(few.tolist())) == 226  # a quarter of the texts is empty
+
+
+def test_small_and_large_graphs_are_searched_alike(monkeypatch):
+    graph = cs.simulate.network(200, degree=1.5, seed=1).graph
+    starts = np.random.default_rng(0).permutation(graph.n_items)
+    small = layout.find_levels(graph.offsets, graph.neighbours, starts)
+    monkeypatch.setattr(layout, "LARGE", 1)
+    large = layout.find_levels(graph.offsets, graph.neighbours, starts)
+    np.testing.assert_array_equal(large[0], small[0])
+    assert large[1] == small[1] > 1
+
+
+def test_draws_are_even_and_seeds_independent():
+    hashes = hash_ids(np.arange(20_000))
+    draws = [draw_numbers(seed, hashes) / 2**64 for seed in (0, 1, 2**64, 2**100)]
+    for each in draws:
+        np.testing.assert_allclose(np.histogram(each, 10, (0, 1))[0] / 2000, 1, atol=0.1)
+        assert abs(np.corrcoef(each[1:], each[:-1])[0, 1]) < 0.03
+    np.testing.assert_allclose(np.corrcoef(draws), np.eye(4), atol=0.03)
+
+
+def test_order_matters_when_hashes_are_combined():
+    a, b = hash_ids(objects(["a", "b"]))[:, None]
+    assert combine_hashes(a, b) != combine_hashes(b, a)
+    assert combine_hashes(a) != combine_hashes(a, np.zeros(1, np.uint64))
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, True, "0", None])
+def test_seeds_are_checked(seed):
+    with pytest.raises(ParameterError, match=r"The 'seed' parameter of x must be a whole number >= 0\. Got"):
+        check_seed(seed, "x")
+    with pytest.raises(ParameterError, match="The 'seed' parameter of held_out_score must be"):
+        cs.held_out_score(cs.MajorityVote(), INDEPENDENT.responses, seed=seed)
+    with pytest.raises(ParameterError, match=r"The 'seed' parameter of Graph\.shuffled must be"):
+        NETWORK.graph.shuffled(seed)
+
+
+def test_visits_go_by_ids():
+    """A path of five nodes and a lone pair, in any order: the same order of visits, from the least hash outward."""
+    ids = objects(list("abcdefg"))
+    hashes = dict(zip(ids, hashing.hash_ids(ids).tolist(), strict=True))
+    source, target = ["a", "b", "c", "d", "f"], ["b", "c", "d", "e", "g"]
+    visits = []
+    for seed in range(5):
+        mixed = ids[np.random.default_rng(seed).permutation(7)]
+        graph = cs.Graph.from_edges(source, target, [1.0, 2.0, 3.0, 4.0, 5.0], items=mixed)
+        order, visited = graph.by_visit
+        np.testing.assert_array_equal(visited.items, mixed[order])
+        assert visited.offsets.tolist() == np.concatenate([[0], np.cumsum(graph.degrees[order])]).tolist()
+        np.testing.assert_array_equal(visited.to_scipy().toarray(), graph.to_scipy().toarray()[np.ix_(order, order)])
+        visits.append(visited.items.tolist())
+    assert visits == [visits[0]] * 5
+    assert visits[0][0] == min(hashes, key=hashes.get)
