@@ -281,6 +281,19 @@ def test_refusals():
     assert cs.DawidSkene(start=cs.DawidSkene().fit(quiet)).fit(loud).converged_
 
 
+def test_predicting_where_the_fit_has_added_classes():
+    """The fit knows I-X too, which nobody said: other answers, read without it, are anchored to the same classes."""
+    frame = {"sequence": [0, 0, 1, 1], "position": [0, 3, 0, 2], "worker": [0, 1, 0, 1], "label": ["I-X", "B-Y"] * 2}
+    every = [(s, t) for s in range(2) for t in range(4)]
+    r = cs.Responses.from_frame(frame, items=every, abstain="answer")
+    model = cs.HiddenMarkov(transitions="bio", coupling=0.5, calibration="none").fit(r)
+    assert len(model.classes_) > r.n_classes
+    np.testing.assert_array_equal(model.predict_proba(r), model.posterior_)
+    other = cs.Responses.from_frame(frame, items=every, abstain="answer", background="outside")
+    with pytest.raises(InputError, match=r"'outside', is no class of the model.* Read them with the same background="):
+        model.predict_proba(other)
+
+
 def test_tags_with_silence():
     """Labelling functions that see names: O is never said, and yet most tokens are O."""
     rng = np.random.default_rng(0)

@@ -110,7 +110,7 @@ def test_answers_of_a_worker_in_a_sequence_are_one_unit():
 
 
 def test_labels_come_from_what_is_not_calibrated():
-    r, _ = crowd_of()
+    r, _ = crowd_of(1)
     model, plain = cs.DawidSkene().fit(r), cs.DawidSkene(calibration="none").fit(r)
     assert model.power_ < 1
     np.testing.assert_array_equal(model.labels_, plain.labels_)

@@ -11,6 +11,8 @@ from .tagging import looks_tagged
 
 # A worker with fewer answers is not judged, nor one whose answers would all be alike with a higher probability.
 FEWEST_ANSWERS, CHANCE = 5, 0.01
+# Tags and single labels are not judged by fewer answers of all workers.
+FEWEST_IN_ALL = 20
 # Workers count as most, and items as few, beyond this share.
 MOST, FEW = 0.5, 0.5
 
@@ -24,7 +26,7 @@ def warn_of_silence(r: Responses) -> None:
     answered, n_places = np.count_nonzero(np.diff(r.offsets)), count_places(r)
     if n_alike > max(1, MOST * n_judged):
         problem = f"{n_alike:,} of {plural(n_judged, 'worker')} with enough answers to tell only ever say one label"
-    elif (tagged or r.n_labels == 1) and answered < FEW * n_places:
+    elif (tagged or r.n_labels == 1) and r.n_responses >= FEWEST_IN_ALL and answered < FEW * n_places:
         said = "tags and never O" if tagged else f"only {shorten(r.labels.tolist()[0])}"
         problem = f"Workers say {said}, about {answered:,} of {plural(n_places, 'item')}"
     else:

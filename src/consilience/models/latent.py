@@ -123,7 +123,8 @@ class LatentModel(PredictingModel):
     def _check_size(self, r: Responses, graph: Graph | None) -> None:
         super()._check_size(r, graph)
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
-        n_tables = FIT_TABLES if self.max_iter > 1 else START_TABLES
+        hides = self.max_iter > 0 and self.calibration == "hidden answers"  # which takes a second fit beside the first
+        n_tables = FIT_TABLES if self.max_iter > 1 or hides else START_TABLES
         check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:

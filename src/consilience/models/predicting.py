@@ -18,7 +18,7 @@ from ..data.vocabulary import Column, lookup, to_column
 from ..distributions import Distributions
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
-from ..errors import DataWarning, InputError, Sentence, listing, warn
+from ..errors import DataWarning, InputError, Sentence, listing, shorten, warn
 from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
 from ..formats.reading import open_path
 from ..kernels.types import Floats
@@ -175,7 +175,8 @@ class PredictingModel(Model):
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
         factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.weight is not None)
-        blocks = lay_out(r, workers, match_gold(open_path(gold), r, self.classes_))
+        # The fit may have added classes, which these answers do not know of.
+        blocks = lay_out(r.with_classes(self.classes_), workers, match_gold(open_path(gold), r, self.classes_))
         with open_engine(engine) as opened:
             yield NewItems(r, opened, list(opened.place(blocks)), links, factors)
 
@@ -191,6 +192,12 @@ class PredictingModel(Model):
         if self._needs_same_silence and r.silence_counts != self._takes_silence():
             raise InputError(
                 "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
+            )
+        if self._needs_same_silence and r.silence_counts and lookup(self.classes_, to_column([r.background]))[0] < 0:
+            raise InputError(
+                f"The background of the answers, {shorten(r.background)}, is no class of the model, which knows "
+                f"{listing(self.classes_.tolist())}.",
+                Sentence("Read them with the same {background}."),
             )
         return label
 
