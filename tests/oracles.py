@@ -15,6 +15,10 @@ from scipy import special, stats
 
 IMPOSSIBLE = -690.0  # the price of answers that no class allows
 
+# The parameters with which models are what these twins are: nothing is learned beside the model, and posteriors are
+# those of the fit.
+PLAIN = {"smoothing": (0.1, 1.1), "calibration": "none"}
+
 
 # ------------------------------------------------------------------------------------------------------------- crowds
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import consilience as cs
+import oracles
+from consilience.data.gold import match_gold
 from consilience.errors import InputError, ParameterError
+from consilience.fitting.em import expect, expect_from_votes, infer_posterior, maximise, run_em
+from consilience.kernels.types import freeze
 
 LENGTHS = [10, 1, 7, 22]
 LABELS = ["a", "b", "c"]
@@ -78,7 +84,7 @@ def test_implicit_silence_is_explicit_silence(kind, options, known, tmp_path):
     gold = None
     if known:
         gold = {theirs.items[3]: "b", theirs.items[1]: "c"}
-    model = kind(tol=0, max_iter=25, **options).fit(ours, gold=gold)
+    model = kind(tol=0, max_iter=25, **oracles.PLAIN, **options).fit(ours, gold=gold)
     assert model.confusion_.shape == (5, 3, 4)
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
     assert_same_steps(ours, theirs, kind, options, gold)
@@ -94,16 +100,14 @@ def test_implicit_silence_is_explicit_silence(kind, options, known, tmp_path):
 
 def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
     """Run the loop for both: every posterior, matrix and objective is the same."""
-    from consilience.data.gold import match_gold
-    from consilience.fitting.em import expect, expect_from_votes, infer_posterior, maximise
-
     problems = []
     for r, smoothing in ((ours, (0.1, 1.1)), (theirs, smoothing_with_silence())):
         model = kind(smoothing=smoothing, **options)
         known = match_gold(gold, r, r.classes)
         problems.append(model._pose(r, model._make_structure(r), None, known, cs.engines.Threads()))
-    # Votes of the explicit form: silence votes for nothing, and an item without votes is background.
-    problems[1] = type(problems[1])(**{**vars(problems[1]), "unvoted": problems[0].unvoted})
+    # Votes of the explicit form: silence votes for nothing, and an item without votes is background. They are the prior
+    # of each item.
+    problems[1] = replace(problems[1], unvoted=problems[0].unvoted, placed=anchored(problems[1].placed, theirs, gold))
     parameters = [maximise(problem, expect_from_votes(problem)) for problem in problems]
     for _ in range(n_steps):
         results, objectives = [], []
@@ -118,6 +122,16 @@ def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
         parameters = [
             maximise(problem, expect(problem, found)) for problem, found in zip(problems, parameters, strict=True)
         ]
+
+
+def anchored(blocks, r, gold):
+    """Return the blocks of explicit silence with vote shares as priors."""
+    votes = oracles.densify(r)[:, :, :3].sum(axis=1)
+    votes[votes.sum(axis=1) == 0] = [1, 0, 0]
+    for item, label in (gold or {}).items():
+        votes[r.items.tolist().index(item)] = np.array(LABELS) == label
+    logs = np.log(votes / votes.sum(axis=1, keepdims=True) + 1e-4)
+    return [replace(b, log_prior=freeze(logs[b.first_item : b.first_item + b.n_items])) for b in blocks]
 
 
 @pytest.mark.parametrize("estimation", ["em", "variational"])
@@ -144,12 +158,16 @@ def test_a_worker_who_is_never_silent():
             assert np.isfinite(model.trace_).all()
             assert np.mean(model.labels_ == np.array(LABELS)[truth]) > 0.8, smoothing
             np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
-    # All answer everything: silence says nothing, and the fit is the one that ignores it.
-    plain = cs.DawidSkene(estimation="em", smoothing=0, tol=0, max_iter=20).fit(
-        cs.Responses.from_matrix(answers, labels=LABELS)
-    )
-    model = cs.DawidSkene(estimation="em", smoothing=0, tol=0, max_iter=20).fit(implicit(answers))
-    np.testing.assert_allclose(model.posterior_, plain.posterior_, atol=1e-8)
+    # All answer everything: silence says nothing, and the fit is the one that ignores it, anchored to the votes.
+    options = {"estimation": "em", "smoothing": 0, "calibration": "none", "tol": 0, "max_iter": 20}
+    plain, r = cs.DawidSkene(**options), cs.Responses.from_matrix(answers, labels=LABELS)
+    problem = plain._pose(r, plain._make_structure(r), None, None, cs.engines.Threads())
+    problem = replace(problem, placed=anchored(problem.placed, r, None))
+    found = run_em(problem, maximise(problem, expect_from_votes(problem)), 20, 0.0).parameters
+    factors = problem.factors(found.workers)
+    expected, _ = infer_posterior(problem.engine, problem.placed, factors, found.structure)
+    model = cs.DawidSkene(**options).fit(implicit(answers))
+    np.testing.assert_allclose(model.posterior_, expected, atol=1e-8)
 
 
 def test_silence_tells():
@@ -261,6 +279,19 @@ def test_refusals():
         cs.DawidSkene(start=cs.DawidSkene().fit(loud)).fit(quiet)
     assert cs.DawidSkene(start=cs.DawidSkene().fit(quiet)).fit(quiet).converged_
     assert cs.DawidSkene(start=cs.DawidSkene().fit(quiet)).fit(loud).converged_
+
+
+def test_predicting_where_the_fit_has_added_classes():
+    """The fit knows I-X too, which nobody said: other answers, read without it, are anchored to the same classes."""
+    frame = {"sequence": [0, 0, 1, 1], "position": [0, 3, 0, 2], "worker": [0, 1, 0, 1], "label": ["I-X", "B-Y"] * 2}
+    every = [(s, t) for s in range(2) for t in range(4)]
+    r = cs.Responses.from_frame(frame, items=every, abstain="answer")
+    model = cs.HiddenMarkov(transitions="bio", coupling=0.5, calibration="none").fit(r)
+    assert len(model.classes_) > r.n_classes
+    np.testing.assert_array_equal(model.predict_proba(r), model.posterior_)
+    other = cs.Responses.from_frame(frame, items=every, abstain="answer", background="outside")
+    with pytest.raises(InputError, match=r"'outside', is no class of the model.* Read them with the same background="):
+        model.predict_proba(other)
 
 
 def test_tags_with_silence():

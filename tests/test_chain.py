@@ -375,7 +375,7 @@ def test_chain_is_enumeration_at_any_coupling(coupling, known):
         gold[[0, 3, 11]] = [2, 1, 0]
     workers = plain_workers(r)
     problem = pose(r, workers, structure, gold if known else None)
-    parameters = Parameters(workers.given(confusion), structure.given(prior, start, transition))
+    parameters = Parameters(workers.given(confusion), structure.given(prior, start, transition), problem.prior)
     statistics = expect(problem, parameters)
     posterior, value = infer_posterior(
         problem.engine, problem.placed, workers.factors(parameters.workers, False), parameters.structure

@@ -25,11 +25,13 @@ from consilience.cli.command import spell_options
 from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
 from consilience.cli.text import fit_confusion, fit_text, make_inert
+from consilience.data.classes import ABSTAIN
 from consilience.data.duplicates import DUPLICATES
 from consilience.distributions import ESTIMATIONS
 from consilience.errors import InputError, Python, Sentence
 from consilience.formats.reading import read_table
 from consilience.formats.writing import replace_file, write_table
+from consilience.models.calibration import CHOICES as CALIBRATIONS
 from consilience.models.evaluation import evaluate
 
 MAIN = "from consilience.cli.main import main; main()"
@@ -148,6 +150,58 @@ def test_json_has_the_figures_and_nothing_else(answers):
         assert item["confidence"] + item["runner_up_probability"] == pytest.approx(1)
         assert item["runner_up"] != item["label"]
     assert figures["files"] == {"labels": "labels.jsonl"}
+    assert figures["power"] == fused.power_
+    assert figures["smoothing"] == list(fused.smoothing_)
+    assert figures["calibration"] == fused.explain_calibration()
+    vote = json.loads(run("fuse", "answers.csv", "--json", "--model", "majority").stdout)
+    assert (vote["power"], vote["smoothing"], vote["calibration"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "parameter"),
+    [("none", "none"), ("gold", "gold"), ("0.5", 0.5), ("hidden-answers", "hidden answers"), ("hidden answers",) * 2],
+)
+def test_calibration(answers, given, parameter):
+    figures = json.loads(run("fuse", "answers.csv", "--calibration", given, "--json").stdout)
+    assert figures["parameters"]["calibration"] == parameter
+    fused = cs.DawidSkene(calibration=parameter).fit("answers.csv")
+    assert figures["power"] == fused.power_
+    assert figures["calibration"] == fused.explain_calibration()
+
+
+def test_the_summary_says_how_probabilities_were_calibrated(answers):
+    lines = run("fuse", "answers.csv").stdout.splitlines()
+    (at,) = (i for i, line in enumerate(lines) if line.startswith("  Calibration    Probabilities "))
+    text = " ".join(" ".join(lines[at : at + 3]).split()).removeprefix("Calibration ")
+    assert text.startswith(cs.DawidSkene().fit("answers.csv").explain_calibration())
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_a_known_class_balance(answers):
+    def prior_of(text):
+        result = run("fuse", "answers.csv", "--prior", text, "--save", "model", "--quiet")
+        assert result.exit_code == 0, result.stderr
+        return cs.load("model").prior_.tolist()
+
+    assert prior_of("bee=0.1, ant=0.9") == [0.9, 0.1]
+    assert prior_of("uniform") == [0.5, 0.5]
+    assert prior_of("learn") == pytest.approx(cs.DawidSkene().fit("answers.csv").prior_.tolist())
+    for text, complaint in (
+        ("ant=0.9", "--prior must be a number for each of the classes 'ant', 'bee'"),
+        ("ant=0.9,cat=0.1", "--prior must be a number for each of the classes 'ant', 'bee'"),
+        ("ant=0.9,bee=0.3", "2 probabilities that sum to 1"),
+        ("ant,bee", "neither learn nor uniform, nor class probabilities such as cat=0.9,dog=0.1"),
+        ("", "neither learn nor uniform"),
+    ):
+        result = run("fuse", "answers.csv", "--prior", text)
+        assert result.exit_code == 2
+        assert complaint in result.stderr
+    result = run("fuse", "answers.csv", "--calibration", "much")
+    assert result.exit_code == 2
+    assert "'much' is neither one of hidden-answers, gold, none, nor a number" in result.stderr
+    result = run("fuse", "answers.csv", "--calibration", "-2")
+    assert result.exit_code == 2
+    assert "--calibration must be one of 'hidden answers', 'gold', 'none', or a number > 0" in result.stderr
 
 
 def test_quiet_prints_nothing_and_json_wins_over_it(answers):
@@ -263,6 +317,8 @@ def test_tagged_sequences(folder):
 def test_choices_are_those_of_the_library():
     assert DUPLICATES == fuse_command.DUPLICATES
     assert ESTIMATIONS == fuse_command.ESTIMATIONS
+    assert ABSTAIN == fuse_command.ABSTAIN
+    assert CALIBRATIONS == fuse_command.CALIBRATIONS
 
 
 def test_columns_classes_weights_duplicates(folder):

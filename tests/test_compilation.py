@@ -258,7 +258,7 @@ class Watcher(event.Listener):
 event.register("numba:compile", Watcher())
 """
 SHARED = {"add_votes", "multiply_and_scale", "count_rows"}
-LEARNED = {"add_expectations", "digamma_and_log_gamma"}
+LEARNED = {"add_expectations", "digamma_and_log_gamma", "add_polya", "add_left_out"}
 NEEDED = {
     "DawidSkene": SHARED | LEARNED | {"normalise_items"},
     "HiddenMarkov": SHARED | LEARNED | {"pass_both_ways", "find_best_paths"},

@@ -17,6 +17,8 @@ import pytest
 
 import consilience as cs
 from consilience.models import archive
+from consilience.models.calibration import raise_to
+from consilience.models.migrations import upgrade
 from consilience.models.register import MODELS, model_class
 from consilience.structures.chain import ChainParameters
 from consilience.structures.field import FieldParameters
@@ -138,10 +140,10 @@ def test_what_is_wrong_is_said(path):
     [
         ({"model": "dawid"}, "holds a model 'dawid', which this release does not know. It knows 'majority'"),
         ({"model": 3}, "the model in the header cannot be 3"),
-        ({"parameters": {}}, "the parameter 'callback', 'coupling', 'decode', 'estimation', 'max_iter' and 8 more is"),
+        ({"parameters": {}}, "the parameter 'calibration', 'callback', 'coupling', 'decode', 'estimation' and 9 more"),
         (
             {"scalars": {"n_iter_": 3}},
-            "the scalar '_workers_fitted', 'converged_', 'coupling_', 'coupling_scores_' is missing",
+            "the scalar '_workers_fitted', 'calibration_', 'converged_', 'coupling_', 'coupling_scores_' and 1 more is",
         ),
         ({"backend": "excel"}, "there is no library of tables 'excel'"),
         ({"keys": ["item"]}, "the column 'key item' is missing"),
@@ -149,8 +151,9 @@ def test_what_is_wrong_is_said(path):
         ({"notes": {"comparison_": {"n_items": "4"}}}, "the figure of comparison_ 'expected_gain'"),
         ({"notes": {"x": 1}}, "there is no note 'x'"),
         ({"more": 1}, "there is no entry of the header 'more'"),
-        ({"schema": 3}, "newer release of consilience (schema 3; this release reads up to 2). Upgrade consilience"),
-        ({"schema": "2"}, "model.json names no schema, but '2'"),
+        ({"schema": 4}, "newer release of consilience (schema 4; this release reads up to 3). Upgrade consilience"),
+        ({"schema": "3"}, "model.json names no schema, but '3'"),
+        ({"schema": 2}, "it holds arrays of two schemas"),
         ({"format": "other"}, "is not a model saved by consilience"),
     ],
 )
@@ -247,7 +250,7 @@ def test_members_are_compressed_and_the_same_content_has_the_same_bytes(path, tm
         assert saved.stat().st_size < sum(info.file_size for info in file.infolist()) / 3
 
 
-@pytest.mark.parametrize("schema", [1, 2])
+@pytest.mark.parametrize("schema", [1, 2, 3])
 @pytest.mark.parametrize("name", MODELS)
 def test_files_of_earlier_releases_are_read(schema, name, tmp_path):
     packed = (SAVED / f"schema-{schema}" / f"{name}.model.gz").read_bytes()
@@ -258,10 +261,21 @@ def test_files_of_earlier_releases_are_read(schema, name, tmp_path):
     assert type(model) is model_class(name)
     answers = SEQUENCES if name == "hidden-markov" else FLAT
     graph = cs.Graph.from_edges([0, 1, 2], [1, 2, 3]) if name == "markov-field" else None
+    expected = model.posterior_
+    if hasattr(model, "power_"):
+        expected = raise_to(model.uncalibrated_posterior_, model.power_)
+        if schema < 3:
+            np.testing.assert_array_equal(expected, model.posterior_)
+            assert (model.calibration, model.calibration_) == ("none", (1.0, 0, 0, True))
+            assert model.smoothing == model.smoothing_ == (0.1, 1.1)
+        else:
+            assert (model.calibration, model.calibration_.n_hidden) == ("hidden answers", 8)
+            assert model.smoothing == "learn"
+            assert 0 < model.smoothing_[0] < model.smoothing_[1]
     # The file may come from another machine, and from other versions of numpy and numba: they round differently. Fields
     # used to be visited in another order, and inference ends when nothing moves by more than a millionth.
     atol = 1e-6 if name == "markov-field" else 0
-    np.testing.assert_allclose(model.predict_proba(answers, graph=graph), model.posterior_, rtol=1e-9, atol=atol)
+    np.testing.assert_allclose(model.predict_proba(answers, graph=graph), expected, rtol=1e-9, atol=atol)
     assert hasattr(model, "comparison_") == (name == "dawid-skene")
     assert hasattr(model, "sequential_confusion_") == (name == "hidden-markov")
     assert model.worker_report().num_rows == 2
@@ -270,6 +284,21 @@ def test_files_of_earlier_releases_are_read(schema, name, tmp_path):
     assert again.get_params() == model.get_params()
     change(path, **{"arrays/crowd.npy": model_files.to_bytes(model._crowd + 1)})
     assert "is damaged" in complaint(path)
+
+
+@pytest.mark.parametrize(
+    ("smoothing", "expected"),
+    [
+        (0.5, [0.5, 0.5]),
+        ({"array": [0.2, 3.0], "tuple": True}, [0.2, 3.0]),
+        ({"array": [[1.0, 0.1], [0.1, 1.0]], "tuple": False}, None),
+    ],
+)
+def test_smoothing_that_was_given_in_schema_2(smoothing, expected):
+    header = {"schema": 2, "model": "dawid-skene", "parameters": {"smoothing": smoothing}, "scalars": {}}
+    new, arrays = upgrade(header, {"posterior": "arrays/posterior.npy"})
+    assert new["scalars"]["smoothing_"] == expected
+    assert arrays["uncalibrated_posterior"] == "arrays/posterior.npy"
 
 
 @pytest.mark.parametrize("part", [IndependentParameters, ChainParameters, FieldParameters])

@@ -18,6 +18,7 @@ import consilience as cs
 import oracles
 from consilience.data import blocks
 from consilience.errors import ConvergenceWarning, DataWarning, InputError, ParameterError
+from consilience.models.calibration import raise_to
 
 GOLDEN = Path(__file__).parent / "golden" / "dawid_skene.csv"
 ESTIMATIONS = ["em", "variational"]
@@ -25,6 +26,11 @@ ESTIMATIONS = ["em", "variational"]
 
 def responses_of(answers, **options):
     return cs.Responses.from_matrix(answers, **options)
+
+
+def dawid_skene(**parameters):
+    """Return the model that the twins are of."""
+    return cs.DawidSkene(**oracles.PLAIN | parameters)
 
 
 def weighted_responses(answers, seed=0):
@@ -84,7 +90,7 @@ def assert_never_falls(trace):
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
 def test_each_iteration_is_the_twins(estimation, n_iter):
     r = responses_of(oracles.simulate(1, n_items=80, n_workers=7, n_classes=3)[0])
-    model = cs.DawidSkene(estimation=estimation, tol=0, max_iter=n_iter).fit(r)
+    model = dawid_skene(estimation=estimation, tol=0, max_iter=n_iter).fit(r)
     assert model.n_iter_ == n_iter
     assert_like_twin(model, twin_of(model, r, n_iter))
 
@@ -109,7 +115,7 @@ PER_WORKER = np.random.default_rng(3).uniform(0.2, 2, (7, 3, 3))
 def test_smoothing(estimation, smoothing, known):
     r = responses_of(oracles.simulate(2, n_items=60, n_workers=7, n_classes=3)[0])
     gold = {0: 2, 7: 0, 8: 1} if known else None
-    model = cs.DawidSkene(estimation=estimation, smoothing=smoothing, tol=0, max_iter=12).fit(r, gold=gold)
+    model = dawid_skene(estimation=estimation, smoothing=smoothing, tol=0, max_iter=12).fit(r, gold=gold)
     assert_like_twin(model, twin_of(model, r, 12, gold))
     assert_never_falls(model.trace_)
 
@@ -118,7 +124,7 @@ def test_smoothing(estimation, smoothing, known):
 @pytest.mark.parametrize("prior", ["learn", "uniform", [0.2, 0.5, 0.3], np.array([0.9, 0.05, 0.05]), (0.5, 0.5, 0.0)])
 def test_prior(estimation, prior):
     r = responses_of(oracles.simulate(3, n_items=60, n_classes=3)[0])
-    model = cs.DawidSkene(estimation=estimation, prior=prior, tol=0, max_iter=9).fit(r)
+    model = dawid_skene(estimation=estimation, prior=prior, tol=0, max_iter=9).fit(r)
     assert_like_twin(model, twin_of(model, r, 9))
     assert_never_falls(model.trace_)
     if not isinstance(prior, str):
@@ -134,7 +140,7 @@ def test_weights(estimation, known):
     r = weighted_responses(oracles.simulate(4, n_items=50, n_classes=3)[0])
     assert r.weight is not None
     gold = {int(r.items[3]): 1, int(r.items[4]): 0} if known else None
-    model = cs.DawidSkene(estimation=estimation, tol=0, max_iter=15).fit(r, gold=gold)
+    model = dawid_skene(estimation=estimation, tol=0, max_iter=15).fit(r, gold=gold)
     assert_like_twin(model, twin_of(model, r, 15, gold))
     assert_never_falls(model.trace_)
 
@@ -144,7 +150,7 @@ def test_many_classes(estimation):
     """More classes than loops are unrolled for."""
     r = responses_of(oracles.simulate(5, n_items=150, n_workers=8, n_classes=20, skill=(0.6, 0.95))[0])
     assert r.n_classes == 20
-    model = cs.DawidSkene(estimation=estimation, tol=0, max_iter=10).fit(r)
+    model = dawid_skene(estimation=estimation, tol=0, max_iter=10).fit(r)
     assert_like_twin(model, twin_of(model, r, 10))
 
 
@@ -154,7 +160,7 @@ def test_labels_that_are_no_classes_and_classes_nobody_said(estimation):
     names = np.array(["a", "b", "c", "unsure"])
     r = responses_of(answers, labels=names, classes=["never", "c", "a", "b"])
     assert r.n_labels == r.n_classes == 4
-    model = cs.DawidSkene(estimation=estimation, tol=0, max_iter=11).fit(r)
+    model = dawid_skene(estimation=estimation, tol=0, max_iter=11).fit(r)
     assert_like_twin(model, twin_of(model, r, 11))
     assert model.confusion_.shape == (r.n_workers, 4, 4)
     assert "unsure" not in model.labels_
@@ -167,8 +173,8 @@ def test_soft_votes_with_tiny_probabilities():
     votes = np.where(answers[:, :, None] == np.arange(2), 1 - 1e-40, 1e-40)
     r = cs.Responses.from_probabilities(votes)
     for options in ({"estimation": "em", "smoothing": 0}, {"estimation": "em"}, {}):
-        soft = cs.DawidSkene(tol=0, max_iter=20, **options).fit(r)
-        hard = cs.DawidSkene(tol=0, max_iter=20, **options).fit(responses_of(answers))
+        soft = dawid_skene(tol=0, max_iter=20, **options).fit(r)
+        hard = dawid_skene(tol=0, max_iter=20, **options).fit(responses_of(answers))
         np.testing.assert_allclose(soft.posterior_, hard.posterior_, atol=1e-8)
 
 
@@ -189,7 +195,7 @@ def test_posterior_is_enumerations(size, known, weighted):
     answers = oracles.simulate(8, **size)[0]
     r = weighted_responses(answers) if weighted else responses_of(answers)
     gold = {int(r.items[0]): r.classes[-1]} if known else None
-    model = cs.DawidSkene(estimation="em", tol=0, max_iter=3).fit(r, gold=gold)
+    model = dawid_skene(estimation="em", tol=0, max_iter=3).fit(r, gold=gold)
     votes = oracles.densify(r)
     marginals, log_likelihood = oracles.enumerate_posterior(
         votes, model.confusion_, model.prior_, gold_codes(r, gold) if known else None
@@ -206,12 +212,12 @@ def test_posterior_is_enumerations(size, known, weighted):
 def test_bound_is_its_definition(size, n_iter):
     """trace_[-1] == E_q[log p(answers, y, theta)] + H(q), and no more than log p(answers)."""
     r = responses_of(oracles.simulate(9, **size)[0])
-    before = cs.DawidSkene(tol=0, max_iter=n_iter).fit(r)
+    before = dawid_skene(tol=0, max_iter=n_iter).fit(r)
     votes = oracles.densify(r)
     pseudo = oracles.smoothing_table(before.smoothing, r.class_of_label, r.n_classes, r.n_workers)
     prior_pseudo = np.full(r.n_classes, 0.1)
     # One more M-step from the posterior gives the q(theta) that the next entry of the trace belongs to.
-    after = cs.DawidSkene(tol=0, max_iter=n_iter + 1).fit(r)
+    after = dawid_skene(tol=0, max_iter=n_iter + 1).fit(r)
     dirichlet = pseudo + np.einsum("iml,ik->mkl", votes, before.posterior_)
     prior_dirichlet = prior_pseudo + before.posterior_.sum(axis=0)
     np.testing.assert_allclose(after.confusion_, dirichlet / dirichlet.sum(axis=2, keepdims=True), rtol=1e-12)
@@ -224,7 +230,7 @@ def test_score_is_the_mean_log_likelihood_at_the_reported_parameters():
     r = responses_of(oracles.simulate(10, n_items=40)[0])
     other = responses_of(oracles.simulate(11, n_items=25)[0])
     for estimation in ESTIMATIONS:
-        model = cs.DawidSkene(estimation=estimation).fit(r)
+        model = dawid_skene(estimation=estimation).fit(r)
         for given_answers, gold in ((r, None), (other, None), (other, {0: 1, 3: 2})):
             _, total = oracles.dense_posterior(
                 oracles.densify(given_answers),
@@ -248,7 +254,7 @@ def test_crowd_kit(n_iter, share):
     frame = pd.DataFrame({"task": item, "worker": worker, "label": answers[item, worker]})
     rival = crowdkit.aggregation.DawidSkene(n_iter=n_iter + 1, tol=-np.inf)
     expected = rival.fit_predict_proba(frame).sort_index()[[0, 1, 2]].to_numpy()
-    model = cs.DawidSkene(estimation="em", smoothing=0, tol=0, max_iter=n_iter).fit(r)
+    model = dawid_skene(estimation="em", smoothing=0, tol=0, max_iter=n_iter).fit(r)
     assert model.confusion_.min() > 1e-3  # crowd-kit raises smaller ones
     np.testing.assert_allclose(model.posterior_, expected, atol=1e-8)
 
@@ -268,7 +274,7 @@ def test_anaesthetists():
     names = np.arange(1, 5)
     # One observer has three answers about each patient, which no table of answers may have.
     r = cs.Responses(np.arange(0, 316, 7), worker, label, None, np.arange(1, 6), names, names, np.arange(1, 46))
-    model = cs.DawidSkene(estimation="em", smoothing=0, tol=0, max_iter=300).fit(r)
+    model = dawid_skene(estimation="em", smoothing=0, tol=0, max_iter=300).fit(r)
     assert model.prior_.round(2).tolist() == [0.40, 0.42, 0.11, 0.07]
     assert model.confusion_[0].round(2).tolist() == [
         [0.89, 0.11, 0, 0],
@@ -300,7 +306,7 @@ def test_golden_file():
     r = golden_crowd()
     assert len(expected) == r.n_items
     for estimation in ESTIMATIONS:
-        model = cs.DawidSkene(estimation=estimation, tol=0, max_iter=25).fit(r)
+        model = dawid_skene(estimation=estimation, tol=0, max_iter=25).fit(r)
         columns = [f"{estimation} {k}" for k in range(r.n_classes)]
         np.testing.assert_allclose(model.posterior_, expected[columns].to_numpy(), rtol=0, atol=1e-9)
 
@@ -349,7 +355,7 @@ def problems(draw):
 @given(problem=problems())
 def test_objective_never_falls_and_fit_is_predict(problem):
     r, gold, options = problem
-    model = cs.DawidSkene(**options, tol=0, max_iter=25).fit(r, gold=gold)
+    model = dawid_skene(**options, tol=0, max_iter=25).fit(r, gold=gold)
     assert_never_falls(model.trace_)
     assert len(model.trace_) == 26
     for array in (model.posterior_, model.prior_, model.confusion_):
@@ -367,7 +373,7 @@ def test_objective_never_falls_and_fit_is_predict(problem):
 @given(problem=problems())
 def test_any_problem_is_the_twins(problem):
     r, gold, options = problem
-    model = cs.DawidSkene(**options, tol=0, max_iter=4).fit(r, gold=gold)
+    model = dawid_skene(**options, tol=0, max_iter=4).fit(r, gold=gold)
     assert_like_twin(model, twin_of(model, r, 4, gold), tolerance=1e-9)
 
 
@@ -376,7 +382,7 @@ def test_any_problem_is_the_twins(problem):
 def test_objective_never_falls_from_any_start(problem, n_init):
     r, gold, options = problem
     start = np.random.default_rng(0).dirichlet(np.ones(r.n_labels), size=(r.n_workers, r.n_classes))
-    model = cs.DawidSkene(**options, start=start, n_init=n_init, tol=0, max_iter=8).fit(r, gold=gold)
+    model = dawid_skene(**options, start=start, n_init=n_init, tol=0, max_iter=8).fit(r, gold=gold)
     assert list(model.starts_) == ["given", *(f"random {i}" for i in range(1, n_init))]
     for trace in model.starts_.values():
         assert_never_falls(trace)
@@ -390,7 +396,7 @@ def test_fit_is_predict_to_the_bit_with_many_blocks(estimation, monkeypatch):
     r = responses_of(answers)
     gold = {int(i): int(truth[i]) for i in range(0, 300, 17)}
     for options in ({}, {"smoothing": 0.3}, {"prior": "uniform"}):
-        model = cs.DawidSkene(estimation=estimation, **options).fit(r, gold=gold)
+        model = dawid_skene(estimation=estimation, **options).fit(r, gold=gold)
         assert np.array_equal(model.posterior_, model.predict_proba(r, gold=gold))
         # Known or not, items stand on their own at given parameters.
         assert not np.array_equal(model.posterior_, model.predict_proba(r))
@@ -398,27 +404,27 @@ def test_fit_is_predict_to_the_bit_with_many_blocks(estimation, monkeypatch):
 
 def test_tolerance_and_iterations():
     r = responses_of(oracles.simulate(14, n_items=100)[0])
-    model = cs.DawidSkene(tol=1e-7).fit(r)
+    model = dawid_skene(tol=1e-7).fit(r)
     assert model.converged_
     assert len(model.trace_) == model.n_iter_ + 1
     gains = np.diff(model.trace_) / r.n_responses
     assert gains[-1] < 1e-7
     assert (gains[:-1] >= 1e-7).all()
 
-    exact = cs.DawidSkene(tol=0, max_iter=model.n_iter_ + 50).fit(r)
+    exact = dawid_skene(tol=0, max_iter=model.n_iter_ + 50).fit(r)
     assert exact.n_iter_ == model.n_iter_ + 50
     assert not exact.converged_
 
     with pytest.warns(ConvergenceWarning, match="3 iterations.*per answer. Allow more with max_iter=6"):
-        stopped = cs.DawidSkene(tol=1e-7, max_iter=3).fit(r)
+        stopped = dawid_skene(tol=1e-7, max_iter=3).fit(r)
     assert stopped.n_iter_ == 3
     assert not stopped.converged_
 
 
 def test_converging_in_the_last_iteration_is_converging():
     r = responses_of(oracles.simulate(14, n_items=100)[0])
-    n_iter = cs.DawidSkene(tol=1e-7).fit(r).n_iter_
-    model = cs.DawidSkene(tol=1e-7, max_iter=n_iter).fit(r)  # a warning would be an error
+    n_iter = dawid_skene(tol=1e-7).fit(r).n_iter_
+    model = dawid_skene(tol=1e-7, max_iter=n_iter).fit(r)  # a warning would be an error
     assert model.converged_
     assert model.n_iter_ == n_iter
 
@@ -426,7 +432,7 @@ def test_converging_in_the_last_iteration_is_converging():
 def test_callback_sees_every_iteration():
     r = responses_of(oracles.simulate(15)[0])
     seen = []
-    model = cs.DawidSkene(tol=0, max_iter=6, callback=seen.append).fit(r)
+    model = dawid_skene(tol=0, max_iter=6, callback=seen.append).fit(r)
     assert [step.iteration for step in seen] == [1, 2, 3, 4, 5, 6]
     assert {step.max_iter for step in seen} == {6}
     assert [step.objective for step in seen] == model.trace_[:-1].tolist()
@@ -438,8 +444,8 @@ def test_callback_sees_every_iteration():
 def test_same_seed_same_bits(estimation):
     r = responses_of(oracles.simulate(16, skill=(0.3, 0.6))[0])
     settings_ = {"estimation": estimation, "n_init": 4, "max_iter": 500}
-    first, second = (cs.DawidSkene(seed=5, **settings_).fit(r) for _ in range(2))
-    other = cs.DawidSkene(seed=6, **settings_).fit(r)
+    first, second = (dawid_skene(seed=5, **settings_).fit(r) for _ in range(2))
+    other = dawid_skene(seed=6, **settings_).fit(r)
     assert np.array_equal(first.posterior_, second.posterior_)
     assert all(np.array_equal(first.starts_[name], second.starts_[name]) for name in first.starts_)
     assert not np.array_equal(first.starts_["random 1"], other.starts_["random 1"])
@@ -467,7 +473,7 @@ def test_renaming_and_reordering(estimation, weighted, monkeypatch):
         }
         gold = {items[i]: labels[int(truth[i])] for i in (3, 30, 60)}
         r = cs.Responses.from_frame(frame, weight="weight")
-        return cs.DawidSkene(estimation=estimation, tol=0, max_iter=30).fit(r, gold=gold), r
+        return dawid_skene(estimation=estimation, tol=0, max_iter=30).fit(r, gold=gold), r
 
     plain, r = fit(list(range(90)), list(range(6)), list(range(4)), np.arange(len(item)))
     for seed in range(3):
@@ -489,7 +495,7 @@ def test_renaming_and_reordering(estimation, weighted, monkeypatch):
 def test_order_of_classes(estimation):
     answers, *_ = oracles.simulate(18, n_classes=3)
     by_order = {
-        order: cs.DawidSkene(estimation=estimation, tol=0, max_iter=30).fit(responses_of(answers, classes=list(order)))
+        order: dawid_skene(estimation=estimation, tol=0, max_iter=30).fit(responses_of(answers, classes=list(order)))
         for order in itertools.permutations(range(3))
     }
     plain = by_order[0, 1, 2]
@@ -503,9 +509,9 @@ def test_order_of_classes(estimation):
 @pytest.mark.parametrize("size", [1, 7, 40, 333])
 def test_splitting_into_blocks(estimation, size, monkeypatch):
     r = responses_of(oracles.simulate(19, n_items=120, share=0.5)[0])
-    whole = cs.DawidSkene(estimation=estimation, tol=0, max_iter=40).fit(r)
+    whole = dawid_skene(estimation=estimation, tol=0, max_iter=40).fit(r)
     monkeypatch.setattr(blocks, "BLOCK_SIZE", size)
-    split = cs.DawidSkene(estimation=estimation, tol=0, max_iter=40).fit(r)
+    split = dawid_skene(estimation=estimation, tol=0, max_iter=40).fit(r)
     np.testing.assert_allclose(split.posterior_, whole.posterior_, atol=1e-9)
     np.testing.assert_allclose(split.confusion_, whole.confusion_, atol=1e-9)
     np.testing.assert_allclose(split.trace_, whole.trace_, rtol=1e-11)
@@ -514,12 +520,12 @@ def test_splitting_into_blocks(estimation, size, monkeypatch):
 def test_splitting_sequences_into_blocks(monkeypatch):
     """Where items stand in sequences, blocks hold whole sequences; the model does not care."""
     answers, *_ = oracles.simulate(19, n_items=120, share=0.5)
-    flat = cs.DawidSkene(tol=0, max_iter=20).fit(responses_of(answers))
+    flat = dawid_skene(tol=0, max_iter=20).fit(responses_of(answers))
     monkeypatch.setattr(blocks, "BLOCK_SIZE", 40)
     r = responses_of(answers, lengths=[1, 50, 2, 2, 30, 35])
-    model = cs.DawidSkene(tol=0, max_iter=20).fit(r, gold={(1, 3): 0})
+    model = dawid_skene(tol=0, max_iter=20).fit(r, gold={(1, 3): 0})
     assert model.labels_[4] == 0
-    np.testing.assert_allclose(cs.DawidSkene(tol=0, max_iter=20).fit(r).posterior_, flat.posterior_, atol=1e-9)
+    np.testing.assert_allclose(dawid_skene(tol=0, max_iter=20).fit(r).posterior_, flat.posterior_, atol=1e-9)
 
 
 # ----------------------------------------------------------------------------------------------------------- recovery
@@ -536,7 +542,7 @@ def test_known_parameters_are_recovered(estimation):
         truth = rng.choice(3, n, p=prior)
         drawn = rng.random((n, 8, 1))
         answers = (drawn > np.cumsum(confusion, axis=2)[:, truth].transpose(1, 0, 2)).sum(axis=2).clip(max=2)
-        model = cs.DawidSkene(estimation=estimation).fit(responses_of(answers))
+        model = dawid_skene(estimation=estimation).fit(responses_of(answers))
         errors[n] = max(np.abs(model.confusion_ - confusion).max(), np.abs(model.prior_ - prior).max())
         assert errors[n] < 3.5 / np.sqrt(n), errors
         # Labels are as good as the truth's own parameters make them.
@@ -549,7 +555,7 @@ def test_a_contrary_crowd_is_read_right():
     """One good worker out of three who know the classes, and two who always say the opposite of the third class."""
     answers, truth, *_ = oracles.simulate(21, n_items=2000, n_workers=7, n_classes=2, skill=(0.75, 0.9), share=1.0)
     answers[:, 5:] = 1 - truth[:, None]
-    model = cs.DawidSkene().fit(responses_of(answers))
+    model = dawid_skene().fit(responses_of(answers))
     assert np.mean(model.labels_ == truth) > 0.995
     assert model.confusion_[5, 0, 1] > 0.98
 
@@ -564,25 +570,25 @@ def test_start_from_matrices(estimation):
     r = responses_of(answers)
     votes = oracles.densify(r)
     shares = oracles.vote_shares(votes, r.class_of_label, 3)
-    model = cs.DawidSkene(estimation=estimation, start=confusion, tol=0, max_iter=5).fit(r)
+    model = dawid_skene(estimation=estimation, start=confusion, tol=0, max_iter=5).fit(r)
     by_vote = oracles.fit_dense(votes, r.class_of_label, 3, n_iter=0, estimation=estimation, start=shares)
     start, _ = oracles.dense_posterior(votes, np.log(confusion), by_vote.log_prior)
     twin = oracles.fit_dense(votes, r.class_of_label, 3, n_iter=5, estimation=estimation, start=start)
     assert_like_twin(model, twin)
     # One matrix for all workers will do, and lists as well.
     for start in (confusion[0], confusion[0].tolist()):
-        shared = cs.DawidSkene(estimation=estimation, start=start, tol=0, max_iter=5).fit(r)
-        every = cs.DawidSkene(estimation=estimation, start=np.stack([confusion[0]] * 6), tol=0, max_iter=5).fit(r)
+        shared = dawid_skene(estimation=estimation, start=start, tol=0, max_iter=5).fit(r)
+        every = dawid_skene(estimation=estimation, start=np.stack([confusion[0]] * 6), tol=0, max_iter=5).fit(r)
         assert np.array_equal(shared.posterior_, every.posterior_)
 
 
 def test_start_from_a_bad_matrix_still_runs():
     """The first step of a bad start must not look like convergence."""
     r = responses_of(oracles.simulate(23, n_items=200, skill=(0.6, 0.9))[0])
-    plain = cs.DawidSkene().fit(r)
+    plain = dawid_skene().fit(r)
     for estimation in ESTIMATIONS:
         start = np.full((3, 3), 1 / 3) + 0.05 * np.eye(3)
-        model = cs.DawidSkene(estimation=estimation, start=start / start.sum(axis=1, keepdims=True)).fit(r)
+        model = dawid_skene(estimation=estimation, start=start / start.sum(axis=1, keepdims=True)).fit(r)
         assert model.n_iter_ > 3
         assert np.mean(model.labels_ == plain.labels_) > 0.95
 
@@ -591,7 +597,7 @@ def test_start_with_impossible_answers():
     """Matrices that rule out what was answered: such items are set aside at first, and nothing is nan."""
     r = responses_of(oracles.simulate(24, n_items=50, skill=(0.5, 0.7))[0])
     for estimation, smoothing in (("em", 0), ("em", 0.1), ("variational", 0.1)):
-        model = cs.DawidSkene(estimation=estimation, smoothing=smoothing, start=np.eye(3), max_iter=500).fit(r)
+        model = dawid_skene(estimation=estimation, smoothing=smoothing, start=np.eye(3), max_iter=500).fit(r)
         assert np.isfinite(model.trace_).all()
         assert np.isfinite(model.posterior_).all()
 
@@ -599,37 +605,37 @@ def test_start_with_impossible_answers():
 def test_start_from_a_fitted_model():
     answers, *_ = oracles.simulate(25, n_items=150)
     r = responses_of(answers)
-    first = cs.DawidSkene(tol=1e-12, max_iter=2000).fit(r)
-    again = cs.DawidSkene(tol=1e-9, start=first).fit(r)
+    first = dawid_skene(tol=1e-12, max_iter=2000).fit(r)
+    again = dawid_skene(tol=1e-9, start=first).fit(r)
     assert again.n_iter_ < first.n_iter_ / 2
     np.testing.assert_allclose(again.posterior_, first.posterior_, atol=1e-2)
     assert list(again.starts_) == ["model"]
     # Workers that the model does not know start from the vote.
-    part = cs.DawidSkene().fit(responses_of(answers[:, :3]))
-    more = cs.DawidSkene(start=part).fit(r)
+    part = dawid_skene().fit(responses_of(answers[:, :3]))
+    more = dawid_skene(start=part).fit(r)
     assert np.isfinite(more.posterior_).all()
     # Majority vote is a model too, and other labels are no obstacle if it knows these.
-    assert cs.DawidSkene(start=cs.MajorityVote().fit(r)).fit(r).converged_
+    assert dawid_skene(start=cs.MajorityVote().fit(r)).fit(r).converged_
     wide = responses_of(answers, labels=[0, 1, 2, 3], classes=[3, 1, 2, 0])
-    assert cs.DawidSkene(start=cs.DawidSkene().fit(wide)).fit(r).converged_
+    assert dawid_skene(start=dawid_skene().fit(wide)).fit(r).converged_
     with pytest.raises(InputError, match="to start from does not know all labels"):
-        cs.DawidSkene(start=first).fit(wide)
+        dawid_skene(start=first).fit(wide)
 
 
 def test_start_from_a_model_in_which_a_worker_never_says_these_labels():
     rows = [(i, "ann", "x") for i in range(5)] + [(i, "bob", "xy"[i % 2]) for i in range(5)]
     item, worker, label = zip(*rows, strict=True)
-    first = cs.DawidSkene(estimation="em", smoothing=0).fit({"item": item, "worker": worker, "label": label})
+    first = dawid_skene(estimation="em", smoothing=0).fit({"item": item, "worker": worker, "label": label})
     rows = [(i, "bob", "y") for i in range(5)] + [(i, "ann", "y") for i in range(5)]
     item, worker, label = zip(*rows, strict=True)
-    model = cs.DawidSkene(start=first).fit({"item": item, "worker": worker, "label": label})
+    model = dawid_skene(start=first).fit({"item": item, "worker": worker, "label": label})
     assert np.isfinite(model.posterior_).all()
 
 
 def test_more_starts_are_never_worse():
     r = responses_of(oracles.simulate(26, n_items=80, skill=(0.2, 0.6))[0])
-    one = cs.DawidSkene(max_iter=1000).fit(r)
-    many = cs.DawidSkene(n_init=6, max_iter=1000).fit(r)
+    one = dawid_skene(max_iter=1000).fit(r)
+    many = dawid_skene(n_init=6, max_iter=1000).fit(r)
     assert np.array_equal(many.starts_["majority"], one.trace_)
     assert many.trace_[-1] >= one.trace_[-1]
 
@@ -641,7 +647,7 @@ def test_predicting_other_items():
     answers, *_ = oracles.simulate(27, n_items=600, n_workers=5, skill=(0.6, 0.9))
     train, test = responses_of(answers[:500]), answers[500:]
     for estimation in ESTIMATIONS:
-        model = cs.DawidSkene(estimation=estimation).fit(train)
+        model = dawid_skene(estimation=estimation).fit(train)
         twin = twin_of(model, train, model.n_iter_)
         expected = oracles.dense_posterior(oracles.densify(responses_of(test)), twin.log_confusion, twin.log_prior)[0]
         np.testing.assert_allclose(model.predict_proba(responses_of(test)), expected, atol=1e-8)
@@ -661,7 +667,7 @@ def test_predicting_other_items():
 def test_unknown_workers_are_the_crowd(options):
     answers, *_ = oracles.simulate(28, n_items=300, n_workers=5, skill=(0.6, 0.9))
     r = responses_of(answers)
-    model = cs.DawidSkene(**options).fit(r)
+    model = dawid_skene(**options).fit(r)
     stranger = cs.Responses.from_frame({"item": ["i", "i", "j"], "worker": [0, 99, 98], "label": [0, 1, 2]})
     with pytest.warns(DataWarning, match=r"2 of 3 workers were not there at the fit: 98, 99\."):
         found = model.predict_proba(stranger)
@@ -677,7 +683,7 @@ def test_unknown_workers_are_the_crowd(options):
 
 
 def test_unknown_labels_are_an_error():
-    model = cs.DawidSkene().fit({"item": [1, 1, 2], "worker": [1, 2, 1], "label": ["cat", "cat", "dog"]})
+    model = dawid_skene().fit({"item": [1, 1, 2], "worker": [1, 2, 1], "label": ["cat", "cat", "dog"]})
     cow = {"item": [1], "worker": [1], "label": ["cow"]}
     for act in (model.predict, model.predict_proba, model.score):
         with pytest.raises(InputError, match=r"did not occur at the fit: 'cow'\. The model knows 'cat', 'dog'"):
@@ -687,7 +693,7 @@ def test_unknown_labels_are_an_error():
 def test_predicting_without_smoothing_a_class_that_nobody_met():
     """The crowd's matrix has an empty row then, and that is nobody's business."""
     r = responses_of([[0, 0], [1, 1], [0, 1]], classes=[0, 1, 2])
-    model = cs.DawidSkene(estimation="em", smoothing=0).fit(r)
+    model = dawid_skene(estimation="em", smoothing=0).fit(r)
     assert np.array_equal(model.predict_proba(r), model.posterior_)
     with pytest.warns(DataWarning):
         found = model.predict_proba({"item": [0], "worker": [7], "label": [0]})
@@ -697,18 +703,29 @@ def test_predicting_without_smoothing_a_class_that_nobody_met():
 # --------------------------------------------------------------------------------------------------------- edge cases
 
 
-EDGES = [{}, {"estimation": "em"}, {"estimation": "em", "smoothing": 0}, {"smoothing": 0.001}, {"prior": "uniform"}]
+EDGES = [
+    {},
+    oracles.PLAIN,
+    {"estimation": "em"},
+    {"estimation": "em", "smoothing": 0},
+    {"smoothing": 0.001},
+    {"prior": "uniform"},
+]
 
 
 def fit_edge(r, options, **more):
+    """Fit with the given parameters, and all others as they are by default."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # flat objectives settle slowly
         model = cs.DawidSkene(**options).fit(r, **more)
-    for array in (model.posterior_, model.prior_, model.confusion_):
+    for array in (model.posterior_, model.uncalibrated_posterior_, model.prior_, model.confusion_):
         assert np.isfinite(array).all()
         np.testing.assert_allclose(array.sum(axis=-1), 1, rtol=1e-9)
     assert_never_falls(model.trace_)
-    assert np.array_equal(model.posterior_, model.predict_proba(r, **more))
+    raised = raise_to(model.uncalibrated_posterior_, model.power_)
+    answered = np.diff(r.offsets) > 0
+    assert np.array_equal(raised[answered], model.predict_proba(r, **more)[answered])
+    assert np.array_equal(model.labels_, model.predict(r, **more))
     model.to_frame()
     model.worker_report()
     assert repr(model)
@@ -723,7 +740,7 @@ def test_ten_thousand_answers_on_one_item(options):
     answers[1:, :20] = rng.integers(0, 3, (29, 1))
     model = fit_edge(responses_of(answers), options)
     assert model.labels_[0] == 1
-    assert model.posterior_[0, 1] > 0.99
+    assert model.uncalibrated_posterior_[0, 1] > 0.99
     assert np.array_equal(model.labels_[1:], answers[1:, 0])
 
 
@@ -748,7 +765,7 @@ def test_a_worker_with_one_answer_and_one_with_none(options):
     assert report["remarks"][4:] == ["few answers", "few answers"]
     assert report["accuracy"][5] is None
     if options.get("smoothing") == 0:  # nothing is known: as the crowd does
-        crowd = np.einsum("iml,ik->kl", oracles.densify(responses_of(answers)), model.posterior_)
+        crowd = np.einsum("iml,ik->kl", oracles.densify(responses_of(answers)), model.uncalibrated_posterior_)
         np.testing.assert_allclose(model.confusion_[5], crowd / crowd.sum(axis=1, keepdims=True), atol=1e-3)
 
 
@@ -839,7 +856,7 @@ def test_soft_votes_that_are_certain_are_answers(options):
     # All but certain: nearly the same, by the path of weights.
     nearly = votes * (1 - 1e-9)
     a, b = (
-        cs.DawidSkene(**options | {"tol": 0, "max_iter": 20}).fit(x)
+        dawid_skene(**options | {"tol": 0, "max_iter": 20}).fit(x)
         for x in (cs.Responses.from_probabilities(nearly), hard)
     )
     np.testing.assert_allclose(a.posterior_, b.posterior_, atol=1e-6)
@@ -856,14 +873,14 @@ def test_log_evidence_far_below_the_range_of_doubles():
     answers, *_ = oracles.simulate(36, n_items=12, n_workers=2000, n_classes=3, skill=(0.3, 0.5), share=1.0)
     r = responses_of(answers)
     for options in EDGES:
-        model = cs.DawidSkene(**options | {"tol": 0, "max_iter": 5}).fit(r)
+        model = dawid_skene(**options | {"tol": 0, "max_iter": 5}).fit(r)
         assert_like_twin(model, twin_of(model, r, 5), tolerance=1e-9)
 
 
 def test_digamma_weights_of_an_empty_class_are_not_lost():
     """With little smoothing an unseen answer's weight is exp(-1000): only logarithms can hold it."""
     r = responses_of([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]])
-    model = cs.DawidSkene(smoothing=0.001, tol=0, max_iter=3).fit(r)
+    model = dawid_skene(smoothing=0.001, tol=0, max_iter=3).fit(r)
     assert special.digamma(0.001) < -1000
     assert_like_twin(model, twin_of(model, r, 3))
 
@@ -871,7 +888,7 @@ def test_digamma_weights_of_an_empty_class_are_not_lost():
 def test_no_iterations_leave_the_start_as_it_is():
     crowd = cs.simulate.independent(300, n_workers=5, n_classes=3, seed=4)
     r, confusion = crowd.responses, crowd.parameters.confusion
-    model = cs.DawidSkene(start=confusion, max_iter=0, estimation="em").fit(r)
+    model = dawid_skene(start=confusion, max_iter=0, estimation="em").fit(r)
     np.testing.assert_allclose(model.confusion_, confusion, atol=1e-12)
     evidence = np.ones((300, 3))
     for n, m, f in zip(r.item_of_answer(), r.worker, r.label, strict=True):
@@ -881,4 +898,4 @@ def test_no_iterations_leave_the_start_as_it_is():
     assert (model.n_iter_, model.converged_) == (0, False)
     for options in ({"start": "best"}, {"n_init": 2}):
         with pytest.raises(ParameterError, match="starts cannot be compared"):
-            cs.DawidSkene(max_iter=0, **options).fit(r)
+            dawid_skene(max_iter=0, **options).fit(r)

@@ -39,13 +39,19 @@ def scaled(factor):
 @pytest.mark.parametrize("coupling", ["learn", "paper", 0.5, HUGE])
 @pytest.mark.parametrize("factor", [TINY, 1e-100, 1e155, HUGE])
 def test_weights_of_any_size_give_numbers(factor, coupling, inference):
-    model = cs.MarkovField(coupling=coupling, inference=inference, max_iter=15)
+    model = cs.MarkovField(coupling=coupling, inference=inference, calibration="none", max_iter=15)
     model.fit(NETWORK.responses, graph=scaled(factor))
     assert_sound(model)
     assert np.isfinite(model.coupling_)
     assert np.isfinite(model.score(NETWORK.responses, graph=scaled(factor)))
     proba = model.predict_proba(NETWORK.responses, graph=scaled(factor))
     np.testing.assert_array_equal(proba, model.posterior_)
+
+
+@quiet
+@pytest.mark.parametrize("factor", [TINY, 1e155, HUGE])
+def test_calibrated_posteriors_with_weights_of_any_size(factor):
+    assert_sound(cs.MarkovField(max_iter=15).fit(NETWORK.responses, graph=scaled(factor)))
 
 
 def test_one_absurd_weight_among_others():
@@ -76,7 +82,7 @@ def test_a_learned_coupling_has_the_unit_of_the_weights(doublings):
 
 
 def test_a_model_of_tiny_weights_is_saved_and_loaded(tmp_path):
-    model = cs.MarkovField().fit(NETWORK.responses, graph=scaled(1e-30))
+    model = cs.MarkovField(calibration="none").fit(NETWORK.responses, graph=scaled(1e-30))
     assert model.coupling_ > MOST_COUPLING
     again = cs.load(model.save(tmp_path / "field.model"))
     np.testing.assert_array_equal(again.predict_proba(NETWORK.responses, graph=scaled(1e-30)), model.posterior_)

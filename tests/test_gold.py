@@ -28,7 +28,7 @@ SEQUENCES = {"sequence": ["s", "s", "t", "s"], "position": [9, 2, 0, 2], "worker
 
 def match(gold, answers=ANSWERS, **options):
     r = Responses.from_frame(answers, **options)
-    return match_gold(gold, r, r.classes).tolist()
+    return match_gold(gold, r, r.classes).codes.tolist()
 
 
 def test_no_gold():
@@ -274,5 +274,41 @@ def test_gold_equals_its_slow_twin(crowd, data):
         found = match_gold(known, r, r.classes)
     assert len(caught) == ("absent" in labelled)
     expected = [crowd.labels.index(labelled[item]) if item in labelled else -1 for item in r.items.tolist()]
-    assert found.tolist() == expected
-    assert found.dtype == np.int32
+    assert found.codes.tolist() == expected
+    assert found.codes.dtype == np.int32
+    assert found.judging.tolist() == [code >= 0 for code in expected]
+
+
+RANDOM = {"item": ["a", "b", "c"], "label": ["yes", "no", "yes"]}
+
+
+@pytest.mark.parametrize(
+    ("random", "judging"),
+    [
+        ([True, False, True], [True, False, True]),
+        (["True", "false", "TRUE"], [True, False, True]),
+        ([1, 0, 0], [True, False, False]),
+        ([True, None, False], [True, False, False]),
+        (np.array([False, False, False]), [False, False, False]),
+    ],
+)
+def test_only_items_drawn_at_random_judge(random, judging):
+    r = Responses.from_frame(ANSWERS)
+    for column in (random, pa.array(list(random))):
+        found = match_gold(RANDOM | {"random": column}, r, r.classes)
+        assert found.codes.tolist() == match(RANDOM)
+        assert found.judging.tolist() == judging
+    frame = pd.DataFrame(RANDOM | {"Random": random})
+    assert match_gold(frame, r, r.classes).judging.tolist() == judging
+
+
+@pytest.mark.parametrize("random", [["yes", "no", "no"], [0.3, 0.9, 0.1], [2, 0, 1]])
+def test_a_column_random_of_something_else(random):
+    r = Responses.from_frame(ANSWERS)
+    with pytest.raises(InputError, match=r"Column 'random' of gold must say whether an item was drawn at random"):
+        match_gold(RANDOM | {"random": random}, r, r.classes)
+
+
+def test_a_dict_of_items_may_have_one_called_random():
+    r = Responses.from_frame({"item": ["random", "b"], "worker": [1, 1], "label": ["x", "y"]})
+    assert match_gold({"random": "x"}, r, r.classes).judging.tolist() == [True, False]

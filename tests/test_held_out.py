@@ -8,6 +8,7 @@ import pytest
 import consilience as cs
 from consilience.data.hidden_answers import count_units, hide_answers
 from consilience.errors import InputError, ParameterError
+from consilience.models.comparison import compare_with_vote
 from consilience.models.held_out import SHRINKAGE, shrink_rows
 
 
@@ -54,16 +55,17 @@ def test_folds_are_disjoint_and_the_same_each_time(chains, items, fraction):
 
 
 @pytest.mark.parametrize("kind", ["chains", "items"])
-def test_score_is_its_definition(kind, request):
+@pytest.mark.parametrize("options", [{}, {"calibration": "none"}, {"calibration": 0.5}])
+def test_score_is_its_definition(kind, options, request):
     r = request.getfixturevalue(kind)
-    model = cs.HiddenMarkov(coupling=0.5) if kind == "chains" else cs.DawidSkene()
+    model = cs.HiddenMarkov(coupling=0.5, **options) if kind == "chains" else cs.DawidSkene(**options)
     found = cs.held_out_score(model, r, fraction=0.2, seed=3)
     hidden, unit = next(hide_answers(r, 0.2, 3))
     fitted = model.fresh().fit(r.keep(~hidden))
     item = r.item_of_answer()
     counts = np.zeros((r.n_workers, r.n_classes, r.n_labels))
     for j in np.flatnonzero(~hidden):
-        counts[r.worker[j], :, r.label[j]] += fitted.posterior_[item[j]]
+        counts[r.worker[j], :, r.label[j]] += fitted.uncalibrated_posterior_[item[j]]
     crowd = counts.sum(axis=0) + 1 / r.n_labels
     crowd /= crowd.sum(axis=1, keepdims=True)
     matrices = (counts + SHRINKAGE * crowd) / (counts.sum(axis=2, keepdims=True) + SHRINKAGE)
@@ -113,6 +115,31 @@ def test_same_seed_same_score(chains):
     first, second = cs.held_out_score(model, chains), cs.held_out_score(model, chains)
     assert first.score == second.score
     np.testing.assert_array_equal(first.totals, second.totals)
+
+
+def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
+    """Fits beside a fitted model take its power as found, or report no probabilities."""
+    network = cs.simulate.network(100, n_workers=5, n_classes=2, seed=1)
+    models = [
+        (cs.DawidSkene().fit(items), items, None),
+        (cs.HiddenMarkov(coupling=0.5).fit(chains), chains, None),
+        (cs.MarkovField().fit(network.responses, network.graph), network.responses, network.graph),
+    ]
+
+    def refuse(*_):
+        raise AssertionError("calibrated again")
+
+    monkeypatch.setattr("consilience.models.calibration.find_power", refuse)
+    for model, r, graph in models:
+        found = cs.held_out_score(model, r, graph=graph)
+        given = cs.held_out_score(model.fresh(calibration=model.power_), r, graph=graph)
+        np.testing.assert_array_equal(found.totals, given.totals)
+        compare_with_vote(model, r, graph, None, cs.engines.Threads())
+        plain = model.fresh(calibration="none").fit(r, graph)
+        assert plain._settled().calibration == "none"
+    model.check_graph(network.responses, network.graph)
+    with pytest.raises(AssertionError, match="calibrated again"):
+        cs.held_out_score(cs.DawidSkene(), items)
 
 
 def test_weights_count():

@@ -65,7 +65,7 @@ def star(n_leaves, **options):
 def test_without_coupling_it_is_dawid_skene(inference, estimation, kind, start):
     crowd = network()
     gold = {0: 2, 5: 1} if kind == "gold" else None
-    options = {"estimation": estimation, "tol": 0}
+    options = oracles.PLAIN | {"estimation": estimation, "tol": 0}
     options |= {"uniform": {"prior": "uniform"}, "given prior": {"prior": [0.5, 0.3, 0.2]}}.get(kind, {})
     # From the vote, the same iterations; from where DawidSkene ended, as many more, and the step between.
     longer = cs.DawidSkene(max_iter=15 if start == "majority" else 31, **options).fit(crowd.responses, gold=gold)
@@ -97,7 +97,8 @@ def test_items_without_neighbours_have_the_independent_posterior(inference, coup
     crowd = network(300, degree=1.5)
     lonely = crowd.graph.degrees == 0
     assert 20 < lonely.sum() < 200
-    model = cs.MarkovField(inference=inference, coupling=coupling).fit(crowd.responses, graph=crowd.graph)
+    model = cs.MarkovField(inference=inference, coupling=coupling, calibration="none")
+    model.fit(crowd.responses, graph=crowd.graph)
     found = model.predict_proba(crowd.responses, graph=cs.Graph.from_scipy(np.zeros((300, 300))))
     np.testing.assert_allclose(model.posterior_[lonely], found[lonely], atol=1e-10)
     assert np.abs(model.posterior_[~lonely] - found[~lonely]).max() > 0.1
@@ -122,7 +123,7 @@ def test_em_against_a_slow_twin(known):
         codes[[3, 8]] = 2, 0
         gold = {3: 2, 8: 0}
     options = {"estimation": "em", "start": "majority", "tol": 0, "max_iter": n_iter, "coupling": coupling}
-    model = cs.MarkovField(**options).fit(r, graph=crowd.graph, gold=gold)
+    model = cs.MarkovField(**oracles.PLAIN, **options).fit(r, graph=crowd.graph, gold=gold)
     posterior, last = oracles.vote_shares(votes, range(3), 3, codes), None
     order, graph = crowd.graph.by_visit
     for iteration in range(n_iter + 1):
@@ -184,7 +185,8 @@ def test_the_objective_never_falls_by_mean_field(problem, estimation, coupling, 
 @given(networks(), st.sampled_from(INFERENCES), st.sampled_from(["learn", "paper", 0.7]), st.booleans())
 def test_whatever_is_fitted_is_finite_and_the_same_again(problem, inference, coupling, normalised):
     r, graph, gold = problem
-    model = cs.MarkovField(coupling=coupling, inference=inference, degree_normalised=normalised, tol=0, max_iter=12)
+    options = {"degree_normalised": normalised, "calibration": "none", "tol": 0, "max_iter": 12}
+    model = cs.MarkovField(coupling=coupling, inference=inference, **options)
     model.fit(r, graph=graph, gold=gold)
     assert np.isfinite(model.posterior_).all()
     assert np.isfinite(model.trace_).all()
@@ -392,7 +394,7 @@ def test_starts(coupling):
         "given": fitted.confusion_,
     }  # fmt: skip
     for name, start in starts.items():
-        model = cs.MarkovField(start=start, coupling=coupling).fit(r, graph=graph)
+        model = cs.MarkovField(start=start, coupling=coupling, calibration="none").fit(r, graph=graph)
         assert list(model.starts_) == [name]
         assert model.converged_
         assert cs.metrics.accuracy(crowd.truth, model.labels_) > cs.metrics.accuracy(crowd.truth, fitted.labels_)
@@ -416,7 +418,8 @@ def test_a_field_starts_another():
 def test_saving(inference, coupling, tmp_path):
     crowd = network()
     r, graph = crowd.responses, crowd.graph
-    model = cs.MarkovField(inference=inference, coupling=coupling, degree_normalised=True).fit(r, graph=graph)
+    options = {"degree_normalised": True, "calibration": "none"}
+    model = cs.MarkovField(inference=inference, coupling=coupling, **options).fit(r, graph=graph)
     model.save(tmp_path / "model")
     loaded = cs.load(tmp_path / "model")
     assert isinstance(loaded, cs.MarkovField)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import consilience as cs
 import oracles
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
+from consilience.models.calibration import raise_to
 from consilience.models.worker_report import informativeness
 from strategies import crowds
 
@@ -121,7 +122,10 @@ BAD = [
     ("prior", [0.5, 0.25, 0.25], "'learn', 'uniform' or 2 probabilities"),
     ("prior", [-0.5, 1.5], "'learn', 'uniform' or 2 probabilities"),
     ("prior", [np.nan, 1], "'learn', 'uniform' or 2 probabilities"),
-    ("prior", {"cat": 0.5, "dog": 0.5}, "'learn', 'uniform' or 2 probabilities"),
+    ("prior", {"cat": 0.5, "dog": 0.6}, "'learn', 'uniform' or 2 probabilities"),
+    ("prior", {"cat": 1.0}, "a number for each of the classes 'cat', 'dog'"),
+    ("prior", {"cat": 0.5, "cow": 0.5}, "a number for each of the classes 'cat', 'dog'"),
+    ("prior", {}, "a number for each of the classes 'cat', 'dog'"),
     ("start", None, "of shape (3, 2, 2) (workers, classes, labels) whose rows sum to 1"),
     ("start", np.ones((3, 2, 2)), "whose rows sum to 1"),
     ("start", np.full((2, 2, 2), 0.5), "of shape (3, 2, 2)"),
@@ -300,6 +304,16 @@ def test_labels_keep_their_type(labels):
         assert model.to_frame()["label"].to_pylist() == labels
 
 
+def predicted_by(model, r):
+    """Return what a fitted model predicts for the answers of its fit."""
+    if not hasattr(model, "power_"):
+        return model.posterior_
+    raised = raise_to(model.uncalibrated_posterior_, model.power_)
+    if isinstance(model, cs.DawidSkene):
+        raised = np.where(np.diff(r.offsets)[:, None] > 0, raised, model.uncalibrated_posterior_)
+    return raised
+
+
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConvergenceWarning")
 @settings(max_examples=60, deadline=None)
 @given(crowd=crowds(), cls=st.sampled_from(MODELS))
@@ -312,7 +326,7 @@ def test_any_crowd_by_table_and_by_matrix(crowd, cls):
     assert set(by_matrix.labels_.tolist()) <= set(crowd.labels)
     assert np.isfinite(by_matrix.posterior_).all()
     np.testing.assert_allclose(by_matrix.posterior_.sum(axis=1), 1)
-    assert np.array_equal(by_matrix.predict_proba(matrix), by_matrix.posterior_)
+    assert np.array_equal(by_matrix.predict_proba(matrix), predicted_by(by_matrix, matrix))
     answered = (crowd.matrix >= 0).any(axis=1)
     if answered.all():  # else items appear in another order
         np.testing.assert_allclose(by_frame.posterior_, by_matrix.posterior_, atol=1e-6)
@@ -329,7 +343,7 @@ def test_any_weighted_crowd(crowd):
     for cls in MODELS:
         model = cls().fit(r)
         np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
-        assert np.array_equal(model.predict_proba(r), model.posterior_)
+        assert np.array_equal(model.predict_proba(r), predicted_by(model, r))
         assert np.array_equal(model.predict(r), model.labels_)
 
 
@@ -397,7 +411,8 @@ def test_columns_of_the_report(village):
     assert report["answers"].tolist() == [1500] * 9 + [5]
     votes = oracles.densify(r)
     for m in (0, 8):
-        right = sum(votes[i, m, k] * model.posterior_[i, k] for i, k in np.ndindex(r.n_items, 3))
+        posterior = model.posterior_ if isinstance(model, cs.MajorityVote) else model.uncalibrated_posterior_
+        right = sum(votes[i, m, k] * posterior[i, k] for i, k in np.ndindex(r.n_items, 3))
         assert report["accuracy"].iloc[m] == pytest.approx(right / 1500, rel=1e-6)
     assert report["worst_confusion"]["contrary"].startswith("x -> y (")
     assert report["worst_confusion"]["one label"].startswith("y -> x (")
@@ -476,14 +491,15 @@ def test_what_fit_accepts_can_be_saved(name, value, tmp_path):
     model.save(tmp_path / "model")
     again = cs.load(tmp_path / "model")
     np.testing.assert_array_equal(np.asarray(getattr(again, name)), np.asarray(value))
-    np.testing.assert_array_equal(again.predict_proba(r), model.posterior_)
+    np.testing.assert_array_equal(again.posterior_, model.posterior_)
+    np.testing.assert_array_equal(again.predict_proba(r), predicted_by(model, r))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.ConvergenceWarning)
         np.testing.assert_array_equal(again.fresh().fit(r).posterior_, model.posterior_)
 
 
 def test_the_check_of_the_graph_is_saved(tmp_path):
-    crowd = cs.simulate.network(200, n_workers=5, n_classes=2, seed=1)
+    crowd = cs.simulate.network(400, n_workers=5, n_classes=2, seed=1)
     fused = cs.fuse(crowd.responses, graph=crowd.graph)
     fused.save(tmp_path / "model")
     again = cs.load(tmp_path / "model")

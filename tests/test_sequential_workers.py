@@ -174,7 +174,7 @@ def test_classes_a_worker_never_met(estimation):
 
 def test_predicting_with_other_workers_and_fewer_labels(tmp_path):
     r, *_ = sticky_crowd(1, n_sequences=40)
-    model = cs.DawidSkene(workers="sequential").fit(r)
+    model = cs.DawidSkene(workers="sequential", calibration="none").fit(r)
     model.save(tmp_path / "model")
     matrix = np.full((r.n_items, r.n_workers), -1)
     matrix[r.item_of_answer(), r.worker] = r.label

@@ -142,10 +142,12 @@ def test_the_advice_helps(small_machine):
 @pytest.mark.parametrize("max_iter", [0, 1, 2, 5])
 @pytest.mark.parametrize("estimation", ["em", "variational"])
 @pytest.mark.parametrize("workers", ["confusion", "one-coin"])
-def test_what_fits_is_not_refused(max_iter, estimation, workers, small_machine):
+@pytest.mark.parametrize("calibration", ["hidden answers", "none"])
+def test_what_fits_is_not_refused(max_iter, estimation, workers, calibration, small_machine):
     """The estimate is below the memory that a fit was measured to take, and not by much."""
     r = cs.Responses.from_frame(many_labels(10, 100))
-    model = cs.DawidSkene(workers=workers, estimation=estimation, max_iter=max_iter, tol=0)
+    options = {"estimation": estimation, "calibration": calibration, "max_iter": max_iter, "tol": 0}
+    model = cs.DawidSkene(workers=workers, **options)
     tracemalloc.start()
     model.fit(r)
     _, peak = tracemalloc.get_traced_memory()
@@ -246,6 +248,9 @@ def sparse_crowd(seed):
     return r, {0: "l0"} if rng.random() < 0.5 else None
 
 
+@pytest.mark.filterwarnings(
+    "ignore::consilience.errors.DataWarning"
+)  # a single label looks like a labelling function's
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_sparse_counts_say_what_full_ones_do(seed):

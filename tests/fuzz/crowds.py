@@ -16,6 +16,7 @@ import numpy as np
 
 import consilience as cs
 from consilience.data.tagging import find_transitions
+from consilience.models.latent import LatentModel
 from fuzz.harness import Nonsense
 
 Rng = np.random.Generator
@@ -383,8 +384,10 @@ def is_likelihood(model: Any) -> bool:
 
 def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
     """Demand that the model says of the answers it was fitted to what it said at the fit."""
-    again = model.predict_proba(crowd.responses, graph=graph, gold=crowd.gold)
-    demand(np.allclose(again, model.posterior_, atol=1e-9), "predict_proba differs", again, model.posterior_)
+    again, fitted = model.predict_proba(crowd.responses, graph=graph, gold=crowd.gold), model.posterior_
+    if isinstance(model, LatentModel):
+        fitted = model._calibrate(crowd.responses, model.uncalibrated_posterior_, model.power_)
+    demand(np.allclose(again, fitted, atol=1e-9), "predict_proba differs", again, fitted)
     labels = model.predict(crowd.responses, graph=graph, gold=crowd.gold)
     demand(labels.tolist() == model.labels_.tolist(), "predict differs", labels, model.labels_)
     score = model.score(crowd.responses, graph=graph, gold=crowd.gold)

@@ -409,7 +409,7 @@ def nest_header(rng: np.random.Generator, members: Members) -> Members:
 
 def change_schema(rng: np.random.Generator, members: Members) -> Members:
     header = json.loads(members["model.json"])
-    header["schema"] = [0, 1, 3, 10**30, -1, "2", 2.0, None, True, [2]][rng.integers(10)]
+    header["schema"] = [0, 1, 2, 4, 10**30, -1, "2", 2.0, None, True, [2]][rng.integers(11)]
     members["model.json"] = json.dumps(header).encode()
     return members
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # As in the library, whose modules with these names take long to import.
 ESTIMATIONS = ("variational", "em")
 DUPLICATES = ("error", "first", "last", "mean")
+ABSTAIN = ("ignore", "answer")
+CALIBRATIONS = ("hidden answers", "gold", "none")
+PRIORS = ("learn", "uniform")
 
 _EXAMPLES = """\b
 Examples:
@@ -35,8 +38,8 @@ Examples:
 _HELP = f"""Fuse the answers in SOURCE into one label per item.
 
 SOURCE is a table of answers, one per row: a file ({usual_suffixes(readable_formats())}), a folder, or a quoted pattern
-such as 'answers/*.csv'. Probabilities are the model's own: overconfident where workers gave few answers or err
-together. Without -o nothing is written, and only a summary is printed.
+such as 'answers/*.csv'. Probabilities are calibrated by hidden answers, and still too high where workers err together
+unless there are known labels. Without -o nothing is written, and only a summary is printed.
 """
 
 
@@ -54,6 +57,8 @@ class Options:
     weight: str | None
     classes: list[str] | None
     duplicates: str
+    abstain: str
+    background: str | None
     items: str | None
     gold: str | None
     graph: str | None
@@ -61,6 +66,8 @@ class Options:
     k: int
     model: str
     estimation: str | None
+    prior: str | dict[str, float] | None
+    calibration: str | float | None
     max_iter: int | None
     seed: int | None
     save: str | None
@@ -96,6 +103,33 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
     return classes
 
 
+def _read_prior(ctx: click.Context, parameter: click.Parameter, text: str | None) -> str | dict[str, float] | None:
+    if text is None or text in PRIORS:
+        return text
+    prior = {}
+    for part in next(csv.reader([text], skipinitialspace=True), None) or [""]:
+        name, _, number = part.rpartition("=")
+        try:
+            prior[name] = float(number)
+        except ValueError:
+            raise click.BadParameter(
+                f"{text!r} is neither learn nor uniform, nor class probabilities such as cat=0.9,dog=0.1.",
+                ctx,
+                parameter,
+            ) from None
+    return prior
+
+
+def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str | None) -> str | float | None:
+    if text is None or text.replace("-", " ") in CALIBRATIONS:
+        return text if text is None else text.replace("-", " ")
+    try:
+        return float(text)
+    except ValueError:
+        known = ", ".join(name.replace(" ", "-") for name in CALIBRATIONS)
+        raise click.BadParameter(f"{text!r} is neither one of {known}, nor a number.", ctx, parameter) from None
+
+
 @click.command(cls=Command, epilog=_EXAMPLES, help=_HELP)
 @click.argument("source", nargs=-1, required=True, metavar="SOURCE", callback=_take_one)
 @click.option("-o", "--output", metavar="FILE", help=f"Write labels here: {usual_suffixes(writable_formats())}.")
@@ -112,6 +146,16 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
     default="error",
     show_default=True,
     help="What to do when a worker answered an item more than once.",
+)
+@click.option(
+    "--abstain",
+    type=click.Choice(ABSTAIN),
+    default="ignore",
+    show_default=True,
+    help="What a worker's silence about an item means: nothing, or an answer, as of labelling functions.",
+)
+@click.option(
+    "--background", metavar="LABEL", help="With --abstain answer: the class of items about which all are silent."
 )
 @click.option("--items", metavar="FILE", help="Items that exist even if nobody answered them, in the order wanted.")
 @click.option(
@@ -132,6 +176,18 @@ def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | N
     help="How to fuse: auto is markov-field with a graph, hidden-markov for sequences, else dawid-skene.",
 )
 @click.option("--estimation", type=click.Choice(ESTIMATIONS), help="How to fit. Default: variational.")
+@click.option(
+    "--prior",
+    metavar="A=P,B=P,...",
+    callback=_read_prior,
+    help="How frequent the classes are, if that is known; or uniform. Default: learn.",
+)
+@click.option(
+    "--calibration",
+    metavar="HOW",
+    callback=_read_calibration,
+    help="What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default: hidden-answers.",
+)
 @click.option("--max-iter", type=click.IntRange(min=1), metavar="N", help="Most iterations. Default: the model's.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all that is random. Default: 0.")
 @click.option("--save", metavar="FILE", help="Write the fitted model here, for consilience.load.")
@@ -176,7 +232,8 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
     responses = read_answers(options, features)
     graph = make_graph(options, responses, features)
     gold, n_gold = (None, 0) if options.gold is None else read_gold(options, responses)
-    parameters = {"estimation": options.estimation, "max_iter": options.max_iter, "seed": options.seed}
+    names = ("estimation", "prior", "calibration", "max_iter", "seed")
+    parameters = {name: getattr(options, name) for name in names}
     display.say("Fitting")
     fitted = fuse_answers(
         responses,
@@ -222,7 +279,8 @@ def read_answers(options: Options, features: Any) -> Responses:
     """Read the answers. Every row of features is an item."""
     from ..formats.answers import read_responses
 
-    names = ("item", "worker", "label", "sequence", "position", "weight", "classes", "duplicates")
+    columns = ("item", "worker", "label", "sequence", "position", "weight")
+    names = (*columns, "classes", "duplicates", "abstain", "background")
     items: Any = options.items
     if items is None and features is not None:
         items = range(features.shape[0])
@@ -252,7 +310,7 @@ def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     table = open_file(str(options.gold), preferred={**names, "known label": options.label})
     known = match_gold(table, responses, responses.classes)
-    return table, 0 if known is None else int((known >= 0).sum())
+    return table, 0 if known is None else int((known.codes >= 0).sum())
 
 
 def open_engine(name: str, n_threads: int | None) -> Any:

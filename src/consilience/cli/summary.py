@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..data.responses import Responses
 from ..models.base import Model
 from ..models.hidden_markov import HiddenMarkov
+from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
 
 N_WORKERS = 3  # from either end
@@ -38,6 +39,9 @@ class Summary:
     converged: bool
     chain: Record | None
     field: Record | None
+    smoothing: tuple[float, float] | None
+    power: float | None
+    calibration: str | None
     mean_confidence: float
     comparison: Record | None
     most_reliable: list[Record]
@@ -88,6 +92,7 @@ def summarise(
         converged=model.converged_,
         chain=_describe_chain(model),
         field=_describe_field(model),
+        **_describe_calibration(model),
         mean_confidence=float(np.mean(labels["confidence"])),
         comparison=_compare(model),
         most_reliable=workers.take(ranked[:n_best]).to_pylist(),
@@ -137,6 +142,13 @@ def _describe_field(model: Model) -> Record | None:
     if not isinstance(model, MarkovField):
         return None
     return {"coupling": model.coupling_, "explanation": str(model.graph_check_)}
+
+
+def _describe_calibration(model: Model) -> Record:
+    """Return the pseudo-counts, the power of probabilities and how it was found, for models that have them."""
+    if not isinstance(model, LatentModel):
+        return {"smoothing": None, "power": None, "calibration": None}
+    return {"smoothing": model.smoothing_, "power": model.power_, "calibration": model.explain_calibration()}
 
 
 def _compare(model: Model) -> Record | None:

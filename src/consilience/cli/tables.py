@@ -6,6 +6,7 @@ Lines are put together here and not by rich's tables, which fill every line with
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -41,10 +42,14 @@ def print_title(console: Console, title: str) -> None:
 
 
 def print_facts(console: Console, facts: Sequence[tuple[str, str]]) -> None:
-    """Print names and what is to be said of them, in two columns."""
+    """Print names and what is to be said of them, in two columns; a sentence that is too long goes on below."""
     width = max(len(name) for name, _ in facts)
+    room = max(20, console.width - width - 4)
     for name, value in facts:
-        console.print(Text(f"  {name:{width}}  {value}".rstrip()))
+        first, *rest = [value] if len(value) <= room or not value.endswith(".") else textwrap.wrap(value, room)
+        console.print(Text(f"  {name:{width}}  {first}".rstrip()))
+        for line in rest:
+            console.print(Text(f"  {'':{width}}  {line}"))
 
 
 def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Sequence[object] | None]) -> None:

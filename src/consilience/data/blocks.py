@@ -41,6 +41,11 @@ class Block:
         Known class of each item, or -1.
     sequences : int64 array
         Sequence s of the block owns the items sequences[s]:sequences[s + 1]; empty where items are not in sequences.
+    log_prior : float64 array (n_items, K)
+        What is known of each item beside its answers, as the logarithm of a factor for each class, or empty.
+    told : boolean array
+        Whether anything is known of each item: an answer, a label, or silence where that is an answer. Empty if
+        something is known of all of them.
     total_size : int
         Answers plus items of all blocks together. It decides which kernels are compiled, so that they are the same for
         all blocks.
@@ -53,6 +58,8 @@ class Block:
     weight: NDArray[np.float64]
     gold: NDArray[np.int32]
     sequences: NDArray[np.int64]
+    log_prior: NDArray[np.float64]
+    told: NDArray[np.bool_]
     total_size: int
 
     @property
@@ -75,6 +82,10 @@ def cut_blocks(
     ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
     size = offsets[ends] + ends
     n_blocks = max(1, int(size[-1]) // BLOCK_SIZE)
+    told = np.diff(offsets) > 0
+    if gold is not None:
+        told |= gold >= 0
+    all_told = responses.silence_counts or bool(told.all())
     # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
     cuts = np.unique(np.searchsorted(size, np.linspace(0, int(size[-1]), n_blocks + 1).astype(np.int64)))
     nothing = freeze(np.empty(0))
@@ -94,6 +105,8 @@ def cut_blocks(
                 sequences=freeze(
                     np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
                 ),
+                log_prior=freeze(np.empty((0, 0))),
+                told=freeze(np.empty(0, np.bool_) if all_told else told[start:stop].copy()),
                 total_size=int(size[-1]),
             )
         )

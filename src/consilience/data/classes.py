@@ -6,13 +6,15 @@ import difflib
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from ..arguments import is_among
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error
 from .frames import read_distinct
 from .tagging import looks_tagged
-from .vocabulary import Values, lookup, objects, sorted_order, to_column, to_values
+from .vocabulary import Values, is_text, lookup, objects, sorted_order, to_column, to_values
 
 ABSTAIN = ("ignore", "answer")
 
@@ -41,7 +43,7 @@ def choose_classes(
     known = _read_classes(classes, labels)
     if abstain == "ignore":
         return known, None
-    chosen = _choose_background(background, known, labels, given=classes is not None)
+    chosen = _choose_background(_spell_as(labels, background), known, labels, given=classes is not None)
     if _has(known, chosen):
         return known, chosen
     return to_values(to_column([chosen, *known.tolist()])), chosen
@@ -70,6 +72,17 @@ def _choose_background(background: Any, classes: Values, labels: Values, given: 
             keyword="background",
         )
     return background
+
+
+def _spell_as(labels: Values, background: Any) -> Any:
+    """Return text as the labels are written, as far as they can be: 0 where "0" is given and the labels are numbers."""
+    kind = to_column(labels)
+    if not isinstance(background, str) or isinstance(kind, np.ndarray) or is_text(kind.type):
+        return background
+    try:
+        return pc.cast(pa.array([background]), kind.type)[0].as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return background
 
 
 def _has(classes: Values, label: Any) -> bool:

@@ -4,29 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import is_among
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
 from .frames import is_table, open_frame, open_series
 from .responses import Responses
 from .tables import Table
-from .vocabulary import Column, Values, find_missing, lookup, plain_labels, to_values
+from .vocabulary import Column, Values, find_missing, is_missing, lookup, plain_labels, to_values
 
 KEY_REMEDY = "Say which item each label belongs to."
 
 
-def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.int32] | None:
-    """Return the known class of each item as an index into `classes`, -1 where it is not known.
+class Gold(NamedTuple):
+    """Known labels of the items.
+
+    Attributes
+    ----------
+    codes : int32 array (n_items,)
+        The known class of each item, -1 where it is not known.
+    judging : boolean array (n_items,)
+        Whether probabilities may be judged by the known label: all known ones, or those drawn at random, if it is said
+        which these are. Items that were chosen because they are doubtful say little about the others.
+    """
+
+    codes: NDArray[np.int32]
+    judging: NDArray[np.bool_]
+
+
+def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
+    """Return the known classes of the items, as indices into `classes`.
 
     Parameters
     ----------
     gold : dict, Series, table or None
         {item: label} or {(sequence, position): label}; a pandas Series with that index; or a table with columns
         item (or sequence and position) and label, found by the same aliases as answers; the label may also be called
-        gold or truth. Missing labels are not known.
+        gold or truth. Missing labels are not known. A boolean column random says which items were drawn at random.
     responses : Responses
         Whose items they are.
     classes : ndarray
@@ -53,7 +70,8 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
     item = responses.find_items(keys)
     _check_items(table.name, keys, known, item, responses)
     used = known & (item >= 0)
-    item, code = item[used], code[used]
+    drawn = np.ones(len(labels), bool) if keyed is not None else _read_random(table, known)
+    item, code, drawn = item[used], code[used], drawn[used]
     classes_of_items = np.full(responses.n_items, -1, np.int32)
     classes_of_items[item] = code
     clash = np.unique(item[classes_of_items[item] != code])
@@ -63,7 +81,28 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> NDArray[np.i
             f"{listing(responses.items[clash[:1]].tolist())}.",
             "Keep one label per item.",
         )
-    return classes_of_items
+    judging = np.zeros(responses.n_items, bool)
+    judging[item[drawn]] = True
+    return Gold(classes_of_items, judging)
+
+
+def _read_random(table: Table, known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which rows with a label are said to be drawn at random: all of them if there is no such column."""
+    name = table.find("random")
+    if name is None:
+        return known
+    values = to_values(plain_labels(table.read(name)))
+    drawn = known.copy()
+    for row in np.flatnonzero(known).tolist():
+        value = values[row]
+        drawn[row] = not is_missing(value) and bool(value == 1)
+        if not is_missing(value) and not is_among(value, (True, False)):  # 1 and 0 are among them
+            raise InputError(
+                f"Column {name!r} of {table.name} must say whether an item was drawn at random, by true or false. Got "
+                f"{shorten(value)} at {table.locate(row)} instead.",
+                "Correct it, or give the column another name.",
+            )
+    return drawn
 
 
 def _check_labels(name: str, labels: Column, unknown: NDArray[np.bool_], classes: Values) -> None:

@@ -417,10 +417,7 @@ class Graph:
         the items.
         """
         check_seed(seed, "Graph.shuffled")
-<<<<<<< HEAD
-=======
         order, graph = self.by_visit
->>>>>>> parent of 3450c5a (Let random choices depend on the order of rows again, and say so)
         rng = np.random.default_rng(seed)
         source = np.repeat(np.arange(graph.n_items), graph.degrees)
         once = source < graph.neighbours

@@ -15,6 +15,7 @@ from .classes import choose_classes
 from .duplicates import check_policy, settle_duplicates
 from .items import Sequences, encode_items, read_keys
 from .responses import Responses, keep_weights
+from .silence import warn_of_silence
 from .tables import Table
 from .vocabulary import encode_sorted, to_values
 
@@ -86,7 +87,9 @@ def read_answers(
     )
     answers = settle_duplicates(answers, duplicates, order, table)
     known, silent = choose_classes(classes, answers.labels, abstain, background)
-    return replace(answers, classes=known, background=silent, weight=keep_weights(answers.weight))
+    answers = replace(answers, classes=known, background=silent, weight=keep_weights(answers.weight))
+    warn_of_silence(answers)
+    return answers
 
 
 def find_columns(

@@ -16,6 +16,7 @@ from .classes import choose_classes
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
 from .responses import Responses, keep_weights
+from .silence import warn_of_silence
 from .vocabulary import (
     Codes,
     Values,
@@ -43,6 +44,8 @@ def read_matrix(
     classes: ArrayLike | None,
     items: Any,
     workers: Any,
+    abstain: str,
+    background: Any,
 ) -> Responses:
     """Read F[item, worker]; see `Responses.from_matrix`."""
     check_size(F, 1, "F")
@@ -56,8 +59,8 @@ def read_matrix(
     codes, vocabulary = _encode_entries(entries, labels)
     n_items, n_workers = matrix.shape
     names, keys = read_names(workers, n_workers, "workers"), _row_keys(items, n_items, lengths)
-    known, _ = choose_classes(classes, vocabulary)
-    return Responses(
+    known, silent = choose_classes(classes, vocabulary, abstain, background)
+    answers = Responses(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
         label=codes,
@@ -66,7 +69,10 @@ def read_matrix(
         labels=vocabulary,
         classes=known,
         keys=keys,
+        background=silent,
     )
+    warn_of_silence(answers)
+    return answers
 
 
 def check_size(array: Any, n_bytes: int, name: str) -> None:
@@ -82,6 +88,8 @@ def read_probabilities(
     classes: ArrayLike | None,
     items: Any,
     workers: Any,
+    abstain: str,
+    background: Any,
 ) -> Responses:
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
     check_size(P, NUMBER, "P")
@@ -111,16 +119,20 @@ def read_probabilities(
     voted = votes > 0
     _, worker, label = np.nonzero(voted)
     labels = read_names(named, n_classes, "classes")
-    return Responses(
+    known, silent = choose_classes(None, labels, abstain, background)
+    answers = Responses(
         offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
         worker=worker.astype(np.int32),
         label=label.astype(np.int32),
         weight=keep_weights(votes[voted]),
         workers=read_names(workers, n_workers, "workers"),
         labels=labels,
-        classes=labels,
+        classes=known,
         keys=_row_keys(items, n_items, lengths),
+        background=silent,
     )
+    warn_of_silence(answers)
+    return answers
 
 
 def _check_axes(votes: NDArray[np.float64], n_classes: int) -> None:

@@ -136,6 +136,10 @@ class Responses:
 
     def vote_shares(self) -> Floats:
         """Return what an item without votes is taken for: the background, or each class's share of all votes."""
+        return self._vote_shares.copy()
+
+    @cached_property
+    def _vote_shares(self) -> Floats:
         shares = np.zeros(self.n_classes)
         if self.silence_counts:
             shares[lookup(self.classes, to_column([self.background]))] = 1.0
@@ -289,6 +293,8 @@ class Responses:
         classes: ArrayLike | None = None,
         items: Any = None,
         workers: Any = None,
+        abstain: str = "ignore",
+        background: Any = None,
     ) -> Responses:
         """Read answers from a matrix: F[item, worker] is a label.
 
@@ -309,6 +315,9 @@ class Responses:
             What can be true; default: all labels.
         items, workers : sequence, optional
             Names of rows ((sequence, position) pairs with `lengths`) and columns; default 0, 1, 2, ...
+        abstain, background
+            As in `from_frame`: what a missing entry means. A matrix of labelling functions is read with
+            ``abstain="answer"``, and with the class of rows about which all are silent as `background`.
 
         Returns
         -------
@@ -322,7 +331,7 @@ class Responses:
         """
         from .matrices import read_matrix  # which needs this class
 
-        return read_matrix(F, missing, lengths, labels, classes, items, workers)
+        return read_matrix(F, missing, lengths, labels, classes, items, workers, abstain, background)
 
     @classmethod
     def from_probabilities(
@@ -332,6 +341,8 @@ class Responses:
         classes: ArrayLike | None = None,
         items: Any = None,
         workers: Any = None,
+        abstain: str = "ignore",
+        background: Any = None,
     ) -> Responses:
         """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
 
@@ -346,6 +357,8 @@ class Responses:
             As in `from_matrix`.
         classes : sequence, optional
             Names of the classes; default 0, 1, 2, ...
+        abstain, background
+            As in `from_frame`: what a row of NaN means. A background that is not among the classes comes before them.
 
         Returns
         -------
@@ -359,7 +372,7 @@ class Responses:
         """
         from .matrices import read_probabilities  # which needs this class
 
-        return read_probabilities(P, lengths, classes, items, workers)
+        return read_probabilities(P, lengths, classes, items, workers, abstain, background)
 
 
 def keep_weights(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:

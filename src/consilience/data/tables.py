@@ -18,7 +18,9 @@ ALIASES = {
     "sequence": ("sequence",),
     "position": ("position",),
     "weight": ("weight",),
-    "known label": ("label", "answer", "response", "gold", "truth"),  # in a table of gold
+    # In a table of gold.
+    "known label": ("label", "answer", "response", "gold", "truth"),
+    "random": ("random",),
 }
 _ALL_ALIASES = {alias for aliases in ALIASES.values() for alias in aliases}
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}

@@ -6,10 +6,13 @@ parameters that are reported. The objective at parameters theta is
     sum_n log Z_n(theta) + bound(theta)
 
 the penalised log likelihood for EM, the evidence lower bound for variational Bayes (see `consilience.distributions`).
+A prior of the workers that is learned (see `consilience.workers.learned`) is a part of the M-step every few iterations,
+and its density a part of the objective.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -26,7 +29,11 @@ from ..engines.base import Engine, Placed
 from ..kernels.types import Floats
 from ..structures.base import AnyStructure, BlockwiseParameters, StructureParameters, Summary, Trail
 from ..workers.base import Prior, WorkerModel
+from ..workers.left_out import Counted
 from ..workers.rows import Factors, RowCounts, count_answers, vote, weigh
+
+# The iterations in which a prior is learned: not the first ones, whose counts are those of votes.
+LEARNING = range(5, sys.maxsize, 3)
 
 
 @dataclass(frozen=True)
@@ -47,16 +54,23 @@ class Problem:
         """Return what each row of the worker model contributes to the evidence."""
         return self.workers.factors(found, self.weighted)
 
+    def find_unsaid(self) -> NDArray[np.int64]:
+        """Return the classes that no answer can mean: no label names them, nor does silence."""
+        meant = self.unvoted > 0
+        meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
+        return np.flatnonzero(~meant)
+
 
 class Parameters(NamedTuple):
     """Everything that is learned."""
 
     workers: Distributions
     structure: StructureParameters
+    prior: Prior  # of the workers, which may be learned too
 
     def objective(self, log_normaliser: float) -> float:
         """Return the objective, given the E-step's sum of log Z."""
-        return log_normaliser + self.workers.bound + self.structure.bound
+        return log_normaliser + self.workers.bound + self.structure.bound + self.prior.log_density
 
 
 class Statistics(NamedTuple):
@@ -99,9 +113,11 @@ def run_em(
 ) -> Fit:
     """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
 
-    With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result.
+    With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result. A prior
+    that is learned must have settled too: the last step before the end has looked at it.
     """
     parameters, trace, trail = start, [], Trail()
+    prior, prior_is_new = start.prior, not start.prior.learns
     for iteration in range(max_iter):
         statistics = expect(problem, parameters, trail)
         trace.append(parameters.objective(statistics.summary.log_normaliser))
@@ -109,9 +125,13 @@ def run_em(
         if callback is not None:
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
         # The gain may be negative where the objective is only a guide: that is no reason to stop.
-        if tol > 0 and abs(gain) < tol:
+        settled = tol > 0 and abs(gain) < tol
+        if settled and (prior_is_new or not prior.learns):
             return Fit(parameters, statistics, np.array(trace), iteration, converged=True)
-        parameters = maximise(problem, statistics)
+        prior_is_new = prior.learns and (settled or iteration in LEARNING)
+        if prior_is_new:
+            prior = problem.workers.learn_prior(statistics.counts, statistics.summary.mass, prior)
+        parameters = maximise(problem, statistics, prior)
     statistics = expect(problem, parameters, trail)
     trace.append(parameters.objective(statistics.summary.log_normaliser))
     gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if max_iter else np.inf
@@ -131,18 +151,19 @@ def expect_from_votes(problem: Problem) -> Statistics:
     return add_up(results, (workers.n_rows, workers.n_classes))
 
 
-def maximise(problem: Problem, statistics: Statistics) -> Parameters:
-    """M-step."""
+def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = None) -> Parameters:
+    """M-step, with the prior that the problem has or with a later one."""
     from ..kernels.answers import SMALLEST
 
+    prior = problem.prior if prior is None else prior
     counts = statistics.counts
     if not problem.weighted:
         # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
         # weights it counts for at least 1 / K in some class.
         counts = np.where(counts < SMALLEST * problem.n_responses, 0.0, counts)
     summary = statistics.summary
-    workers = problem.workers.update(counts, summary.mass, problem.prior)
-    return Parameters(workers, problem.structure.update(summary))
+    workers = problem.workers.update(counts, summary.mass, prior)
+    return Parameters(workers, problem.structure.update(summary), prior)
 
 
 def infer_posterior(
@@ -154,6 +175,38 @@ def infer_posterior(
 ) -> tuple[Floats, float]:
     """Return the posteriors of all items, in order, and their log likelihood (or the data's part of its bound)."""
     return structure.infer(PosteriorEvidence(engine, placed, factors), graph)
+
+
+def infer_left_out(
+    problem: Problem, learned: Parameters, statistics: Statistics, posterior: Floats, use_gold: bool = True
+) -> Floats:
+    """Return posteriors of all items, each from counts without it; see `consilience.workers.left_out`.
+
+    `posterior` are those that went into the counts. Without `use_gold`, items with a known label are judged as if it
+    were not known.
+    """
+    counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
+    factors = problem.factors(learned.workers)
+    evidence = LeftOutEvidence(problem.engine, problem.placed, factors, counted, posterior, use_gold)
+    left_out = learned.structure.infer(evidence, problem.graph)[0]
+    return keep_unsaid(left_out, posterior, problem.find_unsaid()) if use_gold else left_out
+
+
+def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) -> Floats:
+    """Return left-out posteriors in which classes that nobody said have the probability of the fit.
+
+    All that is known of such a class is the prior of its answers, which variational Bayes holds against it and counts
+    without the item do not.
+    """
+    if not len(unsaid):
+        return left_out
+    kept = left_out.copy()
+    kept[:, unsaid] = 0.0
+    total = kept.sum(axis=1, keepdims=True)
+    rest = 1.0 - posterior[:, unsaid].sum(axis=1, keepdims=True)
+    kept *= np.divide(rest, total, out=np.zeros_like(total), where=total > 0)
+    kept[:, unsaid] = posterior[:, unsaid]
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
 def decode_labels(
@@ -215,6 +268,26 @@ class PosteriorEvidence(AllEvidence):
         return posterior, infer(posterior).log_normaliser + log_scale
 
 
+@dataclass(frozen=True)
+class LeftOutEvidence(PosteriorEvidence):
+    """As `PosteriorEvidence`, of counts without the item."""
+
+    counted: Counted
+    posterior: Floats
+    use_gold: bool
+
+    def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
+        """Infer each block where it lives."""
+        shared = (self.counted, self.posterior, self.use_gold, structure)
+        results = list(self.engine.map(infer_block_left_out, self.placed, *shared))
+        return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
+
+    def gather(self) -> tuple[Floats, float]:
+        """Return the evidence of all items, in order, and the logarithm of its scales."""
+        results = list(self.engine.map(weigh_left_out, self.placed, self.counted, self.posterior, self.use_gold))
+        return np.concatenate([evidence for evidence, _ in results]), float(sum(scale for _, scale in results))
+
+
 class DecodedEvidence(AllEvidence):
     """Only the most probable joint labelling is wanted; where it cannot be found, the most probable class of each."""
 
@@ -267,6 +340,30 @@ def count_block(block: Block, posterior: Floats) -> RowCounts:
 def infer_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> tuple[Floats, float]:
     """Posteriors of one block, and their log normaliser."""
     evidence, log_scale = weigh(block, factors)
+    summary = structure.infer_block(block, evidence)
+    return evidence, summary.log_normaliser + log_scale
+
+
+def weigh_left_out(block: Block, counted: Counted, posterior: Floats, use_gold: bool) -> tuple[Floats, float]:
+    """Evidence of one block from counts without each item, up to a factor, and the sum of the logarithms of these."""
+    own = posterior[block.first_item : block.first_item + block.n_items]
+    logs = counted.log_evidence(block, own)
+    if len(block.log_prior):
+        logs += block.log_prior
+    if use_gold and len(block.gold):
+        known = np.flatnonzero(block.gold >= 0)
+        kept = logs[known, block.gold[known]]
+        logs[known] = -np.inf
+        logs[known, block.gold[known]] = kept
+    top = logs.max(axis=1, keepdims=True)
+    return np.exp(logs - top), float(top.sum())
+
+
+def infer_block_left_out(
+    block: Block, counted: Counted, posterior: Floats, use_gold: bool, structure: BlockwiseParameters
+) -> tuple[Floats, float]:
+    """Posteriors of one block from counts without each item, and their log normaliser."""
+    evidence, log_scale = weigh_left_out(block, counted, posterior, use_gold)
     summary = structure.infer_block(block, evidence)
     return evidence, summary.log_normaliser + log_scale
 

@@ -84,3 +84,51 @@ def add_expectations(
                 log_weights[m, label, k] = psi - psi_total
                 bound += log_gamma - count * (psi - psi_total)
     return bound
+
+
+def polya(
+    counts: Floats, off: float, diagonal: float, off_part: Floats, diagonal_part: Floats, fixed: Floats, slope: Floats
+) -> float:
+    """Return sum_rk log B(a_k + counts_rk) - log B(a_k), and add its slopes in off and diagonal to `slope` (2,).
+
+    counts is (R, L, K), a = off * off_part + diagonal * diagonal_part + fixed; the parts are (1, L, K), fixed (1, L, K)
+    or (R, L, K).
+    """
+    parts = (read_only(off_part[0]), read_only(diagonal_part[0]), read_only(fixed))
+    return float(add_polya(read_only(counts), float(off), float(diagonal), *parts, slope))
+
+
+@kernel
+def add_polya(
+    counts: Floats, off: float, diagonal: float, off_part: Floats, diagonal_part: Floats, fixed: Floats, slope: Floats
+) -> float:
+    """Do what `polya` says, with parts (L, K)."""
+    n_rows, n_labels, n_classes = counts.shape
+    value = 0.0
+    for r in range(n_rows):
+        own = min(r, fixed.shape[0] - 1)
+        for k in range(n_classes):
+            mass = 0.0
+            for label in range(n_labels):
+                mass += counts[r, label, k]
+            if mass <= 0.0:
+                continue
+            total, off_total, diagonal_total = 0.0, 0.0, 0.0
+            for label in range(n_labels):
+                a = off * off_part[label, k] + diagonal * diagonal_part[label, k] + fixed[own, label, k]
+                total += a
+                off_total += off_part[label, k]
+                diagonal_total += diagonal_part[label, k]
+                count = counts[r, label, k]
+                if count > 0.0:
+                    psi, log_gamma = digamma_and_log_gamma(a + count)
+                    psi0, log_gamma0 = digamma_and_log_gamma(a)
+                    value += log_gamma - log_gamma0
+                    slope[0] += (psi - psi0) * off_part[label, k]
+                    slope[1] += (psi - psi0) * diagonal_part[label, k]
+            psi, log_gamma = digamma_and_log_gamma(total + mass)
+            psi0, log_gamma0 = digamma_and_log_gamma(total)
+            value -= log_gamma - log_gamma0
+            slope[0] -= (psi - psi0) * off_total
+            slope[1] -= (psi - psi0) * diagonal_total
+    return value

@@ -123,6 +123,10 @@ class Model(ABC):
         """Return an unfitted copy with the same parameters, except for those given."""
         return type(self)(**{**self.get_params(), **parameters})
 
+    def _settled(self) -> Self:
+        """Return an unfitted copy without callback, which takes as found what need not be chosen again."""
+        return self.fresh(**{name: None for name in ("callback",) if name in self._defaults()})
+
     def __sklearn_clone__(self) -> Self:
         """Return what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""
         return self.fresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ from ..data.responses import Responses
 from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import listing, parameter_error
 from ..kernels.types import Floats, freeze
+from ..specs import is_finite
 from ..workers.confusion import smoothing_array
 from .base import Model
 
+# The pseudo-counts of EM, off the diagonal and on it, unless others are given.
+PAIR = (0.1, 1.1)
 # As many bits as NumPy draws for a seed of its own.
 LIMIT_OF_SEEDS = 2**128
 # Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
@@ -47,11 +51,12 @@ def check_callback(owner: Any) -> None:
 
 
 def checked_smoothing(owner: Any, r: Responses) -> Floats:
-    """Return the parameter `smoothing` as an array (1 or M, L, K)."""
+    """Return the parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
     name = type(owner).__name__
-    expected = "a number >= 0, a pair (off diagonal, diagonal) or an array (classes, labels)"
+    expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
+    given = PAIR if isinstance(owner.smoothing, str) and owner.smoothing == "learn" else owner.smoothing
     try:
-        smoothing = smoothing_array(owner.smoothing, r.class_of_label, r.n_classes, r.n_workers)
+        smoothing = smoothing_array(given, r.class_of_label, r.n_classes, r.n_workers)
     except (TypeError, ValueError, OverflowError) as error:
         hint = str(error) if str(error).startswith("an array of shape") else expected
         raise parameter_error("smoothing", name, hint, owner.smoothing) from error
@@ -63,13 +68,33 @@ def checked_smoothing(owner: Any, r: Responses) -> Floats:
     return freeze(np.where(smoothing > 0, np.clip(smoothing, *SMOOTHING_RANGE), 0.0))
 
 
+def is_pair(value: object) -> bool:
+    """Tell whether a value from JSON is a pair of numbers >= 0, or nothing."""
+    return value is None or (
+        isinstance(value, list) and len(value) == 2 and all(is_finite(x) and x >= 0 for x in value)
+    )
+
+
+def given_pair(smoothing: Any) -> tuple[float, float] | None:
+    """Return the pair (off diagonal, diagonal) that a parameter stands for; None for an array."""
+    if isinstance(smoothing, str):
+        return PAIR
+    array = np.asarray(smoothing, dtype=np.float64)
+    if array.ndim > 1:
+        return None
+    off, diagonal = np.broadcast_to(array, 2).tolist()
+    return off, diagonal
+
+
 def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
     """Return a parameter whose rows (and columns) are classes, in their order.
 
-    A pandas Series or DataFrame may name the classes in another order; one that names something else is an error.
-    Whatever has no names is taken to be in order.
+    A dict, or a pandas Series or DataFrame, may name the classes in another order; one that names something else is an
+    error. Whatever has no names is taken to be in order.
     """
     value = getattr(owner, name)
+    if isinstance(value, Mapping):
+        return _read_by_class(owner, name, value, classes)
     if not (hasattr(value, "reindex") and hasattr(value, "axes")):
         return value
     for axis in range(np.ndim(value)):
@@ -81,6 +106,15 @@ def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
             expected = f"named by the classes {listing(classes.tolist())}, or without names and in their order"
             raise parameter_error(name, type(owner).__name__, expected, to_values(named).tolist())
     return value
+
+
+def _read_by_class(owner: Any, name: str, value: Mapping[Any, Any], classes: Values) -> list[Any]:
+    """Return the entries of a dict in the order of the classes, which must be its keys."""
+    place = lookup(to_values(to_column(list(value), name)), to_column(classes)) if value else np.full(len(classes), -1)
+    if len(value) != len(classes) or (place < 0).any():
+        expected = f"a number for each of the classes {listing(classes.tolist())}"
+        raise parameter_error(name, type(owner).__name__, expected, value)
+    return [list(value.values())[each] for each in place.tolist()]
 
 
 def fixed_prior(owner: Any, r: Responses) -> Floats | None:

@@ -120,8 +120,10 @@ def _compare(model: Model, responses: Responses, graph: object, gold: object, en
     vote = np.where(tied[rows, ours], ours, shares.argmax(axis=1))
     gain = model.posterior_[rows, ours] - model.posterior_[rows, vote]
     part = sample_items(responses, seed)
-    # A coupling that was learned is taken as found: learning it again would take longer than all the rest.
-    settled = model.fresh(coupling=model.coupling_) if isinstance(model, HiddenMarkov) else model
+    settled = model._settled()
+    if isinstance(model, HiddenMarkov):
+        # A coupling that was learned is taken as found: learning it again would take longer than all the rest.
+        settled.set_params(coupling=model.coupling_)
     fit_score = held_out_score(settled, part, graph=graph, gold=None, seed=seed, engine=engine)
     vote_score = held_out_score(MajorityVote(), part, seed=seed, engine=engine)
     difference, error = fit_score.minus(vote_score)

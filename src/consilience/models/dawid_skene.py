@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..data.responses import Responses
 from ..fitting.em import Progress
+from ..kernels.types import Floats
 from ..structures.independent import Independent, IndependentParameters
 from .latent import LatentModel
 
@@ -29,12 +32,18 @@ class DawidSkene(LatentModel):
         classes, with errors spread evenly, for few answers per worker.
     estimation : {"variational", "em"}
         Variational Bayes with Dirichlet priors, or EM for the mode.
-    prior : {"learn", "uniform"} or array
-        The class prior: learned, equal, or given.
-    smoothing : float, pair or array
+    prior : {"learn", "uniform"}, dict or array
+        The class prior: learned, equal, or given, in the order of the classes or as a dict {class: probability}.
+    smoothing : "learn", float, pair or array
         Pseudo-counts of the confusion matrices: one number, a pair (off diagonal, diagonal), or an array of shape
         (classes, labels). EM adds them to expected counts, variational Bayes takes them as the Dirichlet parameter.
-        The class prior is smoothed by the smallest of them.
+        "learn" is a pair for the whole crowd that is learned with the matrices; for EM it is (0.1, 1.1). The class
+        prior is smoothed by the smallest of them, by 0.1 where they are learned.
+    calibration : {"hidden answers", "gold", "none"} or float
+        What the reported probabilities are calibrated by. "hidden answers" leaves each item out of what was learned
+        about its workers, and raises posteriors to the power at which answers that were hidden from further fits, and
+        known labels if there are any, are predicted best; "gold" finds the power by known labels alone; a number is
+        the power itself. "none" reports the posteriors of the fit. Labels are the same whatever the calibration.
     start : {"majority", "moments", "best"}, fitted model or array
         Where to start: from vote shares, from matched moments (see `MomentMatching`), from both, keeping the higher
         objective, from the matrices of a fitted model, or from given confusion matrices of shape (workers, classes,
@@ -56,7 +65,14 @@ class DawidSkene(LatentModel):
     labels_ : ndarray
         The most probable class of each item (the first of equals).
     posterior_ : ndarray of shape (n_items, n_classes)
-        Class probabilities, rows as `Responses.items`, columns as `classes_`.
+        Class probabilities, calibrated; rows as `Responses.items`, columns as `classes_`. Items without answers have
+        the class prior.
+    uncalibrated_posterior_ : ndarray of shape (n_items, n_classes)
+        The posteriors of the fit, which labels come from.
+    power_ : float
+        What posteriors were raised to. `explain_calibration` says how it was found.
+    smoothing_ : tuple of float
+        The pseudo-counts off the diagonal and on it that were used, None if an array was given.
     prior_ : ndarray of shape (n_classes,)
         Class prior.
     confusion_ : ndarray of shape (n_workers, n_classes, n_labels)
@@ -96,7 +112,8 @@ class DawidSkene(LatentModel):
         workers: str = "confusion",
         estimation: str = "variational",
         prior: Any = "learn",
-        smoothing: Any = (0.1, 1.1),
+        smoothing: Any = "learn",
+        calibration: str | float = "hidden answers",
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -108,6 +125,7 @@ class DawidSkene(LatentModel):
         self.estimation = estimation
         self.prior = prior
         self.smoothing = smoothing
+        self.calibration = calibration
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
@@ -117,3 +135,10 @@ class DawidSkene(LatentModel):
 
     def _make_structure(self, r: Responses) -> Independent:
         return Independent(*self._structure_parts(r))
+
+    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
+        raised = super()._calibrate(r, posterior, power)
+        if r.silence_counts:
+            return raised
+        # Of an item without answers all that speaks is the class prior, and there are no errors that it could share.
+        return np.where((np.diff(r.offsets) > 0)[:, None], raised, posterior)

@@ -56,13 +56,15 @@ def held_out_score(
     r"""Hide a fraction of the answers, fit a fresh copy of `model` on the rest, and score the hidden answers.
 
     The score is the mean of :math:`\log \sum_k q_{nk} \Gamma_m[k, f]` over hidden answers f of worker m about item n,
-    with the posterior q and matrices counted from q and the answers that are left, shrunk towards the whole crowd's:
-    it is the posterior that is judged, and every model's in the same way. Needs no gold.
+    with the calibrated posterior q, and with matrices counted from the answers that are left and their uncalibrated
+    posterior, shrunk towards the whole crowd's: it is the posterior that is judged, and every model's in the same way.
+    Needs no gold.
 
     Parameters
     ----------
     model : Model
-        Whose parameters to use; the model itself is not touched.
+        Whose parameters to use; the model itself is not touched. Of one that is fitted the power of its calibration is
+        taken as found; one that is not is calibrated by answers hidden among those that are left, which takes longer.
     responses : Responses or table
         The answers.
     graph, gold
@@ -98,8 +100,7 @@ def held_out_score(
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
     r = as_responses(responses)
     hidden, unit = next(hide_answers(r, fraction, seed))
-    fitted = model.fresh(callback=None) if "callback" in model.get_params() else model.fresh()
-    fitted.fit(r.keep(~hidden), graph=graph, gold=gold, engine=engine)
+    fitted = model._settled().fit(r.keep(~hidden), graph=graph, gold=gold, engine=engine)
     return score_hidden(r, hidden, unit, fitted.posterior_, fitted._answer_counts())
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_number
+from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
@@ -38,7 +39,6 @@ from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
 from .held_out import HeldOutScore, score_hidden
 from .latent import LatentModel, Starts
-from .predicting import GoldCodes
 from .sizes import check_transitions
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
@@ -143,7 +143,8 @@ class HiddenMarkov(LatentModel):
         workers: str = "confusion",
         estimation: str = "variational",
         prior: Any = "learn",
-        smoothing: Any = (0.1, 1.1),
+        smoothing: Any = "learn",
+        calibration: str | float = "hidden answers",
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -158,6 +159,7 @@ class HiddenMarkov(LatentModel):
         self.estimation = estimation
         self.prior = prior
         self.smoothing = smoothing
+        self.calibration = calibration
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
@@ -247,7 +249,7 @@ class HiddenMarkov(LatentModel):
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes), r.classes)
         return Chain(*self._structure_parts(r), coupling, allowed)
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         chain = self._make_structure(r)
         scores: list[CouplingScore] = []
         if self.coupling == "learn" and count_units(r) > 1:
@@ -273,7 +275,7 @@ class HiddenMarkov(LatentModel):
         return posterior, label_codes
 
     def _learn_coupling(
-        self, r: Responses, chain: Chain, gold: GoldCodes, engine: Engine
+        self, r: Responses, chain: Chain, gold: Gold | None, engine: Engine
     ) -> tuple[float, list[CouplingScore]]:
         """Return the coupling that hidden answers call for, and how well each was judged.
 
@@ -302,12 +304,13 @@ class HiddenMarkov(LatentModel):
         self, problem: Problem, statistics: Statistics, couplings: Sequence[float]
     ) -> Iterator[tuple[Problem, Fit]]:
         """Yield the fit at each coupling, from weak to strong; the first starts from `statistics`, the others go on."""
-        chain = cast(Chain, problem.structure)
+        chain, prior = cast(Chain, problem.structure), problem.prior
         for coupling in couplings:
             problem = replace(problem, structure=replace(chain, coupling=coupling))
-            fit = run_em(problem, maximise(problem, statistics), self.max_iter, self.tol, self.callback)
+            start = maximise(problem, statistics, prior)
+            fit = run_em(problem, start, self.max_iter, self.tol, self.callback)
             yield problem, fit
-            statistics = fit.statistics
+            statistics, prior = fit.statistics, fit.parameters.prior
 
     def _start_by_climbing(self, problem: Problem, votes: Statistics) -> Starts:
         """Return the start by which a learned coupling was judged: climbing to it from weaker ones."""
@@ -315,4 +318,4 @@ class HiddenMarkov(LatentModel):
         if not below:
             return []
         *_, (_, fit) = self._climb(problem, votes, below)
-        return [("climbing", maximise(problem, fit.statistics))]
+        return [("climbing", maximise(problem, fit.statistics, fit.parameters.prior))]

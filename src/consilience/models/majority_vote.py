@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import cut_blocks
-from ..data.gold import match_gold
+from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
 from ..data.hashing import draw_numbers, hash_ids, hash_items
 from ..data.items import Sequences
@@ -28,7 +28,7 @@ from ..workers.rows import vote
 from .cells import Cells
 from .checks import check_choice, check_number
 from .inputs import as_responses
-from .predicting import VOTE_SMOOTHING, GoldCodes, PredictingModel, voters
+from .predicting import VOTE_SMOOTHING, PredictingModel, voters
 from .sizes import START_TABLES, check_matrices
 from .worker_report import describe_voters
 
@@ -68,7 +68,7 @@ class MajorityVote(PredictingModel):
     _needs_same_silence = False
 
     _answers: Responses  # those of the fit, from which matrices are worked out
-    _gold: GoldCodes
+    _gold: Gold | None
 
     def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
         self.ties = ties
@@ -78,7 +78,7 @@ class MajorityVote(PredictingModel):
         check_choice(self, "ties", ("random", "first"))
         check_number(self, "seed", 0, whole=True)
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:  # noqa: ARG002
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:  # noqa: ARG002
         # What may be interrupted comes first.
         unvoted = r.vote_shares()
         parts = collect_votes(engine, r, gold, unvoted)
@@ -111,8 +111,8 @@ class MajorityVote(PredictingModel):
         with open_engine(None) as engine:
             problem = self._pose_votes(r, None, self._gold, engine)
             statistics = expect_from_votes(problem)
-            workers = maximise(problem, statistics).workers
-        self._keep_matrices(problem, workers, statistics)
+            learned = maximise(problem, statistics)
+        self._keep_matrices(problem, learned, statistics)
         return self.__dict__[name]
 
     def _answer_counts(self) -> Cells:
@@ -146,10 +146,10 @@ class MajorityVote(PredictingModel):
         return break_ties(shares, self.ties, self.seed, r.keys, self.classes_)
 
 
-def collect_votes(engine: Engine, r: Responses, gold: GoldCodes, unvoted: Floats) -> list[Floats]:
+def collect_votes(engine: Engine, r: Responses, gold: Gold | None, unvoted: Floats) -> list[Floats]:
     """Return the vote shares of the items in each block; those without votes get `unvoted`."""
     # It does not matter who votes: the row of an answer is its label.
-    placed = engine.place(cut_blocks(r, r.label, r.n_labels, gold))
+    placed = engine.place(cut_blocks(r, r.label, r.n_labels, None if gold is None else gold.codes))
     return list(engine.map(vote, placed, r.class_of_label, unvoted))
 
 

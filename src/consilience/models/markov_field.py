@@ -142,7 +142,8 @@ class MarkovField(LatentModel):
         workers: str = "confusion",
         estimation: str = "variational",
         prior: Any = "learn",
-        smoothing: Any = (0.1, 1.1),
+        smoothing: Any = "learn",
+        calibration: str | float = "hidden answers",
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -157,6 +158,7 @@ class MarkovField(LatentModel):
         self.estimation = estimation
         self.prior = prior
         self.smoothing = smoothing
+        self.calibration = calibration
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
@@ -188,9 +190,10 @@ class MarkovField(LatentModel):
                 "Give the answers of the fit.",
             )
         aligned = require_graph(graph).aligned_with(r.items)
-        learner = self.fresh(callback=None, coupling="learn")
-        shared = {name: value for name, value in self.get_params().items() if name in DawidSkene._defaults()}
-        independent = DawidSkene(**{**shared, "start": "majority", "callback": None})
+        # Only labels and couplings are compared, which calibration leaves alone.
+        learner = self.fresh(callback=None, coupling="learn", calibration="none")
+        shared = {name: value for name, value in learner.get_params().items() if name in DawidSkene._defaults()}
+        independent = DawidSkene(**{**shared, "start": "majority"})
         with open_engine(engine) as opened, quietly():
             here = self if self.coupling == "learn" else learner.fresh().fit(r, aligned, gold, opened)
             shuffled = learner.fit(r, aligned.shuffled(self.seed), gold, opened)
@@ -260,12 +263,12 @@ class MarkovField(LatentModel):
         alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
         apart = replace(problem, structure=alone, graph=None)
         start = maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
-        found = run_em(apart, start, self.max_iter, self.tol, self.callback).statistics
-        summary = FieldSummary(0.0, found.summary.mass, 0.0, np.zeros(field.n_classes))
-        return maximise(problem, Statistics(found.counts, summary))
+        found = run_em(apart, start, self.max_iter, self.tol, self.callback)
+        summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0, np.zeros(field.n_classes))
+        return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
 
-    def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
-        super()._keep(r, problem, learned, statistics)
+    def _keep(self, r: Responses, problem: Problem, learned: Parameters, *found: Any) -> None:
+        super()._keep(r, problem, learned, *found)
         coupling = cast(FieldParameters, learned.structure).coupling
         weights = cast(Graph, problem.graph).weights
         mean_weight = float(weights.mean()) if len(weights) else 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..specs import Fault
-from .register import MODELS
+from .register import MODELS, model_class
 
 # Arrays of schema 1, and what they are called since.
 _RENAMED_IN_2 = {
@@ -22,8 +22,33 @@ def upgrade(header: dict[str, Any], arrays: dict[str, str]) -> tuple[dict[str, A
         renamed = {_RENAMED_IN_2.get(name, name): member for name, member in arrays.items()}
         if len(renamed) < len(arrays):
             raise Fault("it holds arrays of two schemas")
-        return _upgrade_header_1(header), renamed
+        header, arrays = _upgrade_header_1(header), renamed
+    if header["schema"] < 3 and _is_calibrated(header.get("model")):
+        if "uncalibrated_posterior" in arrays:
+            raise Fault("it holds arrays of two schemas")
+        header = _upgrade_header_2(header)
+        arrays = arrays | ({"uncalibrated_posterior": arrays["posterior"]} if "posterior" in arrays else {})
     return header, arrays
+
+
+def _is_calibrated(name: object) -> bool:
+    """Tell whether a model has calibrated probabilities since schema 3."""
+    return isinstance(name, str) and name in MODELS and "calibration" in model_class(name)._defaults()
+
+
+def _upgrade_header_2(header: dict[str, Any]) -> dict[str, Any]:
+    """Probabilities were those of the fit, and smoothing was given."""
+    parameters, scalars = header.get("parameters"), header.get("scalars")
+    if not isinstance(parameters, dict) or not isinstance(scalars, dict):
+        raise Fault("the header is not one of schema 2")
+    found = {"smoothing_": _read_pair(parameters.get("smoothing")), "calibration_": [1.0, 0, 0, True]}
+    return header | {"parameters": {"calibration": "none"} | parameters, "scalars": found | scalars}
+
+
+def _read_pair(smoothing: Any) -> Any:
+    """Return the pair that a parameter stands for; None for an array."""
+    pair = smoothing.get("array") if isinstance(smoothing, dict) else [smoothing, smoothing]
+    return pair if isinstance(pair, list) and not any(isinstance(entry, list) for entry in pair) else None
 
 
 def _upgrade_header_1(header: dict[str, Any]) -> dict[str, Any]:

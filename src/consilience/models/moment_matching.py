@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..engines.base import Engine
@@ -23,7 +24,7 @@ from ..fitting.moments import (
 from ..kernels.types import Floats
 from ..structures.independent import IndependentParameters
 from .checks import check_callback, check_choice, check_number, fixed_prior
-from .predicting import GoldCodes, PredictingModel, voters
+from .predicting import PredictingModel, voters
 from .sizes import NAME_CLASSES, check_matrices, check_moments
 
 
@@ -138,13 +139,13 @@ class MomentMatching(PredictingModel):
                 )
             )
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         problem = self._pose_votes(r, graph, gold, engine)
         by_vote = maximise(problem, expect_from_votes(problem))
         found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)
         workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
-        learned = Parameters(workers, problem.structure.given(found.prior))
-        self._keep(r, problem, learned, expect(problem, learned))
+        learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
+        self._keep(r, problem, learned, expect(problem, learned), *self._conclude(r, problem, learned))
         self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
 
     def _match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:

@@ -10,15 +10,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.blocks import cut_blocks
-from ..data.gold import match_gold
+from ..data.blocks import Block, cut_blocks
+from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..data.vocabulary import Column, lookup, to_column
 from ..distributions import Distributions
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
-from ..errors import DataWarning, InputError, Sentence, listing, warn
+from ..errors import DataWarning, InputError, Sentence, listing, shorten, warn
 from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
 from ..formats.reading import open_path
 from ..kernels.types import Floats
@@ -28,12 +28,10 @@ from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.register import WORKERS
-from ..workers.rows import Factors
+from ..workers.rows import Factors, anchor
 from .base import Model
 from .inputs import as_responses
 from .sizes import check_posteriors, check_prediction
-
-GoldCodes = NDArray[np.int32] | None
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
@@ -110,7 +108,7 @@ class PredictingModel(Model):
         check_posteriors(type(self).__name__, r)
 
     @abstractmethod
-    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         """Learn from answers, with graph and gold matched to their items."""
 
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
@@ -128,9 +126,14 @@ class PredictingModel(Model):
         -------
         ndarray of shape (n_items, n_classes)
         """
+        return self._infer(responses, graph, gold, engine)[1]
+
+    def _infer(self, responses: Any, graph: Any, gold: Any, engine: Any) -> tuple[Responses, Floats]:
+        """Return other answers, and the posteriors that the estimates call for."""
         self._check_fitted()
         with self._bring(responses, graph, gold, engine, as_used(self._log_weights)) as new:
-            return infer_posterior(new.engine, new.placed, new.factors, self._structure, new.graph)[0]
+            posterior, _ = infer_posterior(new.engine, new.placed, new.factors, self._structure, new.graph)
+            return new.responses, posterior
 
     def score(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> float:
         """Return the mean log likelihood of an item's answers (and gold label), at the reported estimates.
@@ -150,7 +153,7 @@ class PredictingModel(Model):
             return value / new.responses.n_items
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
-        return np.asarray(self.predict_proba(responses, graph, gold, engine).argmax(axis=1))
+        return np.asarray(self._infer(responses, graph, gold, engine)[1].argmax(axis=1))
 
     def _decode(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
         """Return the most probable joint labelling of other items."""
@@ -172,7 +175,8 @@ class PredictingModel(Model):
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
         factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.weight is not None)
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, match_gold(open_path(gold), r, self.classes_))
+        # The fit may have added classes, which these answers do not know of.
+        blocks = lay_out(r.with_classes(self.classes_), workers, match_gold(open_path(gold), r, self.classes_))
         with open_engine(engine) as opened:
             yield NewItems(r, opened, list(opened.place(blocks)), links, factors)
 
@@ -188,6 +192,12 @@ class PredictingModel(Model):
         if self._needs_same_silence and r.silence_counts != self._takes_silence():
             raise InputError(
                 "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
+            )
+        if self._needs_same_silence and r.silence_counts and lookup(self.classes_, to_column([r.background]))[0] < 0:
+            raise InputError(
+                f"The background of the answers, {shorten(r.background)}, is no class of the model, which knows "
+                f"{listing(self.classes_.tolist())}.",
+                Sentence("Read them with the same {background}."),
             )
         return label
 
@@ -228,45 +238,52 @@ class PredictingModel(Model):
         prior: Prior,
         structure: AnyStructure,
         graph: Graph | None,
-        gold: GoldCodes,
+        gold: Gold | None,
         engine: Engine,
     ) -> Problem:
         """Return what is to be fitted, its blocks cut and put where they will be worked on."""
-        placed = engine.place(cut_blocks(r, workers.encode(r), workers.n_rows, gold))
+        placed = engine.place(lay_out(r, workers, gold))
         weighted = r.weight is not None
         return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares())
 
-    def _pose_votes(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> Problem:
+    def _pose_votes(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Problem:
         """Return the problem of independent items and confusion matrices, for models that only need the votes."""
         workers = voters(r)
         smoothing = smoothing_array(VOTE_SMOOTHING, r.class_of_label, r.n_classes, r.n_workers)
         structure = Independent(r.n_classes, None, 0.0, "em")
         return self._place(r, workers, Prior(smoothing, "em"), structure, graph, gold, engine)
 
-    def _keep(self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
-        """Infer posteriors, and store all that was learned in the attributes users read.
+    def _keep(
+        self,
+        r: Responses,
+        problem: Problem,
+        learned: Parameters,
+        statistics: Statistics,
+        posterior: Floats,
+        label_codes: NDArray[np.int64],
+    ) -> None:
+        """Store all that was learned in the attributes users read.
 
-        What may be interrupted comes first: a model is fitted to one set of answers or to another, never to both.
+        What may be interrupted has come before: a model is fitted to one set of answers or to another, never to both.
         """
         workers = problem.workers
-        posterior, label_codes = self._conclude(r, problem, learned)
         self._remember(r)
         self.posterior_, self._label_codes = posterior, label_codes
         self.classes_ = r.classes
         self.prior_ = learned.structure.mean
-        self._keep_matrices(problem, learned.workers, statistics)
+        self._keep_matrices(problem, learned, statistics)
         self._structure = learned.structure
         self._workers_fitted = workers.name
         self._set_further(workers.further_arrays(learned.workers, statistics.counts))
 
-    def _keep_matrices(self, problem: Problem, found: Distributions, statistics: Statistics) -> None:
+    def _keep_matrices(self, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
         """Store what was learned of workers in the attributes that users and predictions read."""
         workers, counts = problem.workers, statistics.counts
-        confusion = workers.plain_mean(found, counts, problem.prior)
+        confusion = workers.plain_mean(learned.workers, counts, learned.prior)
         self.confusion_ = np.ascontiguousarray(confusion.transpose(0, 2, 1))
         self._counts = workers.plain_counts(counts)
-        self._log_weights = found.log_weights
-        self._crowd = workers.crowd(counts, statistics.summary.mass, problem.prior)
+        self._log_weights = learned.workers.log_weights
+        self._crowd = workers.crowd(counts, statistics.summary.mass, learned.prior)
 
     def _conclude(
         self,
@@ -307,6 +324,15 @@ class PredictingModel(Model):
         self._log_weights = arrays["log_weights"]
         self._structure = self._structure_type.from_state(part_of(arrays, "structure "))
         self._set_further(part_of(arrays, "workers "))
+
+
+def lay_out(r: Responses, workers: WorkerModel, gold: Gold | None) -> list[Block]:
+    """Cut the answers into blocks; where silence is an answer, items are anchored to their votes."""
+    blocks = cut_blocks(r, workers.encode(r), workers.n_rows, None if gold is None else gold.codes)
+    if not workers.silent:
+        return blocks
+    votes, unvoted = workers.votes(), r.vote_shares()
+    return [anchor(block, votes, unvoted) for block in blocks]
 
 
 def voters(r: Responses) -> ConfusionWorkers:

@@ -50,7 +50,7 @@ def find_starts(
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
 
     def settle(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
-        given = Parameters(problem.workers.given(confusion), structure)
+        given = Parameters(problem.workers.given(confusion), structure, problem.prior)
         if owner.max_iter == 0:
             return given  # it is not a start then, but the result
         # Given matrices have no prior term, so that their objective cannot be compared with that of other starts. One

@@ -1,6 +1,8 @@
 """Independent items: each label is drawn from the class prior pi, on its own.
 
 q_nk = pi_k b_nk / Z_n,   Z_n = sum_k pi_k b_nk,   expected counts: sum_n q_nk
+
+An item of which nothing is known has q_n = pi: it would only confirm what was believed before, and is not counted.
 """
 
 from __future__ import annotations
@@ -39,6 +41,9 @@ class IndependentParameters(BlockwiseParameters):
         n_classes = evidence.shape[1]
         mass = np.zeros(n_classes)
         log_normaliser = normalise_items(evidence, self.weights, mass, block.width(n_classes))
+        if len(block.told):
+            log_normaliser -= float((~block.told).sum() * np.log(self.weights.sum()))
+            mass = evidence[block.told].sum(axis=0)
         return Summary(log_normaliser, mass)
 
     def point(self) -> Self:
@@ -68,6 +73,6 @@ class Independent(Structure[Summary, IndependentParameters]):
         """Return a known class prior as parameters."""
         return IndependentParameters(freeze(np.array(prior)), freeze(np.array(prior)), 0.0)
 
-    def summarise(self, block: Block, posterior: Floats) -> Summary:  # noqa: ARG002 (chains look at the block)
+    def summarise(self, block: Block, posterior: Floats) -> Summary:
         """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
-        return Summary(0.0, posterior.sum(axis=0))
+        return Summary(0.0, (posterior[block.told] if len(block.told) else posterior).sum(axis=0))

@@ -26,14 +26,27 @@ from ..errors import ParameterError, Sentence
 from ..kernels.types import Floats
 from ..memory import NUMBER
 from ..specs import ArraySpec
+from .left_out import Counted
 from .rows import Factors
 
 
 class Prior(NamedTuple):
-    """What is believed of workers before any answer: pseudo-counts in the shape that the worker model learns in."""
+    """What is believed of workers before any answer: pseudo-counts in the shape that the worker model learns in.
+
+    A prior that is learned is a pair of numbers: its pseudo-counts are the sum of three parts, the first two each times
+    one of them.
+    """
 
     smoothing: Floats
     estimation: str
+    pair: tuple[float, float] | None = None
+    parts: tuple[Floats, Floats, Floats] | None = None
+    log_density: float = 0.0  # of the pair
+
+    @property
+    def learns(self) -> bool:
+        """Whether the pair is learned."""
+        return self.parts is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +125,10 @@ class WorkerModel(ABC):
         """
 
     @abstractmethod
+    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:
+        """Return the prior with a pair under which expected counts are likelier; see `consilience.workers.learned`."""
+
+    @abstractmethod
     def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:
         """Return what expected counts of rows, (n_rows, K), and of classes, (K,), call for: the M-step."""
 
@@ -134,6 +151,10 @@ class WorkerModel(ABC):
         worker, label : array
             For each worker and label of these answers its index at the fit; -1 is a worker who was not there.
         """
+
+    @abstractmethod
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
+        """Return the counts behind the matrices, for evidence that leaves items out."""
 
     @abstractmethod
     def plain_counts(self, counts: Floats) -> Floats:

@@ -14,6 +14,8 @@ from ..errors import plural
 from ..kernels.types import Floats, freeze
 from ..specs import LOG_WEIGHTS, ArraySpec
 from .base import Prior, WorkerModel
+from .learned import improve_pair
+from .left_out import Counted, CountedRows, CountedSilence
 from .rows import Factors, make_factors
 
 
@@ -60,6 +62,10 @@ class ConfusionWorkers(WorkerModel):
         silence = np.where(unvoted > 0, right, wrong)
         return Prior(freeze(np.concatenate([smoothing, silence], axis=1)), estimation)
 
+    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:
+        """Return a prior under which the counts, those of silence among them, are likelier."""
+        return improve_pair(prior, self._all_counts(counts, mass))
+
     def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:
         """Return the matrices that expected counts call for."""
         return fit_distributions(self._all_counts(counts, mass), prior.smoothing, prior.estimation)
@@ -78,6 +84,14 @@ class ConfusionWorkers(WorkerModel):
     def given(self, confusion: Floats) -> Distributions:
         """Return known matrices (M, K, L) as (M, L, K)."""
         return Distributions.known(np.ascontiguousarray(confusion.transpose(0, 2, 1), dtype=np.float64))
+
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
+        """Return the counts behind the matrices."""
+        total = self._all_counts(counts, mass) + prior.smoothing
+        if not self.silent:
+            return count_groups(total)
+        rows = np.ascontiguousarray(total[:, :-1]).reshape(-1, self.n_classes)
+        return CountedSilence(rows, total[:, -1], total.sum(axis=1))
 
     def plain_counts(self, counts: Floats) -> Floats:
         """Return expected counts of answers as (M, L, K)."""
@@ -105,6 +119,11 @@ class ConfusionWorkers(WorkerModel):
             return spoken
         silence = np.maximum(mass - spoken.sum(axis=1, keepdims=True), 0.0)
         return np.concatenate([spoken, silence], axis=1)
+
+
+def count_groups(total: Floats) -> CountedRows:
+    """Return counts (R, L, K) as rows and the sums that they are a share of."""
+    return CountedRows(total.reshape(-1, total.shape[2]), total.sum(axis=1), total.shape[1])
 
 
 def names_class(class_of_label: NDArray[np.int64], n_classes: int) -> NDArray[np.bool_]:

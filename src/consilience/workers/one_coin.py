@@ -22,6 +22,8 @@ from ..distributions import Distributions, fit_distributions
 from ..kernels.types import Floats, freeze
 from .base import Prior
 from .confusion import ConfusionWorkers, names_class
+from .learned import improve_pair
+from .left_out import Counted, CountedCoins
 
 
 class OneCoinWorkers(ConfusionWorkers):
@@ -37,6 +39,10 @@ class OneCoinWorkers(ConfusionWorkers):
         coins = self._count_coins(smoothing) / n_classes if n_classes else np.ones((1, 2, 1))
         return Prior(freeze(coins), estimation)
 
+    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:  # noqa: ARG002
+        """Return a prior under which the numbers of right and wrong answers are likelier."""
+        return improve_pair(prior, self._count_coins(self.plain_counts(counts)))
+
     def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:  # noqa: ARG002
         """Return the matrices (M, L, K) of the accuracies that expected counts call for."""
         coins = fit_distributions(self._count_coins(self.plain_counts(counts)), prior.smoothing, prior.estimation)
@@ -46,6 +52,12 @@ class OneCoinWorkers(ConfusionWorkers):
         alone = np.where(names.any(axis=0), 0.0, -np.log(self.n_labels))
         logs = np.where(can_err, np.where(names, right, wrong + even), alone)
         return Distributions(freeze(np.exp(logs)), freeze(logs), self._spread(coins.mean[:, :1]), coins.bound)
+
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
+        """Return the numbers of right and wrong answers."""
+        coins = self._count_coins(self.plain_counts(counts)) + prior.smoothing
+        names = names_class(self.class_of_label, self.n_classes)
+        return CountedCoins(coins[:, :, 0], names.astype(np.float64), self._can_err().astype(np.float64))
 
     def given(self, confusion: Floats) -> Distributions:
         """Return the matrices with the mean accuracy of known ones (M, K, L)."""

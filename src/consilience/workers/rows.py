@@ -6,6 +6,7 @@ posterior to the rows of its answers. A worker model only says which row an answ
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from ..data.blocks import Block
 from ..distributions import Distributions
 from ..kernels.types import Array, Floats, freeze
+
+# Added to vote shares that serve as priors: a class without a vote is not impossible.
+LEAST_SHARE = 1e-4
 
 
 class Factors(NamedTuple):
@@ -60,7 +64,20 @@ def weigh(block: Block, factors: Factors) -> tuple[Floats, float]:
         log_scale = add_log_rows(*answers, block.weight, rows, factors.base, evidence, block.width(n_classes))
     else:
         log_scale = multiply_rows(*answers, rows, factors.base, evidence, block.width(n_classes))
+    if len(block.log_prior):
+        top = block.log_prior.max(axis=1, keepdims=True)
+        evidence *= np.exp(block.log_prior - top)
+        log_scale += float(top.sum())
     return evidence, log_scale
+
+
+def anchor(block: Block, votes: NDArray[np.int64], prior: Floats) -> Block:
+    """Return the block with each item's vote shares as its own prior.
+
+    Where silence is an answer, EM may otherwise find another meaning of the classes, under which silence is the most
+    telling answer. `votes` and `prior` are as for `vote`.
+    """
+    return replace(block, log_prior=freeze(np.log(vote(block, votes, prior) + LEAST_SHARE)))
 
 
 def select_rows(values: Array, rows: NDArray[np.int64]) -> Array:

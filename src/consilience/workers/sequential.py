@@ -22,7 +22,9 @@ from ..distributions import Distributions, fit_distributions
 from ..kernels.types import Floats
 from ..specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
 from .base import Prior
-from .confusion import ConfusionWorkers
+from .confusion import ConfusionWorkers, count_groups
+from .learned import improve_pair
+from .left_out import Counted
 
 # How many answers per class the worker's plain matrix counts for.
 BACK_OFF = 2.0
@@ -53,12 +55,31 @@ class SequentialWorkers(ConfusionWorkers):
         pseudo = responses.worker.astype(np.int64) * (self.n_labels + 1) + previous_answers(responses)
         return pseudo * self.n_labels + responses.label
 
+    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:  # noqa: ARG002
+        """Return a prior under which the counts by previous answer are likelier, the plain matrices held."""
+        fixed = BACK_OFF * self._plain_repeated(counts, prior)
+        return improve_pair(prior, counts.reshape(-1, self.n_labels, self.n_classes), fixed)
+
     def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:  # noqa: ARG002
         """Return the matrices (M (L + 1), L, K) that expected counts call for."""
-        smoothing, estimation = prior
-        own = fit_distributions(self.plain_counts(counts), smoothing, estimation).mean
-        backed = np.repeat(smoothing + BACK_OFF * own, self.n_labels + 1, axis=0)
-        return fit_distributions(counts.reshape(-1, self.n_labels, self.n_classes), backed, estimation)
+        by_previous = counts.reshape(-1, self.n_labels, self.n_classes)
+        return fit_distributions(by_previous, self._backed(counts, prior), prior.estimation)
+
+    def _backed(self, counts: Floats, prior: Prior) -> Floats:
+        """Return pseudo-counts by previous answer, which the plain matrices are a part of."""
+        smoothing = prior.smoothing
+        if len(smoothing) > 1:
+            smoothing = np.repeat(smoothing, self.n_labels + 1, axis=0)
+        return smoothing + BACK_OFF * self._plain_repeated(counts, prior)
+
+    def _plain_repeated(self, counts: Floats, prior: Prior) -> Floats:
+        """Return each worker's plain matrix once for every previous answer, (M (L + 1), L, K)."""
+        own = fit_distributions(self.plain_counts(counts), prior.smoothing, prior.estimation).mean
+        return np.repeat(own, self.n_labels + 1, axis=0)
+
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
+        """Return the counts by previous answer. What a plain matrix lends to them is taken as it is."""
+        return count_groups(counts.reshape(-1, self.n_labels, self.n_classes) + self._backed(counts, prior))
 
     def given(self, confusion: Floats) -> Distributions:
         """Return known plain matrices (M, K, L), the same whatever was said before."""

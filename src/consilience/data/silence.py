@@ -1,0 +1,72 @@
+"""Answers that look like those of labelling functions, whose silence means something."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataWarning, Sentence, plural, shorten, warn
+from .responses import Responses
+from .tagging import looks_tagged
+
+# A worker with fewer answers is not judged, nor one whose answers would all be alike with a higher probability.
+FEWEST_ANSWERS, CHANCE = 5, 0.01
+# Tags and single labels are not judged by fewer answers of all workers.
+FEWEST_IN_ALL = 20
+# Workers count as most, and items as few, beyond this share.
+MOST, FEW = 0.5, 0.5
+
+
+def warn_of_silence(r: Responses) -> None:
+    """Warn if silence may well be an answer, and is ignored."""
+    if r.silence_counts:
+        return
+    n_alike, n_judged = count_one_sided(r)
+    tagged = r.sequences is not None and looks_tagged(r.labels) and "O" not in r.labels.tolist()
+    answered, n_places = np.count_nonzero(np.diff(r.offsets)), count_places(r)
+    if n_alike > max(1, MOST * n_judged):
+        problem = f"{n_alike:,} of {plural(n_judged, 'worker')} with enough answers to tell only ever say one label"
+    elif (tagged or r.n_labels == 1) and r.n_responses >= FEWEST_IN_ALL and answered < FEW * n_places:
+        said = "tags and never O" if tagged else f"only {shorten(r.labels.tolist()[0])}"
+        problem = f"Workers say {said}, about {answered:,} of {plural(n_places, 'item')}"
+    else:
+        return
+    warn(
+        DataWarning(
+            f"{problem}, as labelling functions do. Their silence about other items is ignored.",
+            Sentence("If it means something, read the answers with {abstain}.", abstain="answer"),
+            Sentence("Then {background} is the class of items about which all are silent."),
+            *([] if answered < r.n_items else [Sentence("And {items} names those nobody spoke about, too.")]),
+            keyword="abstain",
+        )
+    )
+
+
+def count_places(r: Responses) -> int:
+    """Return the number of items, with those between the positions of a sequence that nobody answered or named."""
+    if r.sequences is None or r.sequences.position.dtype.kind not in "iu":
+        return r.n_items
+    first, last = r.sequences.offsets[:-1], r.sequences.offsets[1:] - 1
+    return int(np.sum(r.sequences.position[last].astype(float) - r.sequences.position[first] + 1))
+
+
+def count_one_sided(r: Responses) -> tuple[int, int]:
+    """Return how many workers only ever say one label, and how many there are, of those for whom it would be no chance.
+
+    The first is 0 where such workers gave less than half of all answers.
+    """
+    n_answers = np.bincount(r.worker, minlength=r.n_workers)
+    judged = (n_answers >= FEWEST_ANSWERS) & (chance_of_one_label(r, n_answers) < CHANCE)
+    first = np.zeros(r.n_workers, r.label.dtype)
+    first[r.worker[::-1]] = r.label[::-1]
+    differs = np.bincount(r.worker, weights=r.label != first[r.worker], minlength=r.n_workers) > 0
+    alike = judged & ~differs
+    enough = n_answers[alike].sum() > MOST * r.n_responses
+    return int(alike.sum()) if enough else 0, int(judged.sum())
+
+
+def chance_of_one_label(r: Responses, n_answers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return for each worker how probable it is that all answers are alike, if they are drawn from those of all."""
+    share = np.bincount(r.label, minlength=r.n_labels) / max(r.n_responses, 1)
+    counts, place = np.unique(n_answers, return_inverse=True)
+    return np.array([np.sum(share**count) for count in counts.tolist()])[place]

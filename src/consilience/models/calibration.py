@@ -1,0 +1,227 @@
+r"""Probabilities one can bet on: posteriors are raised to a power, which is chosen by what they predict.
+
+All models assume that workers err independently of each other. Where they do not, posteriors are too sure of
+themselves. So a posterior q is reported as
+
+    q_nk^t / sum_j q_nj^t
+
+with one power t for all items. t = 1 changes nothing; the nearer it is to 0, the closer probabilities are to 1 / K. It
+is chosen by hidden answers: some answers are hidden, the model is fitted to the others, and t is where the answers that
+were hidden are predicted best,
+
+    sum over hidden answers of log sum_k q_nk^t / Z_n Gamma_m[k, l]
+
+Where labels are known (`gold`), their own probability is what t is chosen by, each item being judged as if its label
+were not known. Both together: the logarithm of t has a normal prior around the choice of hidden answers, with a
+standard deviation of 1.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arguments import is_number
+from ..data.gold import Gold
+from ..data.hidden_answers import count_units, hide_answers
+from ..data.responses import Responses
+from ..errors import parameter_error, plural
+from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, run_em
+from ..kernels.types import Floats
+from ..specs import is_finite, is_whole
+
+log = logging.getLogger("consilience")
+
+if TYPE_CHECKING:
+    from .latent import LatentModel
+
+CHOICES = ("hidden answers", "gold", "none")
+POWERS = np.geomspace(0.01, 1.0, 33)
+# Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
+ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 30_000, 2_000, 0.1, 10
+
+
+class Calibration(NamedTuple):
+    """The power that posteriors were raised to, and what it was chosen by.
+
+    Attributes
+    ----------
+    power : float
+        The power.
+    n_hidden : int
+        Hidden answers by which it was chosen.
+    n_gold : int
+        Known labels by which it was chosen.
+    given : bool
+        Whether it was given instead.
+    """
+
+    power: float
+    n_hidden: int = 0
+    n_gold: int = 0
+    given: bool = False
+
+    def describe(self) -> str:
+        """Return in words how probabilities were calibrated."""
+        if self.given and self.power == 1:
+            return "Probabilities are as the model gives them: no calibration was asked for."
+        if self.given:
+            return f"Probabilities were raised to the power {self.power:.2g}, which was given."
+        by = [plural(self.n_hidden, "hidden answer")] if self.n_hidden else []
+        by += [plural(self.n_gold, "known label")] if self.n_gold else []
+        if not by:
+            return "Probabilities are as the model gives them: there was nothing to calibrate them by."
+        if self.power == 1:
+            return f"Probabilities are as the model gives them: {' and '.join(by)} call for no change."
+        warning = (
+            ""
+            if self.n_gold
+            else " Errors that workers share cannot be seen in this way; known labels would show them."
+        )
+        return (
+            f"Probabilities were raised to the power {self.power:.2g}, at which {' and '.join(by)} are predicted "
+            f"best.{warning}"
+        )
+
+
+def are_findings(value: object) -> bool:
+    """Tell whether a value from JSON is a `Calibration`."""
+    if not isinstance(value, list) or len(value) != 4:
+        return False
+    power, n_hidden, n_gold, given = value
+    return is_finite(power) and power > 0 and is_whole(n_hidden) and is_whole(n_gold) and isinstance(given, bool)
+
+
+def check_calibration(owner: LatentModel) -> None:
+    """Raise an error unless the parameter `calibration` has a value that it can have."""
+    value = owner.calibration
+    if not (value in CHOICES if isinstance(value, str) else is_number(value) and 0 < float(value) < np.inf):
+        expected = f"one of {', '.join(map(repr, CHOICES))}, or a number > 0"
+        raise parameter_error("calibration", type(owner).__name__, expected, value)
+
+
+def calibrate(
+    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
+) -> tuple[Calibration, Floats]:
+    """Return how a model calibrates the posteriors of its fit, and the calibrated ones."""
+    if owner.calibration == "none":
+        return Calibration(1.0, given=True), posterior
+    left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
+    if not isinstance(owner.calibration, str):
+        found = Calibration(float(owner.calibration), given=True)
+    else:
+        found = find_power(owner, r, problem, fit, posterior, gold)
+    return found, owner._calibrate(r, left_out, found.power)
+
+
+def find_power(
+    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
+) -> Calibration:
+    """Return the power that hidden answers and known labels call for."""
+    found = Calibration(1.0)
+    # Where silence is an answer, one that is hidden would be another answer: silence.
+    if owner.calibration == "hidden answers" and not r.silence_counts and owner.max_iter > 0 and count_units(r) > 1:
+        found = find_by_hidden(owner, r, problem, fit, gold)
+    if gold is not None and gold.judging.any():
+        known = np.flatnonzero(gold.judging)
+        unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
+        scores = score_gold(gold.codes[known], unknown[known])
+        if owner.calibration == "hidden answers":
+            scores = scores + log_density_around(found.power)
+        found = found._replace(power=float(POWERS[scores.argmax()]), n_gold=len(known))
+    return found
+
+
+def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> Calibration:
+    """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit."""
+    scores, n_hidden = [], 0
+    start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
+    share, n_folds = choose_folds(count_units(r), None if r.sequences is None else r.n_responses)
+    for fold, (hidden, unit) in enumerate(hide_answers(r, share, owner.seed, n_folds), 1):
+        log.info("Calibrating by hidden answers: fit %d of at most %d", fold, n_folds)
+        rest = owner._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
+        rest = replace(rest, prior=start.prior)
+        again = run_em(rest, start, owner.max_iter, owner.tol, owner.callback)
+        learned, statistics = again.parameters, again.statistics
+        factors = rest.factors(learned.workers)
+        posterior, _ = infer_posterior(rest.engine, rest.placed, factors, learned.structure, rest.graph)
+        left_out = infer_left_out(rest, learned, statistics, posterior)
+        confusion = rest.workers.plain_mean(learned.workers, statistics.counts, start.prior)
+        scores.append(score_powers(r, hidden, unit, left_out, confusion))
+        n_hidden += len(unit)
+    return Calibration(choose_power(np.concatenate(scores)), n_hidden)
+
+
+def raise_to(posterior: Floats, power: float) -> Floats:
+    """Return the posteriors raised to a power, normalised. What is certain stays so.
+
+    >>> raise_to(np.array([[0.8, 0.2], [1.0, 0.0]]), 0.5).round(3).tolist()
+    [[0.667, 0.333], [1.0, 0.0]]
+    """
+    if power == 1.0:
+        return posterior
+    raised = (posterior / posterior.max(axis=1, keepdims=True)) ** power
+    raised[posterior <= 0] = 0.0
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int]:
+    """Return the share of units to hide at a time, and how often.
+
+    A unit is an answer, or a pair of worker and sequence: then there are `n_answers` in all.
+    """
+    wanted = ENOUGH_ANSWERS / n_units
+    if n_answers is not None:
+        wanted = max(ENOUGH_ANSWERS / n_answers, ENOUGH_PAIRS / n_units)
+    share = min(HIDDEN, wanted)
+    return share, int(np.clip(np.ceil(wanted / share - 1e-9), 1, MOST_FOLDS))
+
+
+def score_powers(
+    r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
+) -> Floats:
+    """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
+
+    `posterior` (N, K) and `confusion` (M, L, K) are of a fit to the other answers. The unit of a hidden answer is the
+    answer itself, or all answers of its worker in the sequence, which are right or wrong together.
+    """
+    item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
+    chances = np.ascontiguousarray(confusion[worker, label])
+    with np.errstate(divide="ignore"):
+        logs = np.log(posterior[item])
+    logs -= logs.max(axis=1, keepdims=True)
+    weight = None if r.weight is None else r.weight[hidden]
+    scores = []
+    for power in POWERS.tolist():
+        raised = np.exp(power * logs)  # what is impossible stays so
+        probability = np.einsum("ik,ik->i", raised, chances) / np.einsum("ik->i", raised)
+        score = np.log(np.maximum(probability, 1e-300))
+        scores.append(np.bincount(unit, score if weight is None else weight * score))
+    return np.stack(scores, axis=1)
+
+
+def choose_power(scores: Floats) -> float:
+    """Return the smallest power whose score is within one standard error, paired over units, of the best one's.
+
+    The smallest: errors that workers share are predicted as if they were the truth, so that hidden answers call for too
+    large a power rather than for too small a one.
+    """
+    totals = scores.sum(axis=0)
+    lead = scores[:, [int(totals.argmax())]] - scores
+    error = lead.std(axis=0) * np.sqrt(len(scores))
+    return float(POWERS[(lead.sum(axis=0) <= error).argmax()])
+
+
+def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
+    """Return the log probability of known classes at each of `POWERS`, by posteriors (n, K) that did not know them."""
+    rows = np.arange(len(gold))
+    return np.array([np.log(np.maximum(raise_to(posterior, t)[rows, gold], 1e-12)).sum() for t in POWERS])
+
+
+def log_density_around(power: float) -> Floats:
+    """Return the log density of each of `POWERS`: normal in the logarithm, around a power."""
+    return np.asarray(-0.5 * (np.log(POWERS) - np.log(power)) ** 2)

@@ -1,0 +1,339 @@
+"""Probabilities one can bet on: the power that posteriors are raised to, and what it is chosen by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import consilience as cs
+import oracles
+from consilience.data.hidden_answers import hide_answers
+from consilience.errors import ParameterError
+from consilience.models.calibration import POWERS, choose_folds, choose_power, raise_to, score_powers
+
+
+def crowd_of(seed=0, n_items=300, n_workers=15, n_classes=3, share=0.4, skill=(0.5, 0.9), **parameters):
+    answers, truth, *_ = oracles.simulate(seed, n_items, n_workers, n_classes, share, skill, **parameters)
+    return cs.Responses.from_matrix(answers), truth
+
+
+def copies_of(seed=0, n_items=400, n_copies=8):
+    """Return answers of workers of whom most repeat each other's errors, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n_items)
+    first = np.where(rng.random(n_items) < 0.75, truth, 1 - truth)
+    copies = np.where(rng.random((n_items, n_copies)) < 0.9, first[:, None], 1 - first[:, None])
+    others = np.where(rng.random((n_items, 2)) < 0.75, truth[:, None], 1 - truth[:, None])
+    return cs.Responses.from_matrix(np.concatenate([copies, others], axis=1)), truth
+
+
+def log_loss(posterior, truth):
+    return -np.log(np.clip(posterior[np.arange(len(truth)), truth], 1e-12, 1)).mean()
+
+
+# -------------------------------------------------------------------------------------------------------------- powers
+
+
+def test_raising_keeps_order_zeros_and_sums():
+    posterior = np.random.default_rng(0).dirichlet(np.full(4, 0.3), 200)
+    posterior[:20] = np.eye(4)[np.arange(20) % 4]
+    posterior[20:40, 0] = 0
+    posterior[20:40] /= posterior[20:40].sum(axis=1, keepdims=True)
+    for power in (0.01, 0.3, 1.0, 2.5):
+        raised = raise_to(posterior, power)
+        np.testing.assert_allclose(raised.sum(axis=1), 1)
+        assert ((raised == 0) == (posterior == 0)).all()
+        np.testing.assert_allclose(raised[:20], posterior[:20])
+        assert (raised.argmax(axis=1) == posterior.argmax(axis=1)).all()
+
+
+def test_raising_what_is_very_small():
+    raised = raise_to(np.array([[1.0, 1e-300], [0.5, 0.5]]), 0.01)
+    np.testing.assert_allclose(raised[0], np.array([1, 1e-3]) / 1.001)
+
+
+def test_the_smallest_power_within_a_standard_error():
+    rng = np.random.default_rng(1)
+    scores = np.zeros((500, len(POWERS)))
+    scores[:, 20] = 1.0
+    assert choose_power(scores) == POWERS[20]
+    noise = rng.normal(0, 1, 500)
+    scores[:, 10] = 1.0 + noise - noise.mean() - 0.01  # worse, but by less than chance
+    assert choose_power(scores) == POWERS[10]
+    scores[:, 5] = 0.9  # worse by more
+    assert choose_power(scores) == POWERS[10]
+
+
+@pytest.mark.parametrize("n_units", [2, 50, 1000, 40_000, 400_000, 5_000_000])
+def test_small_crowds_hide_more(n_units):
+    share, n_folds = choose_folds(n_units)
+    hidden = share * n_units * n_folds
+    assert 1 <= n_folds <= 10
+    assert share <= 0.1
+    assert hidden <= n_units
+    assert hidden == pytest.approx(min(n_units, 30_000), rel=0.2) or n_units < 300_000
+
+
+@pytest.mark.parametrize(
+    ("n_units", "n_answers", "expected"),
+    [
+        (275, 271_298, (0.1, 10)),  # few pairs of worker and sequence, however many answers they are
+        (26_600, 322_074, (30_000 / 322_074, 1)),
+        (28_000, 8_552_675, (2_000 / 28_000, 1)),
+        (1_000, 4_000, (0.1, 10)),
+    ],
+)
+def test_sequences_hide_enough_pairs_and_answers(n_units, n_answers, expected):
+    assert choose_folds(n_units, n_answers) == pytest.approx(expected)
+
+
+def test_answers_of_a_worker_in_a_sequence_are_one_unit():
+    """They are right or wrong together: a hundred copies of one answer tell no more than it does."""
+    crowd = cs.simulate.sequences(12, length=20, n_workers=5, n_classes=3, seed=1)
+    r = crowd.responses
+    hidden, unit = next(hide_answers(r, 0.2, 0))
+    rng = np.random.default_rng(0)
+    posterior, confusion = rng.dirichlet(np.ones(3), r.n_items), rng.dirichlet(np.ones(3), (5, 3)).transpose(0, 2, 1)
+    found = score_powers(r, hidden, unit, posterior, confusion)
+    assert found.shape == (unit.max() + 1, len(POWERS))
+    item = r.item_of_answer()
+    for place, power in enumerate(POWERS):
+        expected = np.zeros(unit.max() + 1)
+        for u, j in zip(unit, np.flatnonzero(hidden), strict=True):
+            raised = posterior[item[j]] ** power
+            expected[u] += np.log(raised / raised.sum() @ confusion[r.worker[j], r.label[j]])
+        np.testing.assert_allclose(found[:, place], expected, rtol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------------------- hidden answers
+
+
+def test_labels_come_from_what_is_not_calibrated():
+    r, _ = crowd_of(1)
+    model, plain = cs.DawidSkene().fit(r), cs.DawidSkene(calibration="none").fit(r)
+    assert model.power_ < 1
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(model.uncalibrated_posterior_, plain.posterior_)
+    np.testing.assert_array_equal(plain.uncalibrated_posterior_, plain.posterior_)
+    codes = plain.posterior_.argmax(axis=1)
+    confidence = np.asarray(model.to_frame()["confidence"])
+    np.testing.assert_array_equal(confidence, model.posterior_[np.arange(len(codes)), codes])
+
+
+def test_confidence_is_that_of_the_label_even_if_another_class_is_likelier():
+    """Leaving an item out can turn its posterior over; the label stays, and its confidence says so."""
+    for seed in range(40):
+        r, _ = crowd_of(seed, n_items=40, n_workers=20, share=0.1)
+        model = cs.DawidSkene().fit(r)
+        codes = model.uncalibrated_posterior_.argmax(axis=1)
+        turned = model.posterior_.argmax(axis=1) != codes
+        if turned.any():
+            np.testing.assert_array_equal(model.labels_, model.classes_[codes])
+            confidence = np.asarray(model.to_frame()["confidence"])
+            assert (confidence[turned] < model.posterior_[turned].max(axis=1)).all()
+            return
+    pytest.fail("no item was turned over")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_items", [200, 2000])
+def test_noise_is_not_believed(n_classes, n_items):
+    confidences = []
+    for seed in range(4):
+        answers = np.random.default_rng(seed).integers(0, n_classes, (n_items, 10))
+        model = cs.DawidSkene().fit(cs.Responses.from_matrix(answers))
+        confidences.append(model.posterior_.max(axis=1).mean())
+    assert np.mean(confidences) <= 1 / n_classes + 0.1
+
+
+def test_a_true_model_is_believed():
+    r, truth = crowd_of(2, n_items=3000, share=0.6)
+    model = cs.DawidSkene().fit(r)
+    assert model.power_ > 0.7
+    assert log_loss(model.posterior_, truth) == pytest.approx(log_loss(model.uncalibrated_posterior_, truth), abs=0.02)
+
+
+def test_items_that_are_hard_for_all():
+    """Where all workers fail on the same items, answers vary more than the model allows."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 500)
+    chance = np.where(rng.random(500) < 0.4, 0.5, 0.95)[:, None]
+    answers = np.where(rng.random((500, 12)) < chance, truth[:, None], 1 - truth[:, None])
+    model = cs.DawidSkene().fit(cs.Responses.from_matrix(answers))
+    assert model.power_ < 0.7
+    assert log_loss(model.posterior_, truth) < 0.8 * log_loss(model.uncalibrated_posterior_, truth)
+    assert model.explain_calibration() == (
+        f"Probabilities were raised to the power {model.power_:.2g}, at which 6,000 hidden answers are predicted best. "
+        "Errors that workers share cannot be seen in this way; known labels would show them."
+    )
+
+
+def test_copies_cannot_be_seen():
+    """What the docs say: whoever repeats another's errors is predicted by them as if they were the truth."""
+    r, _ = copies_of()
+    assert cs.DawidSkene().fit(r).power_ > 0.9
+
+
+def test_a_pilot():
+    """A small crowd: better than the vote, and not too sure of it."""
+    rng = np.random.default_rng(0)
+    scores = []
+    for _ in range(20):
+        truth, accuracy = rng.integers(0, 3, 120), rng.uniform(0.5, 0.95, 20)
+        answers = np.full((120, 20), -1)
+        for i in range(120):
+            for m in rng.choice(20, 5, replace=False):
+                answers[i, m] = truth[i] if rng.random() < accuracy[m] else (truth[i] + rng.integers(1, 3)) % 3
+        r = cs.Responses.from_matrix(answers)
+        model, vote = cs.DawidSkene().fit(r), cs.MajorityVote().fit(r)
+        scores.append(
+            [(model.labels_ == truth).mean(), (vote.labels_ == truth).mean(), log_loss(model.posterior_, truth)]
+        )
+    accuracy, of_vote, loss = np.mean(scores, axis=0)
+    assert accuracy >= of_vote
+    assert loss <= 0.25
+
+
+def test_sequences_hide_a_worker_in_a_sequence():
+    crowd = cs.simulate.sequences(60, length=15, n_workers=6, n_classes=3, seed=1)
+    model = cs.HiddenMarkov(coupling=1.0).fit(crowd.responses)
+    plain = cs.HiddenMarkov(coupling=1.0, calibration="none").fit(crowd.responses)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    assert model.calibration_.n_hidden == crowd.responses.n_responses
+    np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
+
+
+# ---------------------------------------------------------------------------------------------------------------- gold
+
+
+def test_gold_mends_what_hidden_answers_cannot_see():
+    r, truth = copies_of(3)
+    blind = cs.DawidSkene().fit(r)
+    losses = []
+    for seed in range(5):
+        known = np.random.default_rng(seed).choice(len(truth), 20, replace=False)
+        gold = {int(i): int(truth[i]) for i in known}
+        model = cs.DawidSkene().fit(r, gold=gold)
+        rest = np.setdiff1d(np.arange(len(truth)), known)
+        losses.append(log_loss(model.posterior_[rest], truth[rest]))
+        assert model.calibration_.n_gold == 20
+        assert model.calibration_.n_hidden > 0
+        np.testing.assert_array_equal(model.posterior_[known], np.eye(2)[truth[known]])
+        assert "and 20 known labels" in model.explain_calibration()
+    assert np.mean(losses) < log_loss(blind.posterior_, truth)
+
+
+def test_gold_alone():
+    r, truth = copies_of(4)
+    gold = {i: int(truth[i]) for i in range(0, 400, 4)}
+    model = cs.DawidSkene(calibration="gold").fit(r, gold=gold)
+    assert model.calibration_.n_hidden == 0
+    assert model.calibration_.n_gold == 100
+    unknown = np.setdiff1d(np.arange(400), list(gold))
+    losses = [log_loss(raise_to(model.posterior_[unknown], t / model.power_), truth[unknown]) for t in POWERS]
+    # It is near the best power for the others too.
+    assert log_loss(model.posterior_[unknown], truth[unknown]) < min(losses) + 0.03
+
+
+def test_each_gold_item_is_judged_as_if_it_were_not_known():
+    """Wrong gold is found out: were items judged by their own label, every power would be right."""
+    r, truth = crowd_of(5, n_items=300, share=0.6, skill=(0.7, 0.9))
+    right = {i: int(truth[i]) for i in range(0, 300, 3)}
+    wrong = {i: int(np.random.default_rng(i).integers(3)) for i in range(0, 300, 3)}
+    assert cs.DawidSkene(calibration="gold").fit(r, gold=wrong).power_ < 0.1
+    assert cs.DawidSkene(calibration="gold").fit(r, gold=right).power_ > 0.5
+
+
+def test_no_gold_to_calibrate_by():
+    r, _ = crowd_of()
+    model = cs.DawidSkene(calibration="gold").fit(r)
+    assert model.power_ == 1
+    assert "there was nothing to calibrate them by" in model.explain_calibration()
+
+
+# ------------------------------------------------------------------------------------------------------- other answers
+
+
+def test_a_power_that_is_given():
+    r, _ = crowd_of()
+    model, other = (cs.DawidSkene(calibration=power).fit(r) for power in (0.5, 1.0))
+    np.testing.assert_allclose(model.posterior_, raise_to(other.posterior_, 0.5))
+    assert model.power_ == 0.5
+    assert "the power 0.5, which was given" in model.explain_calibration()
+
+
+def test_predictions_have_the_power_of_the_fit():
+    r, _ = crowd_of()
+    model, plain = cs.DawidSkene(calibration=0.4).fit(r), cs.DawidSkene(calibration="none").fit(r)
+    np.testing.assert_array_equal(plain.predict_proba(r), plain.posterior_)
+    np.testing.assert_allclose(model.predict_proba(r), raise_to(plain.posterior_, 0.4))
+    np.testing.assert_array_equal(model.predict(r), model.labels_)
+
+
+@pytest.mark.parametrize("value", ["yes", 0, -1, np.nan, np.inf, None, True, [1]])
+def test_calibrations_that_there_are_not(value):
+    r, _ = crowd_of(n_items=20)
+    with pytest.raises(ParameterError, match="calibration"):
+        cs.DawidSkene(calibration=value).fit(r)
+
+
+def test_a_saved_model_knows_how_it_was_calibrated(tmp_path):
+    r, _ = crowd_of()
+    model = cs.DawidSkene().fit(r)
+    again = cs.load(model.save(tmp_path / "model"))
+    assert again.calibration_ == model.calibration_
+    assert again.smoothing_ == model.smoothing_
+    np.testing.assert_array_equal(again.uncalibrated_posterior_, model.uncalibrated_posterior_)
+    np.testing.assert_array_equal(again.predict_proba(r), model.predict_proba(r))
+
+
+@pytest.mark.parametrize(
+    "answers", [{"item": [1], "worker": ["a"], "label": ["x"]}, {"item": [1, 1], "worker": [1, 2], "label": ["x", "y"]}]
+)
+def test_too_few_answers_to_hide(answers):
+    model = cs.DawidSkene().fit(answers)
+    assert np.isfinite(model.posterior_).all()
+    np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
+
+
+def test_nothing_is_calibrated_where_nothing_is_fitted():
+    r, _ = crowd_of()
+    model = cs.DawidSkene(max_iter=0).fit(r)
+    assert model.calibration_.n_hidden == 0
+
+
+def test_silence_is_not_hidden():
+    answers = {"item": [1, 1, 2, 3, 3], "worker": ["a", "b", "a", "b", "c"], "label": ["x", "x", "y", "y", "x"]}
+    r = cs.Responses.from_frame(answers, items=range(1, 9), classes=["O", "x", "y"], abstain="answer", background="O")
+    assert cs.DawidSkene().fit(r).calibration_.n_hidden == 0
+
+
+def test_only_gold_drawn_at_random_calibrates():
+    """Items that were labelled because they are doubtful keep their labels, and do not choose the power."""
+    r, truth = copies_of(4)
+    doubtful = np.argsort(cs.DawidSkene().fit(r).posterior_.max(axis=1))[:40]
+    drawn = np.random.default_rng(0).choice(np.setdiff1d(np.arange(400), doubtful), 60, replace=False)
+    items = np.concatenate([doubtful, drawn])
+    table = {"item": items, "label": truth[items], "random": np.arange(100) >= 40}
+    model = cs.DawidSkene(calibration="gold").fit(r, gold=table)
+    assert model.calibration_.n_gold == 60
+    np.testing.assert_array_equal(model.labels_[items], truth[items])
+    np.testing.assert_array_equal(model.posterior_[items], np.eye(2)[truth[items]])
+    everything = cs.DawidSkene(calibration="gold").fit(r, gold={"item": items, "label": truth[items]})
+    assert everything.calibration_.n_gold == 100
+    assert everything.power_ != model.power_
+    none = cs.DawidSkene(calibration="gold").fit(r, gold=table | {"random": [False] * 100})
+    assert (none.power_, none.calibration_.n_gold) == (1, 0)
+    np.testing.assert_array_equal(none.uncalibrated_posterior_, model.uncalibrated_posterior_)
+
+
+def test_calibration_does_not_depend_on_the_order_of_the_rows():
+    r = cs.simulate.independent(150, n_workers=9, n_classes=3, answers_per_item=4, seed=2).responses
+    frame = pd.DataFrame(
+        {"item": r.items[r.item_of_answer()], "worker": r.workers[r.worker], "label": r.labels[r.label]}
+    )
+    first, second = (cs.DawidSkene().fit(each) for each in (frame, frame.sample(frac=1, random_state=1)))
+    assert first.power_ == second.power_
+    probabilities = [model.to_frame().set_index("item").sort_index().drop(columns="label") for model in (first, second)]
+    np.testing.assert_allclose(*probabilities, atol=1e-6)
