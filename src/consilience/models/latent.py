@@ -13,7 +13,7 @@ from ..data.responses import Responses
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
-from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, run_em
+from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moments import MomentFit
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, OBJECTIVES, ArraySpec
@@ -104,26 +104,12 @@ class LatentModel(PredictingModel):
         check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
-        self._fit_structure(r, self._make_structure(r), graph, gold, engine)
+        problem = self._pose(r, self._make_structure(r), graph, gold, engine)
+        self._fit_from(r, problem, find_starts(self, problem, r), gold)
 
-    def _fit_structure(
-        self,
-        r: Responses,
-        structure: AnyStructure,
-        graph: Graph | None,
-        gold: GoldCodes,
-        engine: Engine,
-        more_starts: Callable[[Problem, Statistics], Starts] | None = None,
-    ) -> None:
-        """Run the loop from every start, and keep the fit with the highest objective.
-
-        `more_starts` returns further starts that go with the votes, from the problem and the votes' statistics.
-        """
-        problem = self._pose(r, structure, graph, gold, engine)
-        fits = {
-            name: run_em(problem, start, self.max_iter, self.tol, self.callback)
-            for name, start in find_starts(self, problem, r, more_starts)
-        }
+    def _fit_from(self, r: Responses, problem: Problem, starts: Starts, gold: GoldCodes) -> None:
+        """Run the loop from every start, and keep the fit with the highest objective."""
+        fits = {name: run_em(problem, start, self.max_iter, self.tol, self.callback) for name, start in starts}
         best = max(fits.values(), key=lambda fit: fit.objective)
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(problem, best.parameters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
@@ -13,8 +13,9 @@ from ..arguments import check_truth, is_number
 from ..data.graph import Graph
 from ..data.responses import Responses
 from ..engines import open_engine
+from ..engines.base import Engine
 from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
-from ..fitting.em import Parameters, Problem, Progress, Statistics, maximise, run_em
+from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, infer_posterior, maximise, run_em
 from ..kernels.types import Floats
 from ..specs import Fault, is_finite
 from ..structures.base import Summary
@@ -29,14 +30,22 @@ from ..structures.field import (
     weight_unit,
 )
 from ..structures.independent import Independent
+from .calibration import score_powers
 from .checks import check_choice
+from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
 from .inputs import as_responses
 from .latent import LatentModel
+from .predicting import GoldCodes
 from .sizes import check_messages
+from .starts import find_starts
 
 # A learned coupling below this is as good as none.
 NO_COUPLING = 0.05
+# Multiples of the coupling by pseudo-likelihood that are tried. A fifth of the items is hidden at a time, until there
+# are enough of them, or all have been hidden once.
+MULTIPLES = (0.0, 1.0, 1.5, 2.0, 3.0, 5.0)
+N_PARTS, ENOUGH_ITEMS = 5, 5000
 
 
 @dataclass(frozen=True)
@@ -127,10 +136,15 @@ class MarkovField(LatentModel):
     """
 
     _structure_type = FieldParameters
-    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {**LatentModel._scalars, "coupling_": is_finite}
+    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        **LatentModel._scalars,
+        "coupling_": is_finite,
+        "coupling_scores_": are_scores,
+    }
     _start_choices = ("dawid-skene", *LatentModel._start_choices)
 
     coupling_: float
+    coupling_scores_: list[CouplingScore]
     graph_check_: GraphCheck
 
     def __init__(
@@ -246,15 +260,83 @@ class MarkovField(LatentModel):
         return {"learn": None, "paper": 1.0}[self.coupling] if isinstance(self.coupling, str) else float(self.coupling)
 
     def _make_structure(self, r: Responses) -> Field:
-        return Field(*self._structure_parts(r), self._given_coupling(), self.inference)
+        return Field(*self._structure_parts(r), self._given_coupling(), self.inference, flat=self._learns_coupling())
+
+    def _learns_coupling(self) -> bool:
+        return isinstance(self.coupling, str) and self.coupling == "learn"
+
+    def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
+        problem, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
+        if self._learns_coupling():
+            coupling, scores = self._find_coupling(r, problem, gold)
+            # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
+            # which depends on it, is not known.
+            problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
+        self._fit_from(r, problem, find_starts(self, problem, r), gold)
+        self.coupling_scores_ = scores
+
+    def _find_coupling(self, r: Responses, problem: Problem, gold: GoldCodes) -> tuple[float, list[CouplingScore]]:
+        """Return the coupling that hidden items call for, and how well each was judged.
+
+        Pseudo-likelihood finds how much neighbours agree, and takes the answers at their word. If workers err
+        together, they are too sure, and neighbours are not heard. So multiples of that coupling are tried: all
+        answers to some items are hidden, and what the neighbours say of these items must predict them.
+        """
+        _, start = find_starts(self, problem, r)[0]
+        fit = run_em(problem, start, self.max_iter, self.tol, self.callback)
+        agreement = cast(FieldParameters, fit.parameters.structure).coupling
+        folds = list(hide_items(r, gold, self.seed))
+        if agreement == 0 or not folds:
+            return agreement, []
+        by_fold = [self._judge_multiples(r, problem, fit, agreement, hidden, gold) for hidden in folds]
+        scores = [best_power(np.concatenate(each)) for each in zip(*by_fold, strict=True)]
+        couplings = [multiple * agreement for multiple in MULTIPLES]
+        judged = [CouplingScore(c, *mean_and_error(each)) for c, each in zip(couplings, scores, strict=True)]
+        best = max(scores, key=lambda each: float(each.mean()))
+        near = [mean_and_error(best - each) for each in scores]
+        chosen = next(c for c, (gap, error) in zip(couplings, near, strict=True) if gap <= error)
+        return chosen, judged
+
+    def _judge_multiples(
+        self, r: Responses, problem: Problem, fit: Fit, agreement: float, hidden: NDArray[np.bool_], gold: GoldCodes
+    ) -> list[Floats]:
+        """Return for each multiple of a coupling the log probability of hidden items at each power."""
+        rest = self._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
+        prior = fit.parameters.prior._replace(parts=None)
+        statistics, scores = fit.statistics, []
+        for multiple in MULTIPLES:
+            field = replace(cast(Field, problem.structure), coupling=multiple * agreement)
+            tried = replace(rest, structure=field, prior=prior)
+            found = run_em(tried, maximise(tried, statistics, prior), self.max_iter, self.tol, self.callback)
+            learned, statistics = found.parameters, found.statistics
+            factors = tried.factors(learned.workers)
+            posterior, _ = infer_posterior(tried.engine, tried.placed, factors, learned.structure, tried.graph)
+            confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
+            of_answers = score_powers(r, hidden, posterior, confusion)
+            items, which = np.unique(r.item_of_answer()[hidden], return_inverse=True)
+            of_items = np.zeros((len(items), of_answers.shape[1]))
+            np.add.at(of_items, which, of_answers)
+            scores.append(of_items)
+        return scores
+
+    def explain_coupling(self) -> str:
+        """Say in words how strongly neighbouring labels are coupled, and why."""
+        self._check_fitted()
+        if not self.coupling_scores_:
+            why = "the graph has no edges, or too few items to judge by" if self._learns_coupling() else "it was given"
+            return f"Coupling {self.coupling_:.3g}: {why}."
+        words = "neighbours tell nothing that the answers do not" if self.coupling_ == 0 else "neighbours tend to agree"
+        return explain_choice(self.coupling_, self.coupling_scores_, words)
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         field = cast(FieldParameters, self._structure)
         given = self._given_coupling()
-        agrees = field.coupling <= MOST_COUPLING / LEAST_UNIT if given is None else field.coupling == given
-        if not agrees or field.learns != (given is None) or field.inference != self.inference:
+        most = MULTIPLES[-1] * MOST_COUPLING / LEAST_UNIT
+        agrees = field.coupling <= most if given is None else field.coupling == given and not field.learns
+        if not agrees or field.inference != self.inference:
             raise Fault("the field is not the one that the parameters call for")
+        self.coupling_scores_ = [CouplingScore(*entry) for entry in self.coupling_scores_]
 
     def _start_from_independent(self, problem: Problem, votes: Statistics) -> Parameters:
         """Return what `DawidSkene` finds, as a start for the field."""
@@ -263,7 +345,7 @@ class MarkovField(LatentModel):
         apart = replace(problem, structure=alone, graph=None)
         start = maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
         found = run_em(apart, start, self.max_iter, self.tol, self.callback)
-        summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0, np.zeros(field.n_classes))
+        summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
         return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
 
     def _keep(self, r: Responses, problem: Problem, learned: Parameters, *found: Any) -> None:
@@ -299,3 +381,31 @@ def paper_couplings(r: Responses, graph: Graph) -> Floats:
         return np.full(len(graph.neighbours), r.n_workers / 2)
     source = np.repeat(answers, graph.degrees)
     return np.asarray((source + answers[graph.neighbours]) / 8)
+
+
+def hide_items(r: Responses, gold: GoldCodes, seed: int) -> Iterator[NDArray[np.bool_]]:
+    """Yield, for each fold, the answers to a fifth of the answered items whose label is not known."""
+    answered = np.diff(r.offsets) > 0
+    if gold is not None:
+        answered &= gold < 0
+    items = np.random.default_rng(seed).permutation(np.flatnonzero(answered))
+    n_hidden = len(items) // N_PARTS
+    if n_hidden == 0:
+        return
+    for fold in range(int(np.clip(-(-ENOUGH_ITEMS // n_hidden), 1, N_PARTS))):
+        hidden = np.zeros(r.n_items, bool)
+        hidden[items[fold * n_hidden : (fold + 1) * n_hidden]] = True
+        yield hidden[r.item_of_answer()]
+
+
+def best_power(scores: Floats) -> Floats:
+    """Return the scores of items (N,) at the power that suits all of them, of those (N, T) at each power.
+
+    Without it, strong couplings would lose only because they make posteriors too sure.
+    """
+    return np.asarray(scores[:, int(scores.sum(axis=0).argmax())])
+
+
+def mean_and_error(values: Floats) -> tuple[float, float]:
+    """Return the mean and its standard error."""
+    return float(values.mean()), float(values.std() / np.sqrt(len(values)))
