@@ -110,7 +110,9 @@ class LatentModel(PredictingModel):
     def _fit_from(self, r: Responses, problem: Problem, starts: Starts, gold: GoldCodes) -> None:
         """Run the loop from every start, and keep the fit with the highest objective."""
         fits = {name: run_em(problem, start, self.max_iter, self.tol, self.callback) for name, start in starts}
-        best = max(fits.values(), key=lambda fit: fit.objective)
+        best = (
+            max(fits.values(), key=lambda fit: self._judge_fit(problem, fit)) if len(fits) > 1 else fits[starts[0][0]]
+        )
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(problem, best.parameters)
         found, reported = calibrate(self, r, problem, best, posterior, gold)
@@ -119,6 +121,10 @@ class LatentModel(PredictingModel):
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
+
+    def _judge_fit(self, problem: Problem, fit: Fit) -> float:  # noqa: ARG002
+        """Return by what fits from different starts are compared."""
+        return fit.objective
 
     def _pose(
         self, r: Responses, structure: AnyStructure, graph: Graph | None, gold: GoldCodes, engine: Engine

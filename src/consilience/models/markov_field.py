@@ -15,7 +15,18 @@ from ..data.responses import Responses
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
-from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, infer_posterior, maximise, run_em
+from ..fitting.em import (
+    Fit,
+    Parameters,
+    Problem,
+    Progress,
+    Statistics,
+    expect,
+    expect_from_votes,
+    infer_posterior,
+    maximise,
+    run_em,
+)
 from ..kernels.types import Floats
 from ..specs import Fault, is_finite
 from ..structures.base import Summary
@@ -30,6 +41,7 @@ from ..structures.field import (
     weight_unit,
 )
 from ..structures.independent import Independent
+from ..workers.base import Prior
 from .calibration import score_powers
 from .checks import check_choice
 from .coupling import CouplingScore, are_scores, explain_choice
@@ -267,6 +279,7 @@ class MarkovField(LatentModel):
 
     def _learn(self, r: Responses, graph: Graph | None, gold: GoldCodes, engine: Engine) -> None:
         problem, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
+        problem = replace(problem, prior=self._settle_prior(problem))
         if self._learns_coupling():
             coupling, scores = self._find_coupling(r, problem, gold)
             # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
@@ -274,6 +287,25 @@ class MarkovField(LatentModel):
             problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
         self._fit_from(r, problem, find_starts(self, problem, r), gold)
         self.coupling_scores_ = scores
+
+    def _settle_prior(self, problem: Problem) -> Prior:
+        """Return the prior of the workers; one that is to be learned is learned without the graph, and then held.
+
+        With the graph, all labels alike and workers who answer at random can be the best fit of all: neighbours then
+        agree everywhere. A prior that is learned meanwhile would lead there.
+        """
+        if not problem.prior.learns:
+            return problem.prior
+        apart, start = self._pose_apart(problem, expect_from_votes(problem))
+        learned = run_em(apart, start, self.max_iter, self.tol, self.callback).parameters.prior
+        return problem.prior._replace(parts=None, later=learned._replace(parts=None))
+
+    def _pose_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Parameters]:
+        """Return the problem of the same answers to independent items, and the start from the votes."""
+        field = cast(Field, problem.structure)
+        alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
+        apart = replace(problem, structure=alone, graph=None)
+        return apart, maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
 
     def _find_coupling(self, r: Responses, problem: Problem, gold: GoldCodes) -> tuple[float, list[CouplingScore]]:
         """Return the coupling that hidden items call for, and how well each was judged.
@@ -302,7 +334,7 @@ class MarkovField(LatentModel):
     ) -> list[Floats]:
         """Return for each multiple of a coupling the log probability of hidden items at each power."""
         rest = self._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
-        prior = fit.parameters.prior._replace(parts=None)
+        prior = fit.parameters.prior
         statistics, scores = fit.statistics, []
         for multiple in MULTIPLES:
             field = replace(cast(Field, problem.structure), coupling=multiple * agreement)
@@ -318,6 +350,16 @@ class MarkovField(LatentModel):
             np.add.at(of_items, which, of_answers)
             scores.append(of_items)
         return scores
+
+    def _judge_fit(self, problem: Problem, fit: Fit) -> float:
+        """Return how well workers and class prior explain the answers to items that are taken as independent.
+
+        The field's own objective would prefer all labels to be alike.
+        """
+        apart, _ = self._pose_apart(problem, fit.statistics)
+        learned = maximise(apart, Statistics(fit.statistics.counts, Summary(0.0, fit.statistics.summary.mass)))
+        alone = fit.parameters._replace(structure=learned.structure)
+        return alone.objective(expect(apart, alone).summary.log_normaliser)
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
@@ -340,10 +382,7 @@ class MarkovField(LatentModel):
 
     def _start_from_independent(self, problem: Problem, votes: Statistics) -> Parameters:
         """Return what `DawidSkene` finds, as a start for the field."""
-        field = cast(Field, problem.structure)
-        alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
-        apart = replace(problem, structure=alone, graph=None)
-        start = maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
+        apart, start = self._pose_apart(problem, votes)
         found = run_em(apart, start, self.max_iter, self.tol, self.callback)
         summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
         return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
