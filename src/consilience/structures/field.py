@@ -200,7 +200,8 @@ def infer_field(graph: Graph, unary: Floats, coupling: float, inference: str, tr
     elif inference == "belief_propagation":
         posterior, reached.messages = run_belief_propagation(graph, unary, coupling, reached.messages, sweeps, tol)
     else:
-        labels = (unary if reached.posterior is None else reached.posterior).argmax(axis=1)
+        # From the evidence each time: an optimum that is only found from the last one would be lost in predictions.
+        labels = unary.argmax(axis=1)
         posterior = given_neighbours(graph, unary, coupling, find_modes(graph, unary, coupling, labels, sweeps))
     reached.posterior = posterior
     return posterior
