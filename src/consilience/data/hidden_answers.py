@@ -51,6 +51,35 @@ def hide_answers(
         yield unit >= 0, unit[unit >= 0]
 
 
+def hide_items(
+    r: Responses, n_parts: int, enough: int, seed: int, known: NDArray[np.bool_] | None = None
+) -> Iterator[NDArray[np.bool_]]:
+    """Yield, for each fold, the answers to hide: all answers to some items.
+
+    Parameters
+    ----------
+    r : Responses
+        The answers.
+    n_parts : int
+        Each fold hides this part of the items that have answers.
+    enough : int
+        How many items to hide in all: there are as many folds as it takes, and at most `n_parts`.
+    seed : int
+        Another seed hides other items.
+    known : array of bool, optional
+        Items that are not hidden, since their label is known.
+    """
+    answered = np.diff(r.offsets) > 0
+    items = np.flatnonzero(answered if known is None else answered & ~known)
+    items = items[np.argsort(draw_numbers(seed, hash_items(r.keys, items)), kind="stable")]
+    n_hidden = len(items) // n_parts
+    n_folds = min(n_parts, -(-enough // n_hidden)) if n_hidden else 0
+    for fold in range(n_folds):
+        hidden = np.zeros(r.n_items, bool)
+        hidden[items[fold * n_hidden : (fold + 1) * n_hidden]] = True
+        yield hidden[r.item_of_answer()]
+
+
 def find_units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the unit (0, 1, ...) of each answer, and the first answer of each unit."""
     if r.sequences is None and r.weight is None:

@@ -183,20 +183,18 @@ def field_objective(unary: Floats, sums: Floats, coupling: float, posterior: Flo
     return total
 
 
-def pseudo_likelihood_terms(
+def pseudo_likelihood_slope(
     offsets: Integers, sums: Floats, external: Floats, coupling: float, posterior: Floats
-) -> tuple[Floats, Floats]:
-    """Return gradient and curvature in (h, beta) of sum_ik q_ik log softmax_k(h_k + beta s_ik).
+) -> tuple[float, float]:
+    """Return slope and curvature in beta of sum_ik q_ik log softmax_k(h_k + beta s_ik).
 
     The sum is over nodes with edges. With p the softmax and m = sum_k p_k s_k, a node adds
 
-        q - p,  sum_k (q_k - p_k) s_k   and   diag(p) - p p',  p_k (s_k - m),  sum_k p_k s_k^2 - m^2
+        sum_k (q_k - p_k) s_k   and   sum_k p_k s_k^2 - m^2
     """
-    n_classes = posterior.shape[1]
-    gradient, curvature = np.zeros(n_classes + 1), np.zeros((n_classes + 1, n_classes + 1))
-    add_pseudo_likelihood(offsets, sums, external, coupling, posterior, np.empty(n_classes), gradient, curvature)
-    curvature[n_classes, :n_classes] = curvature[:n_classes, n_classes]
-    return gradient, curvature
+    found = np.zeros(2)
+    add_pseudo_likelihood(offsets, sums, external, coupling, posterior, np.empty(posterior.shape[1]), found)
+    return float(found[0]), float(found[1])
 
 
 @kernel
@@ -207,10 +205,9 @@ def add_pseudo_likelihood(
     coupling: float,
     posterior: Floats,
     p: Floats,
-    gradient: Floats,
-    curvature: Floats,
+    found: Floats,
 ) -> None:
-    """Do what `pseudo_likelihood_terms` says, but for the last row of the symmetric curvature. Scratch: p (K,)."""
+    """Do what `pseudo_likelihood_slope` says. Scratch: p (K,)."""
     n_classes = p.size
     for i in range(posterior.shape[0]):
         if offsets[i] == offsets[i + 1]:
@@ -229,11 +226,5 @@ def add_pseudo_likelihood(
             p[k] /= total
             mean += p[k] * sums[i, k]
             square += p[k] * sums[i, k] * sums[i, k]
-            gradient[k] += posterior[i, k] - p[k]
-            gradient[n_classes] += (posterior[i, k] - p[k]) * sums[i, k]
-        curvature[n_classes, n_classes] += square - mean * mean
-        for k in range(n_classes):
-            curvature[k, k] += p[k]
-            curvature[k, n_classes] += p[k] * (sums[i, k] - mean)
-            for kk in range(n_classes):
-                curvature[k, kk] -= p[k] * p[kk]
+            found[0] += (posterior[i, k] - p[k]) * sums[i, k]
+        found[1] += square - mean * mean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,29 +37,15 @@ from ..specs import is_finite
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
+from .coupling import CouplingScore, are_scores, explain_choice
 from .held_out import HeldOutScore, score_hidden
 from .latent import LatentModel, Starts
 from .sizes import check_transitions
+from .starts import find_starts
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
 HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS = 0.1, 2000, 10
-
-
-class CouplingScore(NamedTuple):
-    """How well hidden answers were predicted with one coupling of the chain."""
-
-    coupling: float
-    score: float
-    error: float
-
-
-def _are_scores(value: object) -> bool:
-    """Tell whether a value from JSON is a list of `CouplingScore`, of which an error may be infinite."""
-    return isinstance(value, list) and all(
-        isinstance(entry, list) and len(entry) == 3 and is_finite(entry[0]) and all(type(x) is float for x in entry[1:])
-        for entry in value
-    )
 
 
 class HiddenMarkov(LatentModel):
@@ -128,7 +114,7 @@ class HiddenMarkov(LatentModel):
     _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         **LatentModel._scalars,
         "coupling_": is_finite,
-        "coupling_scores_": _are_scores,
+        "coupling_scores_": are_scores,
     }
 
     coupling_: float
@@ -185,14 +171,9 @@ class HiddenMarkov(LatentModel):
         if not self.coupling_scores_:
             why = "all answers are one worker's about one sequence" if self.coupling == "learn" else "it was given"
             return f"Coupling {self.coupling_:g}: {why}."
-        best = max(self.coupling_scores_, key=lambda entry: entry.score)
-        tried = ", ".join(f"{entry.coupling:g}: {entry.score:.4f}" for entry in self.coupling_scores_)
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}
         words = meaning.get(self.coupling_, "neighbouring labels help, but a worker's errors come in runs")
-        return (
-            f"Coupling {self.coupling_:g}: {words}. Hidden answers were predicted best at {best.coupling:g} (mean log "
-            f"probability by coupling: {tried}); the smallest coupling within one standard error was taken."
-        )
+        return explain_choice(self.coupling_, self.coupling_scores_, words)
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
         joint = self.decode == "viterbi"
@@ -255,7 +236,11 @@ class HiddenMarkov(LatentModel):
         if self.coupling == "learn" and count_units(r) > 1:
             coupling, scores = self._learn_coupling(r, chain, gold, engine)
             chain = replace(chain, coupling=coupling)
-        self._fit_structure(r, chain, graph, gold, engine, self._start_by_climbing if scores else None)
+        problem = self._pose(r, chain, graph, gold, engine)
+        starts = find_starts(self, problem, r)
+        if scores and any(name == "majority" for name, _ in starts):
+            starts += self._start_by_climbing(problem, expect_from_votes(problem))
+        self._fit_from(r, problem, starts, gold)
         self.coupling_, self.coupling_scores_ = chain.coupling, scores
 
     def _estimate_moments(self, answers: Responses) -> Effort:

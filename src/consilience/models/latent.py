@@ -15,7 +15,7 @@ from ..data.responses import Responses
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
-from ..fitting.em import Fit, Parameters, Problem, Progress, Statistics, run_em
+from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
 from ..kernels.types import Floats, freeze
@@ -128,27 +128,15 @@ class LatentModel(PredictingModel):
         check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
-        self._fit_structure(r, self._make_structure(r), graph, gold, engine)
+        problem = self._pose(r, self._make_structure(r), graph, gold, engine)
+        self._fit_from(r, problem, find_starts(self, problem, r), gold)
 
-    def _fit_structure(
-        self,
-        r: Responses,
-        structure: AnyStructure,
-        graph: Graph | None,
-        gold: Gold | None,
-        engine: Engine,
-        more_starts: Callable[[Problem, Statistics], Starts] | None = None,
-    ) -> None:
-        """Run the loop from every start, and keep the fit with the highest objective.
-
-        `more_starts` returns further starts that go with the votes, from the problem and the votes' statistics.
-        """
-        problem = self._pose(r, structure, graph, gold, engine)
-        fits = {
-            name: run_em(problem, start, self.max_iter, self.tol, self.callback)
-            for name, start in find_starts(self, problem, r, more_starts)
-        }
-        best = max(fits.values(), key=lambda fit: fit.objective)
+    def _fit_from(self, r: Responses, problem: Problem, starts: Starts, gold: Gold | None) -> None:
+        """Run the loop from every start, and keep the fit with the highest objective."""
+        fits = {name: run_em(problem, start, self.max_iter, self.tol, self.callback) for name, start in starts}
+        best = (
+            max(fits.values(), key=lambda fit: self._judge_fit(problem, fit)) if len(fits) > 1 else fits[starts[0][0]]
+        )
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         found, reported = calibrate(self, r, problem, best, posterior, gold)
@@ -157,6 +145,10 @@ class LatentModel(PredictingModel):
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
+
+    def _judge_fit(self, problem: Problem, fit: Fit) -> float:  # noqa: ARG002
+        """Return by what fits from different starts are compared."""
+        return fit.objective
 
     def _pose(
         self, r: Responses, structure: AnyStructure, graph: Graph | None, gold: Gold | None, engine: Engine

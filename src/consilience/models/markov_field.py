@@ -10,11 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_truth, is_number
+from ..data.gold import Gold
 from ..data.graph import Graph
+from ..data.hidden_answers import hide_items
 from ..data.responses import Responses
 from ..engines import open_engine
+from ..engines.base import Engine
 from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
-from ..fitting.em import Parameters, Problem, Progress, Statistics, maximise, run_em
+from ..fitting.em import (
+    Fit,
+    Parameters,
+    Problem,
+    Progress,
+    Statistics,
+    expect,
+    expect_from_votes,
+    infer_posterior,
+    maximise,
+    run_em,
+)
 from ..kernels.types import Floats
 from ..specs import Fault, is_finite
 from ..structures.base import Summary
@@ -29,14 +43,22 @@ from ..structures.field import (
     weight_unit,
 )
 from ..structures.independent import Independent
+from ..workers.base import Prior
+from .calibration import score_powers
 from .checks import check_choice
+from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
 from .inputs import as_responses
 from .latent import LatentModel
 from .sizes import check_messages
+from .starts import find_starts
 
 # A learned coupling below this is as good as none.
 NO_COUPLING = 0.05
+# Multiples of the coupling by pseudo-likelihood that are tried. A fifth of the items is hidden at a time, until there
+# are enough of them, or all have been hidden once.
+MULTIPLES = (0.0, 1.0, 1.5, 2.0, 3.0, 5.0)
+N_PARTS, ENOUGH_ITEMS = 5, 5000
 
 
 @dataclass(frozen=True)
@@ -127,10 +149,15 @@ class MarkovField(LatentModel):
     """
 
     _structure_type = FieldParameters
-    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {**LatentModel._scalars, "coupling_": is_finite}
+    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        **LatentModel._scalars,
+        "coupling_": is_finite,
+        "coupling_scores_": are_scores,
+    }
     _start_choices = ("dawid-skene", *LatentModel._start_choices)
 
     coupling_: float
+    coupling_scores_: list[CouplingScore]
     graph_check_: GraphCheck
 
     def __init__(
@@ -247,24 +274,117 @@ class MarkovField(LatentModel):
         return {"learn": None, "paper": 1.0}[self.coupling] if isinstance(self.coupling, str) else float(self.coupling)
 
     def _make_structure(self, r: Responses) -> Field:
-        return Field(*self._structure_parts(r), self._given_coupling(), self.inference)
+        return Field(*self._structure_parts(r), self._given_coupling(), self.inference, flat=self._learns_coupling())
+
+    def _learns_coupling(self) -> bool:
+        return isinstance(self.coupling, str) and self.coupling == "learn"
+
+    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
+        problem, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
+        problem = replace(problem, prior=self._settle_prior(problem))
+        if self._learns_coupling():
+            coupling, scores = self._find_coupling(r, problem, gold)
+            # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
+            # which depends on it, is not known.
+            problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
+        self._fit_from(r, problem, find_starts(self, problem, r), gold)
+        self.coupling_scores_ = scores
+
+    def _settle_prior(self, problem: Problem) -> Prior:
+        """Return the prior of the workers; one that is to be learned is learned without the graph, and then held.
+
+        With the graph, all labels alike and workers who answer at random can be the best fit of all: neighbours then
+        agree everywhere. A prior that is learned meanwhile would lead there.
+        """
+        if not problem.prior.learns:
+            return problem.prior
+        apart, start = self._pose_apart(problem, expect_from_votes(problem))
+        learned = run_em(apart, start, self.max_iter, self.tol, self.callback).parameters.prior
+        return problem.prior._replace(parts=None, later=learned._replace(parts=None))
+
+    def _pose_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Parameters]:
+        """Return the problem of the same answers to independent items, and the start from the votes."""
+        field = cast(Field, problem.structure)
+        alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
+        apart = replace(problem, structure=alone, graph=None)
+        return apart, maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
+
+    def _find_coupling(self, r: Responses, problem: Problem, gold: Gold | None) -> tuple[float, list[CouplingScore]]:
+        """Return the coupling that hidden items call for, and how well each was judged.
+
+        Pseudo-likelihood finds how much neighbours agree, and takes the answers at their word. If workers err
+        together, they are too sure, and neighbours are not heard. So multiples of that coupling are tried: all
+        answers to some items are hidden, and what the neighbours say of these items must predict them.
+        """
+        _, start = find_starts(self, problem, r)[0]
+        fit = run_em(problem, start, self.max_iter, self.tol, self.callback)
+        agreement = cast(FieldParameters, fit.parameters.structure).coupling
+        known = None if gold is None else gold.codes >= 0
+        folds = list(hide_items(r, N_PARTS, ENOUGH_ITEMS, self.seed, known))
+        if agreement == 0 or not folds:
+            return agreement, []
+        by_fold = [self._judge_multiples(r, problem, fit, agreement, hidden, gold) for hidden in folds]
+        scores = [best_power(np.concatenate(each)) for each in zip(*by_fold, strict=True)]
+        couplings = [multiple * agreement for multiple in MULTIPLES]
+        judged = [CouplingScore(c, *mean_and_error(each)) for c, each in zip(couplings, scores, strict=True)]
+        best = max(scores, key=lambda each: float(each.mean()))
+        near = [mean_and_error(best - each) for each in scores]
+        chosen = next(c for c, (gap, error) in zip(couplings, near, strict=True) if gap <= error)
+        return chosen, judged
+
+    def _judge_multiples(
+        self, r: Responses, problem: Problem, fit: Fit, agreement: float, hidden: NDArray[np.bool_], gold: Gold | None
+    ) -> list[Floats]:
+        """Return for each multiple of a coupling the log probability of hidden items at each power."""
+        rest = self._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
+        unit = np.unique(r.item_of_answer()[hidden], return_inverse=True)[1]
+        prior = fit.parameters.prior
+        statistics, scores = fit.statistics, []
+        for multiple in MULTIPLES:
+            field = replace(cast(Field, problem.structure), coupling=multiple * agreement)
+            tried = replace(rest, structure=field, prior=prior)
+            found = run_em(tried, maximise(tried, statistics, prior), self.max_iter, self.tol, self.callback)
+            learned, statistics = found.parameters, found.statistics
+            factors = tried.factors(learned.workers)
+            posterior, _ = infer_posterior(tried.engine, tried.placed, factors, learned.structure, tried.graph)
+            confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
+            scores.append(score_powers(r, hidden, unit, posterior, confusion))
+        return scores
+
+    def _judge_fit(self, problem: Problem, fit: Fit) -> float:
+        """Return how well workers and class prior explain the answers to items that are taken as independent.
+
+        The field's own objective would prefer all labels to be alike.
+        """
+        apart, _ = self._pose_apart(problem, fit.statistics)
+        learned = maximise(apart, Statistics(fit.statistics.counts, Summary(0.0, fit.statistics.summary.mass)))
+        alone = fit.parameters._replace(structure=learned.structure)
+        return alone.objective(expect(apart, alone).summary.log_normaliser)
+
+    def explain_coupling(self) -> str:
+        """Say in words how strongly neighbouring labels are coupled, and why."""
+        self._check_fitted()
+        if not self.coupling_scores_:
+            why = "the graph has no edges, or too few items to judge by" if self._learns_coupling() else "it was given"
+            return f"Coupling {self.coupling_:.3g}: {why}."
+        words = "neighbours tell nothing that the answers do not" if self.coupling_ == 0 else "neighbours tend to agree"
+        return explain_choice(self.coupling_, self.coupling_scores_, words)
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         field = cast(FieldParameters, self._structure)
         given = self._given_coupling()
-        agrees = field.coupling <= MOST_COUPLING / LEAST_UNIT if given is None else field.coupling == given
-        if not agrees or field.learns != (given is None) or field.inference != self.inference:
+        most = MULTIPLES[-1] * MOST_COUPLING / LEAST_UNIT
+        agrees = field.coupling <= most if given is None else field.coupling == given and not field.learns
+        if not agrees or field.inference != self.inference:
             raise Fault("the field is not the one that the parameters call for")
+        self.coupling_scores_ = [CouplingScore(*entry) for entry in self.coupling_scores_]
 
     def _start_from_independent(self, problem: Problem, votes: Statistics) -> Parameters:
         """Return what `DawidSkene` finds, as a start for the field."""
-        field = cast(Field, problem.structure)
-        alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
-        apart = replace(problem, structure=alone, graph=None)
-        start = maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
+        apart, start = self._pose_apart(problem, votes)
         found = run_em(apart, start, self.max_iter, self.tol, self.callback)
-        summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0, np.zeros(field.n_classes))
+        summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
         return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
 
     def _keep(self, r: Responses, problem: Problem, learned: Parameters, *found: Any) -> None:
@@ -300,3 +420,16 @@ def paper_couplings(r: Responses, graph: Graph) -> Floats:
         return np.full(len(graph.neighbours), r.n_workers / 2)
     source = np.repeat(answers, graph.degrees)
     return np.asarray((source + answers[graph.neighbours]) / 8)
+
+
+def best_power(scores: Floats) -> Floats:
+    """Return the scores of items (N,) at the power that suits all of them, of those (N, T) at each power.
+
+    Without it, strong couplings would lose only because they make posteriors too sure.
+    """
+    return np.asarray(scores[:, int(scores.sum(axis=0).argmax())])
+
+
+def mean_and_error(values: Floats) -> tuple[float, float]:
+    """Return the mean and its standard error."""
+    return float(values.mean()), float(values.std() / np.sqrt(len(values)))

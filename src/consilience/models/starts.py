@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..errors import (
     plural,
     warn,
 )
-from ..fitting.em import Parameters, Problem, Statistics, expect, expect_from_votes, maximise
+from ..fitting.em import Parameters, Problem, expect, expect_from_votes, maximise
 from ..fitting.moment_effort import SLOW, is_hopeless
 from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
 from ..kernels.types import Floats
@@ -35,16 +34,8 @@ from .predicting import voters
 from .sizes import check_moments
 
 
-def find_starts(
-    owner: Any,
-    problem: Problem,
-    r: Responses,
-    more_starts: Callable[[Problem, Statistics], list[tuple[str, Parameters]]] | None = None,
-) -> list[tuple[str, Parameters]]:
-    """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones.
-
-    `more_starts` returns starts that go with the votes, from the problem and the votes' statistics.
-    """
+def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
+    """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones."""
     votes = expect_from_votes(problem)
     by_vote = maximise(problem, votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
@@ -67,7 +58,7 @@ def find_starts(
         if owner.start == "dawid-skene":
             starts.append(("dawid-skene", owner._start_from_independent(problem, votes)))
         if owner.start in ("majority", "best"):
-            starts += [("majority", by_vote), *(more_starts(problem, votes) if more_starts else [])]
+            starts.append(("majority", by_vote))
         if owner.start in ("moments", "best"):
             if r.silence_counts:
                 raise ParameterError(
@@ -92,7 +83,7 @@ def find_starts(
 
 
 def is_start(name: str) -> bool:
-    """Tell whether `find_starts`, or a model's `more_starts`, gives a start this name.
+    """Tell whether `find_starts`, or a model itself, gives a start this name.
 
     >>> is_start("random 2"), is_start("votes")
     (True, False)

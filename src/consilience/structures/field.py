@@ -4,14 +4,14 @@
 
 with coupling beta in nats per agreeing neighbour (the paper's delta is 2 beta). Inference is by mean field, iterated
 conditional modes or belief propagation, over the whole graph at once. The coupling is given, or learned by maximum
-pseudo-likelihood of the posteriors, together with the pull h of each class, one Newton step after each inference:
+pseudo-likelihood of the posteriors, one Newton step after each inference:
 
-    maximise over beta >= 0 and h:  sum_nk q_nk log softmax_k(h_k + beta s_nk) + log beta - beta,   s = A q
+    maximise over beta >= 0:  sum_nk q_nk log softmax_k(h_k + beta s_nk) + log beta - beta,   s = A q
 
 The last two terms are a Gamma(2, 1) prior, which matters in small graphs only; `MOST_COUPLING` is a cap. Both are for
-edges of weight 1; where weights are far from 1, `weight_unit` takes its place. Neighbours carry most of what the class
-prior says, so h is far weaker than log pi where labels come in patches: with log pi in its place small classes would
-die out. It is log pi at beta = 0, for a coupling that is given, and for nodes without edges.
+edges of weight 1; where weights are far from 1, `weight_unit` takes its place. The pull h of a class is log pi. In a
+`flat` field it is 0 for nodes with edges: neighbours carry what the class prior says, and with log pi in its place
+small classes would die out. At beta = 0 nobody else says it, and the pull is log pi again.
 
 The objective is that of mean field, sum q (log evidence + log pi + beta s / 2 - log q) plus the parameters' bounds; the
 field's own normaliser, which nobody can compute, is left out. At fixed coupling it never falls by mean field.
@@ -53,7 +53,6 @@ class FieldSummary(Summary):
     """What one inference over the graph gives."""
 
     coupling: float  # the next one
-    pull: Floats  # (K,): the next pull of each class
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,36 +103,27 @@ class FieldParameters(StructureParameters):
         sums = np.zeros_like(posterior)
         neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
         value = float(field_objective(np.maximum(unary, -1e300), sums, self.coupling, posterior))
-        learned = (
-            self._learn(graph, sums, posterior) if self.learns and trail is not None else (self.coupling, self.pull)
-        )
+        coupling = self._learn(graph, sums, posterior) if self.learns and trail is not None else self.coupling
         evidence[order] = posterior
-        return FieldSummary(value, posterior.sum(axis=0), *learned)
+        return FieldSummary(value, posterior.sum(axis=0), coupling)
 
-    def _learn(self, graph: Graph, sums: Floats, posterior: Floats) -> tuple[float, Floats]:
-        """Return coupling and pulls after one Newton step on their pseudo-likelihood."""
-        from ..kernels.field import pseudo_likelihood_terms
+    def _learn(self, graph: Graph, sums: Floats, posterior: Floats) -> float:
+        """Return the coupling after one Newton step on its pseudo-likelihood."""
+        from ..kernels.field import pseudo_likelihood_slope
 
         if not graph.n_edges:
-            return 0.0, self.pull
-        n_classes, unit = posterior.shape[1], weight_unit(graph.weights)
+            return 0.0
+        unit = weight_unit(graph.weights)
         beta = max(self.coupling * unit, 1e-3)
-        gradient, curvature = pseudo_likelihood_terms(graph.offsets, sums / unit, self.pull, beta, posterior)
-        # Pulls are held near log pi by as much as one node would: classes that are not there, and their common level.
-        gradient[:n_classes] -= self.pull - log_of(self.mean)
-        curvature[np.diag_indices(n_classes)] += 1.0
-        gradient[n_classes] += 1 / beta - 1
-        curvature[n_classes, n_classes] += 1 / beta**2
-        if self.fixed:
-            curvature[:n_classes, n_classes] = curvature[n_classes, :n_classes] = gradient[:n_classes] = 0.0
+        slope, curvature = pseudo_likelihood_slope(graph.offsets, sums / unit, self.pull, beta, posterior)
         # Short steps: far from the optimum a quadratic is a poor guide.
-        step = np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
-        coupling = beta + np.clip(step[n_classes], -0.5, 0.5)
-        return float(np.clip(coupling, 0.0, MOST_COUPLING)) / unit, self.pull + step[:n_classes]
+        step = np.clip((slope + 1 / beta - 1) / (curvature + 1 / beta**2), -0.5, 0.5)
+        return float(np.clip(beta + step, 0.0, MOST_COUPLING)) / unit
 
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported prior."""
-        return replace(self, weights=self.mean, pull=self.pull if self.learns else log_of(self.mean), bound=0.0)
+        is_prior = np.array_equal(self.pull, log_of(self.weights))
+        return replace(self, weights=self.mean, pull=log_of(self.mean) if is_prior else self.pull, bound=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,39 +136,37 @@ class Field(Structure[FieldSummary, FieldParameters]):
     estimation: str
     coupling: float | None  # None: learned
     inference: str
+    flat: bool = False  # whether the class prior has no say at nodes with edges
 
     def update(self, summary: FieldSummary) -> FieldParameters:
         """Return prior and coupling that expected counts call for."""
         coupling = summary.coupling if self.coupling is None else self.coupling
         if self.fixed_prior is not None:
-            return self._parameters(self.fixed_prior, self.fixed_prior, 0.0, coupling, log_of(self.fixed_prior))
+            return self._parameters(self.fixed_prior, self.fixed_prior, 0.0, coupling)
         found = fit_distributions(
             summary.mass.reshape(1, -1, 1), np.full((1, self.n_classes, 1), self.smoothing), self.estimation
         )
-        weights = found.weights.ravel()
-        pull = summary.pull if self.coupling is None and coupling > 0 else log_of(weights)
-        return self._parameters(weights, found.mean.ravel(), found.bound, coupling, pull)
+        return self._parameters(found.weights.ravel(), found.mean.ravel(), found.bound, coupling)
 
     def given(self, prior: Floats) -> FieldParameters:
         """Return a known class prior as parameters; a coupling that is learned begins at 0."""
-        return self._parameters(prior, prior, 0.0, self.coupling or 0.0, log_of(prior))
+        return self._parameters(prior, prior, 0.0, self.coupling or 0.0)
 
     def summarise(self, block: Block, posterior: Floats) -> FieldSummary:  # noqa: ARG002
         """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
-        return FieldSummary(0.0, posterior.sum(axis=0), 0.0, np.zeros(posterior.shape[1]))
+        return FieldSummary(0.0, posterior.sum(axis=0), 0.0)
 
-    def _parameters(
-        self, weights: Floats, mean: Floats, bound: float, coupling: float, pull: Floats
-    ) -> FieldParameters:
-        learns = self.coupling is None
-        prior = (freeze(np.array(weights)), freeze(np.array(mean)))
+    def _parameters(self, weights: Floats, mean: Floats, bound: float, coupling: float) -> FieldParameters:
+        fixed = self.fixed_prior is not None
+        flat = self.flat and coupling > 0 and not fixed
         return FieldParameters(
-            *prior,
+            freeze(np.array(weights)),
+            freeze(np.array(mean)),
             coupling,
-            freeze(np.array(pull)),
+            freeze(np.zeros(self.n_classes) if flat else log_of(weights)),
             bound,
-            learns=learns,
-            fixed=self.fixed_prior is not None,
+            learns=self.coupling is None,
+            fixed=fixed,
             inference=self.inference,
         )
 
@@ -213,7 +201,8 @@ def infer_field(graph: Graph, unary: Floats, coupling: float, inference: str, tr
     elif inference == "belief_propagation":
         posterior, reached.messages = run_belief_propagation(graph, unary, coupling, reached.messages, sweeps, tol)
     else:
-        labels = (unary if reached.posterior is None else reached.posterior).argmax(axis=1)
+        # From the evidence each time: an optimum that is only found from the last one would be lost in predictions.
+        labels = unary.argmax(axis=1)
         posterior = given_neighbours(graph, unary, coupling, find_modes(graph, unary, coupling, labels, sweeps))
     reached.posterior = posterior
     return posterior

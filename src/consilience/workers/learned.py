@@ -20,6 +20,7 @@ from ..kernels.types import Floats, freeze
 from .base import Prior
 
 CENTRE = (0.3, 2.0)
+START = (0.1, 1.1)
 LEAST, MOST = np.log((0.02, 0.02)), np.log((50.0, 200.0))
 # Newton steps in one call, and the gain below which another is not worth the time. The loop calls often.
 MOST_STEPS, LEAST_GAIN = 3, 1e-3
@@ -28,7 +29,7 @@ LONGEST, MOST_HALVINGS = 1.0, 6
 DIFFERENCE = 1e-3
 
 
-def make_pair(prior: Prior, parts: tuple[Floats, Floats, Floats], pair: tuple[float, float] = CENTRE) -> Prior:
+def make_pair(prior: Prior, parts: tuple[Floats, Floats, Floats], pair: tuple[float, float] = START) -> Prior:
     """Return the prior with pseudo-counts off * parts[0] + diagonal * parts[1] + parts[2]."""
     off, diagonal = pair
     logs = np.log(pair) - np.log(CENTRE)
