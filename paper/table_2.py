@@ -130,7 +130,7 @@ def _score_methods(case: Record, r: Responses, graph: Graph | None, truth: Any) 
     best = find_best_worker(r, codes)
     f = macro_f1(codes[best.items], best.said)
     yield {**case, "method": SINGLE_BEST, "f": f, "coverage": len(best.items) / len(codes)}
-    ours = {OURS_ALONE: DawidSkene(), OURS: MarkovField()}
+    ours = {OURS_ALONE: DawidSkene(), OURS: MarkovField(calibration="none")}
     for method in (*PAPER, *ours):
         model = ours.get(method) or METHODS[method]()
         model.fit(r, graph=graph if isinstance(model, MarkovField) else None)

@@ -126,12 +126,10 @@ def run_em(
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
         # The gain may be negative where the objective is only a guide: that is no reason to stop.
         settled = tol > 0 and abs(gain) < tol
-        if settled and (prior_is_new or not prior.learns) and prior.later is None:
+        if settled and (prior_is_new or not prior.learns):
             return Fit(parameters, statistics, np.array(trace), iteration, converged=True)
         prior_is_new = prior.learns and (settled or iteration in LEARNING)
-        if prior.later is not None and (settled or iteration == LEARNING.start):
-            prior, prior_is_new = prior.later, True
-        elif prior_is_new:
+        if prior_is_new:
             prior = problem.workers.learn_prior(statistics.counts, statistics.summary.mass, prior)
         parameters = maximise(problem, statistics, prior)
     statistics = expect(problem, parameters, trail)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
@@ -18,6 +18,7 @@ from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
 from ..fitting.em import (
+    LEARNING,
     Fit,
     Parameters,
     Problem,
@@ -39,11 +40,11 @@ from ..structures.field import (
     Field,
     FieldParameters,
     FieldSummary,
+    find_linked,
     most_weight,
     weight_unit,
 )
-from ..structures.independent import Independent
-from ..workers.base import Prior
+from ..structures.independent import Independent, IndependentParameters
 from .calibration import score_powers
 from .checks import check_choice
 from .coupling import CouplingScore, are_scores, explain_choice
@@ -274,33 +275,48 @@ class MarkovField(LatentModel):
         return {"learn": None, "paper": 1.0}[self.coupling] if isinstance(self.coupling, str) else float(self.coupling)
 
     def _make_structure(self, r: Responses) -> Field:
-        return Field(*self._structure_parts(r), self._given_coupling(), self.inference, flat=self._learns_coupling())
+        return Field(*self._structure_parts(r), self._given_coupling(), self.inference)
 
     def _learns_coupling(self) -> bool:
         return isinstance(self.coupling, str) and self.coupling == "learn"
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
-        problem, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
-        problem = replace(problem, prior=self._settle_prior(problem))
+        posed, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
+        problem = self._settle(posed) if find_linked(cast(Graph, graph)).any() else posed
         if self._learns_coupling():
-            coupling, scores = self._find_coupling(r, problem, gold)
+            _, first = next(self._set_off(r, posed, problem))
+            coupling, scores = self._find_coupling(r, problem, first, gold)
             # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
             # which depends on it, is not known.
             problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
-        self._fit_from(r, problem, find_starts(self, problem, r), gold)
+        self._fit_from(r, problem, list(self._set_off(r, posed, problem)), gold)
         self.coupling_scores_ = scores
 
-    def _settle_prior(self, problem: Problem) -> Prior:
-        """Return the prior of the workers; one that is to be learned is learned without the graph, and then held.
+    def _settle(self, problem: Problem) -> Problem:
+        """Return the problem with what is found without the graph: the learned prior of the workers, and class shares.
 
         With the graph, all labels alike and workers who answer at random can be the best fit of all: neighbours then
         agree everywhere. A prior that is learned meanwhile would lead there.
         """
-        if not problem.prior.learns:
-            return problem.prior
         apart, start = self._pose_apart(problem, expect_from_votes(problem))
-        learned = run_em(apart, start, self.max_iter, self.tol, self.callback).parameters.prior
-        return problem.prior._replace(parts=None, later=learned._replace(parts=None))
+        found = run_em(apart, start, self.max_iter, self.tol, self.callback).parameters
+        shares = cast(IndependentParameters, found.structure).weights
+        structure = replace(cast(Field, problem.structure), unlinked_prior=shares)
+        return replace(problem, prior=found.prior._replace(parts=None), structure=structure)
+
+    def _set_off(self, r: Responses, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
+        """Yield the starts, each after some first iterations if the prior of the workers was learned.
+
+        These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
+        many, the workers of a start are all alike, and the first posteriors hardly better than votes.
+        """
+        if problem.prior.learns == posed.prior.learns or self.max_iter == 0:
+            yield from find_starts(self, problem, r)
+            return
+        early = replace(problem, prior=posed.prior._replace(parts=None))
+        for name, start in find_starts(self, early, r):
+            fit = run_em(early, start, min(LEARNING.start, self.max_iter), 0.0, self.callback)
+            yield name, maximise(problem, fit.statistics)
 
     def _pose_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Parameters]:
         """Return the problem of the same answers to independent items, and the start from the votes."""
@@ -309,14 +325,15 @@ class MarkovField(LatentModel):
         apart = replace(problem, structure=alone, graph=None)
         return apart, maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
 
-    def _find_coupling(self, r: Responses, problem: Problem, gold: Gold | None) -> tuple[float, list[CouplingScore]]:
+    def _find_coupling(
+        self, r: Responses, problem: Problem, start: Parameters, gold: Gold | None
+    ) -> tuple[float, list[CouplingScore]]:
         """Return the coupling that hidden items call for, and how well each was judged.
 
         Pseudo-likelihood finds how much neighbours agree, and takes the answers at their word. If workers err
         together, they are too sure, and neighbours are not heard. So multiples of that coupling are tried: all
         answers to some items are hidden, and what the neighbours say of these items must predict them.
         """
-        _, start = find_starts(self, problem, r)[0]
         fit = run_em(problem, start, self.max_iter, self.tol, self.callback)
         agreement = cast(FieldParameters, fit.parameters.structure).coupling
         known = None if gold is None else gold.codes >= 0

@@ -9,11 +9,13 @@ pseudo-likelihood of the posteriors, one Newton step after each inference:
     maximise over beta >= 0:  sum_nk q_nk log softmax_k(h_k + beta s_nk) + log beta - beta,   s = A q
 
 The last two terms are a Gamma(2, 1) prior, which matters in small graphs only; `MOST_COUPLING` is a cap. Both are for
-edges of weight 1; where weights are far from 1, `weight_unit` takes its place. The pull h of a class is log pi. In a
-`flat` field it is 0 for nodes with edges: neighbours carry what the class prior says, and with log pi in its place
-small classes would die out. At beta = 0 nobody else says it, and the pull is log pi again.
+edges of weight 1; where weights are far from 1, `weight_unit` takes its place.
 
-The objective is that of mean field, sum q (log evidence + log pi + beta s / 2 - log q) plus the parameters' bounds; the
+The pull h of a class is log pi if pi is given. A pi that is learned has no say at nodes with edges, where h = 0: their
+neighbours say the same, and counted twice it would grow until small classes die out. At beta = 0 neighbours say
+nothing, and h is log pi again. Nodes without edges take the class prior of a fit without the graph.
+
+The objective is that of mean field, sum q (log evidence + h + beta s / 2 - log q) plus the parameters' bounds; the
 field's own normaliser, which nobody can compute, is left out. At fixed coupling it never falls by mean field.
 """
 
@@ -46,6 +48,8 @@ FIRMEST = 1e100
 EM_SWEEPS, EM_TOL = 20, 1e-3
 LAST_SWEEPS, LAST_TOL = 200, 1e-6
 DAMPING = 0.2
+# Parts of the coupling with which mean field begins, and sweeps with each.
+WARM_UP, WARM_UP_SWEEPS = (0.25, 0.5, 0.75), 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +100,7 @@ class FieldParameters(StructureParameters):
         order, graph = graph.by_visit
         with np.errstate(divide="ignore"):
             unary = np.log(evidence[order])
-        linked = graph.degrees > 0
+        linked = find_linked(graph)
         unary[linked] += self.pull
         unary[~linked] += log_of(self.weights)
         posterior = infer_field(graph, unary, self.coupling, self.inference, trail)
@@ -136,7 +140,8 @@ class Field(Structure[FieldSummary, FieldParameters]):
     estimation: str
     coupling: float | None  # None: learned
     inference: str
-    flat: bool = False  # whether the class prior has no say at nodes with edges
+    # The class prior of nodes without edges, if neither is a class prior given nor is it to be learned along.
+    unlinked_prior: Floats | None = None
 
     def update(self, summary: FieldSummary) -> FieldParameters:
         """Return prior and coupling that expected counts call for."""
@@ -146,7 +151,10 @@ class Field(Structure[FieldSummary, FieldParameters]):
         found = fit_distributions(
             summary.mass.reshape(1, -1, 1), np.full((1, self.n_classes, 1), self.smoothing), self.estimation
         )
-        return self._parameters(found.weights.ravel(), found.mean.ravel(), found.bound, coupling)
+        weights, mean = found.weights.ravel(), found.mean.ravel()
+        if coupling == 0 or self.unlinked_prior is None:
+            return self._parameters(weights, mean, found.bound, coupling)
+        return self._parameters(self.unlinked_prior, mean, 0.0, coupling)
 
     def given(self, prior: Floats) -> FieldParameters:
         """Return a known class prior as parameters; a coupling that is learned begins at 0."""
@@ -158,17 +166,23 @@ class Field(Structure[FieldSummary, FieldParameters]):
 
     def _parameters(self, weights: Floats, mean: Floats, bound: float, coupling: float) -> FieldParameters:
         fixed = self.fixed_prior is not None
-        flat = self.flat and coupling > 0 and not fixed
+        silent = coupling > 0 and not fixed
         return FieldParameters(
             freeze(np.array(weights)),
             freeze(np.array(mean)),
             coupling,
-            freeze(np.zeros(self.n_classes) if flat else log_of(weights)),
+            freeze(np.zeros(self.n_classes) if silent else log_of(weights)),
             bound,
             learns=self.coupling is None,
             fixed=fixed,
             inference=self.inference,
         )
+
+
+def find_linked(graph: Graph) -> NDArray[np.bool_]:
+    """Tell which nodes have neighbours that count."""
+    n_before = np.concatenate([[0], np.cumsum(graph.weights > 0)])
+    return np.asarray(n_before[graph.offsets[1:]] > n_before[graph.offsets[:-1]])
 
 
 def weight_unit(weights: Floats) -> float:
@@ -196,7 +210,7 @@ def infer_field(graph: Graph, unary: Floats, coupling: float, inference: str, tr
     sweeps, tol = (LAST_SWEEPS, LAST_TOL) if trail is None else (EM_SWEEPS, EM_TOL)
     reached = Trail() if trail is None else trail
     if inference == "mean_field":
-        start = alone(unary) if reached.posterior is None else reached.posterior
+        start = warm_up(graph, unary, coupling) if reached.posterior is None else reached.posterior
         posterior = run_mean_field(graph, unary, coupling, start, sweeps, tol)
     elif inference == "belief_propagation":
         posterior, reached.messages = run_belief_propagation(graph, unary, coupling, reached.messages, sweeps, tol)
@@ -212,6 +226,17 @@ def alone(unary: Floats) -> Floats:
     """Return the posteriors of nodes without edges."""
     powers = np.exp(unary - unary.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def warm_up(graph: Graph, unary: Floats, coupling: float) -> Floats:
+    """Return posteriors from which mean field starts: a few sweeps with weaker couplings, that of the last the largest.
+
+    With all of the coupling at once, the nodes that are visited first would win over the others.
+    """
+    posterior = alone(unary)
+    for part in WARM_UP:
+        posterior = run_mean_field(graph, unary, part * coupling, posterior, WARM_UP_SWEEPS, EM_TOL)
+    return posterior
 
 
 def run_mean_field(graph: Graph, unary: Floats, coupling: float, start: Floats, max_sweeps: int, tol: float) -> Floats:

@@ -42,7 +42,6 @@ class Prior(NamedTuple):
     pair: tuple[float, float] | None = None
     parts: tuple[Floats, Floats, Floats] | None = None
     log_density: float = 0.0  # of the pair
-    later: Prior | None = None  # what takes its place after the first iterations of a fit
 
     @property
     def learns(self) -> bool:
