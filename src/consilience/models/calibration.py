@@ -123,8 +123,7 @@ def find_power(
 ) -> Calibration:
     """Return the power that hidden answers and known labels call for."""
     found = Calibration(1.0)
-    # Where silence is an answer, one that is hidden would be another answer: silence.
-    if owner.calibration == "hidden answers" and not r.silence_counts and owner.max_iter > 0 and count_units(r) > 1:
+    if owner.calibration == "hidden answers":
         found = find_by_hidden(owner, r, problem, fit, gold)
     if gold is not None and gold.judging.any():
         known = np.flatnonzero(gold.judging)
@@ -138,6 +137,9 @@ def find_power(
 
 def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> Calibration:
     """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit."""
+    # Where silence is an answer, one that is hidden would be another answer: silence.
+    if r.silence_counts or owner.max_iter == 0 or count_units(r) < 2:
+        return Calibration(1.0)
     scores, n_hidden = [], 0
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
     share, n_folds = choose_folds(count_units(r), None if r.sequences is None else r.n_responses)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ..arguments import check_truth, is_number
 from ..data.gold import Gold
 from ..data.graph import Graph
-from ..data.hidden_answers import hide_items
 from ..data.responses import Responses
 from ..engines import open_engine
 from ..engines.base import Engine
@@ -26,7 +25,6 @@ from ..fitting.em import (
     Statistics,
     expect,
     expect_from_votes,
-    infer_posterior,
     maximise,
     run_em,
 )
@@ -45,10 +43,11 @@ from ..structures.field import (
     weight_unit,
 )
 from ..structures.independent import Independent, IndependentParameters
-from .calibration import score_powers
+from .calibration import find_by_hidden
 from .checks import check_choice
 from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
+from .field_coupling import MULTIPLES, choose_coupling
 from .inputs import as_responses
 from .latent import LatentModel
 from .sizes import check_messages
@@ -56,10 +55,6 @@ from .starts import find_starts
 
 # A learned coupling below this is as good as none.
 NO_COUPLING = 0.05
-# Multiples of the coupling by pseudo-likelihood that are tried. A fifth of the items is hidden at a time, until there
-# are enough of them, or all have been hidden once.
-MULTIPLES = (0.0, 1.0, 1.5, 2.0, 3.0, 5.0)
-N_PARTS, ENOUGH_ITEMS = 5, 5000
 
 
 @dataclass(frozen=True)
@@ -282,27 +277,34 @@ class MarkovField(LatentModel):
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         posed, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
-        problem = self._settle(posed) if find_linked(cast(Graph, graph)).any() else posed
+        apart, fit = self._fit_apart(posed)
+        problem = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
         if self._learns_coupling():
             _, first = next(self._set_off(r, posed, problem))
-            coupling, scores = self._find_coupling(r, problem, first, gold)
+            agreeing = run_em(problem, first, self.max_iter, self.tol, self.callback)
+            power = find_by_hidden(self, r, apart, fit, gold).power
+            coupling, scores = choose_coupling(self, r, problem, agreeing, gold, power)
             # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
             # which depends on it, is not known.
             problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
         self._fit_from(r, problem, list(self._set_off(r, posed, problem)), gold)
         self.coupling_scores_ = scores
 
-    def _settle(self, problem: Problem) -> Problem:
+    def _settle(self, problem: Problem, apart: Fit) -> Problem:
         """Return the problem with what is found without the graph: the learned prior of the workers, and class shares.
 
         With the graph, all labels alike and workers who answer at random can be the best fit of all: neighbours then
         agree everywhere. A prior that is learned meanwhile would lead there.
         """
-        apart, start = self._pose_apart(problem, expect_from_votes(problem))
-        found = run_em(apart, start, self.max_iter, self.tol, self.callback).parameters
+        found = apart.parameters
         shares = cast(IndependentParameters, found.structure).weights
         structure = replace(cast(Field, problem.structure), unlinked_prior=shares)
         return replace(problem, prior=found.prior._replace(parts=None), structure=structure)
+
+    def _fit_apart(self, problem: Problem) -> tuple[Problem, Fit]:
+        """Return the problem of the same answers to independent items, and its fit."""
+        apart, start = self._pose_apart(problem, expect_from_votes(problem))
+        return apart, run_em(apart, start, self.max_iter, self.tol, self.callback)
 
     def _set_off(self, r: Responses, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
         """Yield the starts, each after some first iterations if the prior of the workers was learned.
@@ -324,49 +326,6 @@ class MarkovField(LatentModel):
         alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
         apart = replace(problem, structure=alone, graph=None)
         return apart, maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
-
-    def _find_coupling(
-        self, r: Responses, problem: Problem, start: Parameters, gold: Gold | None
-    ) -> tuple[float, list[CouplingScore]]:
-        """Return the coupling that hidden items call for, and how well each was judged.
-
-        Pseudo-likelihood finds how much neighbours agree, and takes the answers at their word. If workers err
-        together, they are too sure, and neighbours are not heard. So multiples of that coupling are tried: all
-        answers to some items are hidden, and what the neighbours say of these items must predict them.
-        """
-        fit = run_em(problem, start, self.max_iter, self.tol, self.callback)
-        agreement = cast(FieldParameters, fit.parameters.structure).coupling
-        known = None if gold is None else gold.codes >= 0
-        folds = list(hide_items(r, N_PARTS, ENOUGH_ITEMS, self.seed, known))
-        if agreement == 0 or not folds:
-            return agreement, []
-        by_fold = [self._judge_multiples(r, problem, fit, agreement, hidden, gold) for hidden in folds]
-        scores = [best_power(np.concatenate(each)) for each in zip(*by_fold, strict=True)]
-        couplings = [multiple * agreement for multiple in MULTIPLES]
-        judged = [CouplingScore(c, *mean_and_error(each)) for c, each in zip(couplings, scores, strict=True)]
-        best = max(scores, key=lambda each: float(each.mean()))
-        near = [mean_and_error(best - each) for each in scores]
-        chosen = next(c for c, (gap, error) in zip(couplings, near, strict=True) if gap <= error)
-        return chosen, judged
-
-    def _judge_multiples(
-        self, r: Responses, problem: Problem, fit: Fit, agreement: float, hidden: NDArray[np.bool_], gold: Gold | None
-    ) -> list[Floats]:
-        """Return for each multiple of a coupling the log probability of hidden items at each power."""
-        rest = self._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
-        unit = np.unique(r.item_of_answer()[hidden], return_inverse=True)[1]
-        prior = fit.parameters.prior
-        statistics, scores = fit.statistics, []
-        for multiple in MULTIPLES:
-            field = replace(cast(Field, problem.structure), coupling=multiple * agreement)
-            tried = replace(rest, structure=field, prior=prior)
-            found = run_em(tried, maximise(tried, statistics, prior), self.max_iter, self.tol, self.callback)
-            learned, statistics = found.parameters, found.statistics
-            factors = tried.factors(learned.workers)
-            posterior, _ = infer_posterior(tried.engine, tried.placed, factors, learned.structure, tried.graph)
-            confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
-            scores.append(score_powers(r, hidden, unit, posterior, confusion))
-        return scores
 
     def _judge_fit(self, problem: Problem, fit: Fit) -> float:
         """Return how well workers and class prior explain the answers to items that are taken as independent.
@@ -437,16 +396,3 @@ def paper_couplings(r: Responses, graph: Graph) -> Floats:
         return np.full(len(graph.neighbours), r.n_workers / 2)
     source = np.repeat(answers, graph.degrees)
     return np.asarray((source + answers[graph.neighbours]) / 8)
-
-
-def best_power(scores: Floats) -> Floats:
-    """Return the scores of items (N,) at the power that suits all of them, of those (N, T) at each power.
-
-    Without it, strong couplings would lose only because they make posteriors too sure.
-    """
-    return np.asarray(scores[:, int(scores.sum(axis=0).argmax())])
-
-
-def mean_and_error(values: Floats) -> tuple[float, float]:
-    """Return the mean and its standard error."""
-    return float(values.mean()), float(values.std() / np.sqrt(len(values)))
