@@ -262,7 +262,9 @@ LEARNED = {"add_expectations", "digamma_and_log_gamma", "add_polya", "add_left_o
 NEEDED = {
     "DawidSkene": SHARED | LEARNED | {"normalise_items"},
     "HiddenMarkov": SHARED | LEARNED | {"pass_both_ways", "find_best_paths"},
-    "MarkovField": SHARED | LEARNED | {"update_nodes", "neighbour_sums", "field_objective", "add_pseudo_likelihood"},
+    "MarkovField": SHARED
+    | LEARNED
+    | {"normalise_items", "update_nodes", "neighbour_sums", "field_objective", "add_pseudo_likelihood"},
     "MomentMatching": SHARED
     | {"normalise_items", "fill_products", "solve_in_turn", "add_worker_terms", "iterate_admm", "simplex_threshold"},
 }

@@ -614,5 +614,5 @@ def test_nothing_to_compare_is_saved_too(tmp_path):
 def test_control_fits_give_no_warnings():
     crowd = cs.simulate.network(150, n_workers=5, n_classes=2, seed=1)
     with pytest.warns(cs.errors.ConsilienceWarning) as caught:
-        cs.fuse(crowd.responses, graph=crowd.graph, max_iter=2)
+        cs.fuse(crowd.responses, graph=crowd.graph, max_iter=1)
     assert [str(each.message).split()[0] for each in caught if "stopped after" in str(each.message)] == ["MarkovField"]

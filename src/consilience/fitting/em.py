@@ -206,6 +206,8 @@ def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) 
     rest = 1.0 - posterior[:, unsaid].sum(axis=1, keepdims=True)
     kept *= np.divide(rest, total, out=np.zeros_like(total), where=total > 0)
     kept[:, unsaid] = posterior[:, unsaid]
+    # Where nothing is left of the classes that somebody said, the posterior of the fit is all there is.
+    kept = np.where(total > 0, kept, posterior)
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 

@@ -37,7 +37,7 @@ from .checks import (
     is_pair,
 )
 from .predicting import PredictingModel, part_of
-from .sizes import FIT_TABLES, START_TABLES, check_matrices
+from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
 Starts = list[tuple[str, Parameters]]
@@ -123,8 +123,9 @@ class LatentModel(PredictingModel):
     def _check_size(self, r: Responses, graph: Graph | None) -> None:
         super()._check_size(r, graph)
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
-        hides = self.max_iter > 0 and self.calibration == "hidden answers"  # which takes a second fit beside the first
-        n_tables = FIT_TABLES if self.max_iter > 1 or hides else START_TABLES
+        n_tables = FIT_TABLES if self.max_iter > 1 else START_TABLES
+        if self.max_iter > 0 and self.calibration == "hidden answers":
+            n_tables = HIDING_TABLES
         check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:

@@ -37,11 +37,13 @@ def _is_calibrated(name: object) -> bool:
 
 
 def _upgrade_header_2(header: dict[str, Any]) -> dict[str, Any]:
-    """Probabilities were those of the fit, and smoothing was given."""
+    """Probabilities were those of the fit, smoothing was given, and fields did not judge couplings."""
     parameters, scalars = header.get("parameters"), header.get("scalars")
     if not isinstance(parameters, dict) or not isinstance(scalars, dict):
         raise Fault("the header is not one of schema 2")
     found = {"smoothing_": _read_pair(parameters.get("smoothing")), "calibration_": [1.0, 0, 0, True]}
+    if "coupling_scores_" in model_class(header["model"])._scalars:
+        found["coupling_scores_"] = []
     return header | {"parameters": {"calibration": "none"} | parameters, "scalars": found | scalars}
 
 
