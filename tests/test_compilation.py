@@ -65,7 +65,7 @@ def run_on_answers(rng, n_classes, width):
     scales = [multiply_rows(*answers, freeze(probability), base, product, width)]
     scales += [add_log_rows(*answers, weight, freeze(logs), log_base, power, width)]
     posterior = product.copy()
-    scales += [normalise_items(posterior, prior, mass, width)]
+    scales += [normalise_items(posterior, prior, freeze(np.empty(0, np.bool_)), mass, width)]
     count_rows(codes, offsets, weight, posterior, counts, width)
     return product, power, posterior, counts, mass, np.array(scales)
 

@@ -54,6 +54,30 @@ def test_folds_are_disjoint_and_the_same_each_time(chains, items, fraction):
         assert not np.array_equal(other, folds[0][0])
 
 
+def test_few_answers_are_hidden_in_a_sample_of_the_items():
+    r = cs.simulate.independent(20_000, n_workers=30, n_classes=2, answers_per_item=6, seed=2).responses
+    hidden, _ = next(hide_answers(r, 0.01, 0))
+    of_items = np.bincount(r.item_of_answer()[hidden], minlength=r.n_items)
+    assert hidden.sum() == 1200
+    # A sample of 5 x 1200 answers, six to an item, of which a fifth is hidden: 1 - .8 ** 6 of the items lose some.
+    assert 600 < (of_items > 0).sum() < 850
+    assert of_items.max() < 6
+    # No worker is hidden more often than others.
+    shares = np.bincount(r.worker[hidden], minlength=30) / np.bincount(r.worker, minlength=30)
+    assert shares.min() > 0.003
+    assert shares.max() < 0.02
+
+
+def test_answers_about_some_items():
+    r = cs.Responses.from_matrix([[0, 1, -1], [-1, -1, -1], [1, 1, 0], [-1, 0, -1]])
+    some = r.about(np.array([0, 1, 3]))
+    assert some.items.tolist() == [0, 1, 3]
+    assert some.offsets.tolist() == [0, 2, 2, 3]
+    assert some.worker.tolist() == [0, 1, 1]
+    assert some.label.tolist() == [0, 1, 0]
+    assert r.about(np.array([], np.int64)).n_responses == 0
+
+
 @pytest.mark.parametrize("kind", ["chains", "items"])
 @pytest.mark.parametrize("options", [{}, {"calibration": "none"}, {"calibration": 0.5}])
 def test_score_is_its_definition(kind, options, request):

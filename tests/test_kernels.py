@@ -255,13 +255,30 @@ def test_add_to_rows():
 # --------------------------------------------------------------------------------------------------------- posteriors
 
 
-def run_normalise(evidence, prior):
+def run_normalise(evidence, prior, told=()):
     mass = np.zeros(len(prior))
     posterior = evidence.copy()
-    log_total = normalise_items(posterior, freeze(np.array(prior)), mass, width_of(len(prior), LARGE))
+    told = freeze(np.array(told, np.bool_))
+    log_total = normalise_items(posterior, freeze(np.array(prior)), told, mass, width_of(len(prior), LARGE))
+    if len(told):
+        return posterior, log_total, mass
     np.testing.assert_allclose(mass, posterior.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-9)
     return posterior, log_total
+
+
+def test_items_of_which_nothing_is_told_do_not_count():
+    rng = np.random.default_rng(8)
+    told = rng.random(500) < 0.6
+    evidence, prior = 10.0 ** -rng.uniform(0, 200, (500, 3)), np.array([0.2, 0.3, 0.5])
+    evidence[7], told[7] = 0.0, False
+    evidence[7, 0] = 1.0
+    posterior, log_total, mass = run_normalise(evidence, prior, told)
+    everything = run_normalise(evidence, prior)[0]
+    np.testing.assert_array_equal(posterior, everything)
+    without, log_without = run_normalise(evidence[told], prior)
+    assert log_total == pytest.approx(log_without, rel=1e-13)
+    np.testing.assert_allclose(mass, without.sum(axis=0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", WIDTHS)

@@ -16,6 +16,9 @@ from ..errors import InputError
 from .hashing import Hashes, draw_numbers, hash_ids, hash_items
 from .responses import Responses
 
+# How many times as many units as are hidden the sample has from which they are drawn.
+SPARE = 5
+
 
 def hide_answers(
     r: Responses, fraction: float, seed: int, n_folds: int = 1
@@ -41,9 +44,12 @@ def hide_answers(
         raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
     n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
     n_folds = min(n_folds, n_units // n_hidden)
+    owners, hashes = _owners(r)[first], hash_owners(r)
+    eligible = sample_units(owners, hashes, seed, n_hidden * n_folds)
     # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
     ends = n_hidden * np.arange(1, n_folds + 1)
-    sorted_in_folds = np.argpartition(draw_units(r, first, seed), np.minimum(ends, n_units - 1))
+    numbers = draw_numbers(seed, hashes[owners[eligible]], hash_ids(r.workers)[r.worker[first[eligible]]])
+    sorted_in_folds = eligible[np.argpartition(numbers, np.minimum(ends, len(eligible) - 1))]
     for end in ends:
         chosen = np.full(n_units, -1, np.int64)
         chosen[np.sort(sorted_in_folds[end - n_hidden : end])] = np.arange(n_hidden)
@@ -89,10 +95,33 @@ def find_units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return unit, first
 
 
-def draw_units(r: Responses, first: NDArray[np.int64], seed: int) -> Hashes:
-    """Return a random number for each unit, from its first answer."""
-    owners = hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids)
-    return draw_numbers(seed, owners[_owners(r)[first]], hash_ids(r.workers)[r.worker[first]])
+def sample_units(owners: NDArray[np.int64], hashes: Hashes, seed: int, n_wanted: int) -> NDArray[np.int64]:
+    """Return the units of a random sample of the items, or sequences, from which `n_wanted` units can be drawn.
+
+    It is `SPARE` times as large, so that most answers to an item stay. To draw from all units would take longer.
+
+    Parameters
+    ----------
+    owners : array (n_units,)
+        The item or sequence of each unit.
+    hashes : array
+        Of the ids of all items or sequences.
+    seed, n_wanted : int
+        Another seed samples other units.
+    """
+    n_sampled = SPARE * n_wanted * len(hashes) // len(owners)
+    if n_sampled < len(hashes):
+        numbers = draw_numbers(seed, hashes)
+        sampled = numbers <= np.partition(numbers, n_sampled)[n_sampled]
+        eligible = np.flatnonzero(sampled[owners])
+        if len(eligible) >= n_wanted:
+            return eligible
+    return np.arange(len(owners))
+
+
+def hash_owners(r: Responses) -> Hashes:
+    """Return the hashes of all items, or sequences."""
+    return hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids)
 
 
 def count_units(r: Responses) -> int:

@@ -180,6 +180,21 @@ class Responses:
             weight=None if self.weight is None else self.weight[answers],
         )
 
+    def about(self, items: NDArray[np.int64]) -> Responses:
+        """Return the answers about some of the items, which must not be in sequences."""
+        assert not isinstance(self.keys, Sequences)
+        sizes = np.diff(self.offsets)[items]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        answers = np.arange(offsets[-1]) + np.repeat(self.offsets[items] - offsets[:-1], sizes)
+        return replace(
+            self,
+            keys=self.keys[items],
+            offsets=offsets.astype(np.int64),
+            worker=self.worker[answers],
+            label=self.label[answers],
+            weight=None if self.weight is None else self.weight[answers],
+        )
+
     def with_classes(self, classes: Values) -> Responses:
         """Return the same answers with other classes."""
         # A new object, so that nothing derived from the old classes is kept.

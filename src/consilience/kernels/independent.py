@@ -6,15 +6,16 @@ import numpy as np
 
 from .answers import LOG_IMPOSSIBLE
 from .compile import kernel
-from .types import Floats, Width
+from .types import Floats, Truths, Width
 
 
 @kernel
-def normalise_items(evidence: Floats, prior: Floats, mass: Floats, width: Width) -> float:
+def normalise_items(evidence: Floats, prior: Floats, told: Truths, mass: Floats, width: Width) -> float:
     """Turn evidence into posteriors, in place: q[i, k] = prior[k] b[i, k] / Z_i with Z_i = sum_k prior[k] b[i, k].
 
     Adds sum_i q[i, k] to `mass` and returns sum_i log Z_i. Where the prior rules out every class that the answers
-    allow, the prior is set aside, at a price: Z_i is sum_k b[i, k] exp(LOG_IMPOSSIBLE).
+    allow, the prior is set aside, at a price: Z_i is sum_k b[i, k] exp(LOG_IMPOSSIBLE). If `told` is not empty, only
+    items for which it is True count in both sums.
     """
     n_classes = len(width)
     log_total = 0.0
@@ -23,8 +24,11 @@ def normalise_items(evidence: Floats, prior: Floats, mass: Floats, width: Width)
         total = 0.0
         for k in range(n_classes):
             total += prior[k] * evidence[i, k]
+        counts = told.size == 0 or told[i]
         if total > 0.0:
-            if total > 1e-150:
+            if not counts:
+                pass
+            elif total > 1e-150:
                 product *= total
             else:
                 log_total += np.log(total)  # the product might leave the range of doubles
@@ -36,9 +40,11 @@ def normalise_items(evidence: Floats, prior: Floats, mass: Floats, width: Width)
                 total += evidence[i, k]
             for k in range(n_classes):
                 evidence[i, k] /= total
-            log_total += LOG_IMPOSSIBLE + np.log(total)
-        for k in range(n_classes):
-            mass[k] += evidence[i, k]
+            if counts:
+                log_total += LOG_IMPOSSIBLE + np.log(total)
+        if counts:
+            for k in range(n_classes):
+                mass[k] += evidence[i, k]
         if not 1e-150 < product < 1e150:
             log_total += np.log(product)
             product = 1.0

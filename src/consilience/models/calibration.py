@@ -30,7 +30,7 @@ from ..data.gold import Gold
 from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
 from ..errors import parameter_error, plural
-from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, run_em
+from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, maximise, run_em
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 CHOICES = ("hidden answers", "gold", "none")
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
-ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 30_000, 2_000, 0.1, 10
+ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
 
 
 class Calibration(NamedTuple):
@@ -138,22 +138,32 @@ def find_power(
 def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> Calibration:
     """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit."""
     # Where silence is an answer, one that is hidden would be another answer: silence.
-    if r.silence_counts or owner.max_iter == 0 or count_units(r) < 2:
+    if r.silence_counts or owner.max_iter == 0 or (n_units := count_units(r)) < 2:
         return Calibration(1.0)
     scores, n_hidden = [], 0
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
-    share, n_folds = choose_folds(count_units(r), None if r.sequences is None else r.n_responses)
+    share, n_folds = choose_folds(n_units, None if r.sequences is None else r.n_responses)
+    # If few answers of many are hidden, posteriors hardly change: to count the others once again is enough.
+    max_iter = owner.max_iter if share == HIDDEN else 0
     for fold, (hidden, unit) in enumerate(hide_answers(r, share, owner.seed, n_folds), 1):
         log.info("Calibrating by hidden answers: fit %d of at most %d", fold, n_folds)
-        rest = owner._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
-        rest = replace(rest, prior=start.prior)
-        again = run_em(rest, start, owner.max_iter, owner.tol, owner.callback)
-        learned, statistics = again.parameters, again.statistics
-        factors = rest.factors(learned.workers)
-        posterior, _ = infer_posterior(rest.engine, rest.placed, factors, learned.structure, rest.graph)
-        left_out = infer_left_out(rest, learned, statistics, posterior)
-        confusion = rest.workers.plain_mean(learned.workers, statistics.counts, start.prior)
-        scores.append(score_powers(r, hidden, unit, left_out, confusion))
+        shown = r.keep(~hidden)
+        rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
+        again = run_em(rest, start, max_iter, owner.tol, owner.callback)
+        learned = maximise(rest, again.statistics, start.prior)
+        item = r.item_of_answer()[hidden]
+        if r.sequences is None and problem.graph is None:
+            # Independent items can be judged without the others.
+            items, item = np.unique(item, return_inverse=True)
+            known = None if gold is None else Gold(gold.codes[items], gold.judging[items])
+            rest = replace(
+                owner._pose(shown.about(items), problem.structure, None, known, problem.engine), prior=start.prior
+            )
+        factors = rest.factors(again.parameters.workers)
+        posterior, _ = infer_posterior(rest.engine, rest.placed, factors, again.parameters.structure, rest.graph)
+        left_out = infer_left_out(rest, learned, again.statistics, posterior)
+        confusion = rest.workers.plain_mean(learned.workers, again.statistics.counts, start.prior)
+        scores.append(score_powers(r, hidden, unit, left_out[item], confusion))
         n_hidden += len(unit)
     return Calibration(choose_power(np.concatenate(scores)), n_hidden)
 
@@ -188,13 +198,13 @@ def score_powers(
 ) -> Floats:
     """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
 
-    `posterior` (N, K) and `confusion` (M, L, K) are of a fit to the other answers. The unit of a hidden answer is the
+    `posterior` (n_hidden, K), that of the item of each hidden answer, and `confusion` (M, L, K) are of a fit to the
+    other answers. The unit of a hidden answer is the
     answer itself, or all answers of its worker in the sequence, which are right or wrong together.
     """
-    item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
-    chances = np.ascontiguousarray(confusion[worker, label])
+    chances = np.ascontiguousarray(confusion[r.worker[hidden], r.label[hidden]])
     with np.errstate(divide="ignore"):
-        logs = np.log(posterior[item])
+        logs = np.log(posterior)
     logs -= logs.max(axis=1, keepdims=True)
     weight = None if r.weight is None else r.weight[hidden]
     scores = []

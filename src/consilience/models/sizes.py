@@ -14,7 +14,7 @@ from ..fitting.moment_effort import Effort
 from ..memory import NUMBER, available_memory, require_memory
 from ..workers.base import WorkerModel
 
-# How many tables of all matrices there are at a time: in a fit (measured: 11 to 12), in one that is fitted again to part
+# How many tables of all matrices there are at a time: in a fit (measured: 11 to 12), in one that is repeated with part
 # of the answers (19 to 23), in a start from votes without further iterations (6 to 7), and where known matrices are
 # applied to other answers (4).
 FIT_TABLES, HIDING_TABLES, START_TABLES, PREDICTION_TABLES = 10, 16, 6, 2

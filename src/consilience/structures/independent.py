@@ -40,10 +40,7 @@ class IndependentParameters(BlockwiseParameters):
 
         n_classes = evidence.shape[1]
         mass = np.zeros(n_classes)
-        log_normaliser = normalise_items(evidence, self.weights, mass, block.width(n_classes))
-        if len(block.told):
-            log_normaliser -= float((~block.told).sum() * np.log(self.weights.sum()))
-            mass = evidence[block.told].sum(axis=0)
+        log_normaliser = normalise_items(evidence, self.weights, block.told, mass, block.width(n_classes))
         return Summary(log_normaliser, mass)
 
     def point(self) -> Self:
