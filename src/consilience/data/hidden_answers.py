@@ -17,7 +17,7 @@ from .hashing import Hashes, draw_numbers, hash_ids, hash_items
 from .responses import Responses
 
 # How many times as many units as are hidden the sample has from which they are drawn.
-SPARE = 5
+SPARE = 10
 
 
 def hide_answers(
@@ -44,13 +44,21 @@ def hide_answers(
         raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
     n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
     n_folds = min(n_folds, n_units // n_hidden)
-    owners, hashes = _owners(r)[first], hash_owners(r)
-    eligible = sample_units(owners, hashes, seed, n_hidden * n_folds)
+    alone = r.sequences is None and r.weight is None  # each answer is a unit
+    owners, hashes = (_owners(r) if alone else _owners(r)[first]), hash_owners(r)
+    eligible = np.arange(n_units)
+    if r.sequences is None:
+        eligible = sample_units(owners, hashes, seed, n_hidden * n_folds)
     # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
     ends = n_hidden * np.arange(1, n_folds + 1)
     numbers = draw_numbers(seed, hashes[owners[eligible]], hash_ids(r.workers)[r.worker[first[eligible]]])
     sorted_in_folds = eligible[np.argpartition(numbers, np.minimum(ends, len(eligible) - 1))]
     for end in ends:
+        if alone:
+            hidden = np.zeros(n_units, bool)
+            hidden[sorted_in_folds[end - n_hidden : end]] = True
+            yield hidden, np.arange(n_hidden)
+            continue
         chosen = np.full(n_units, -1, np.int64)
         chosen[np.sort(sorted_in_folds[end - n_hidden : end])] = np.arange(n_hidden)
         unit = chosen[unit_of_answer]
@@ -96,16 +104,16 @@ def find_units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def sample_units(owners: NDArray[np.int64], hashes: Hashes, seed: int, n_wanted: int) -> NDArray[np.int64]:
-    """Return the units of a random sample of the items, or sequences, from which `n_wanted` units can be drawn.
+    """Return the units of a random sample of the items, from which `n_wanted` units can be drawn.
 
     It is `SPARE` times as large, so that most answers to an item stay. To draw from all units would take longer.
 
     Parameters
     ----------
     owners : array (n_units,)
-        The item or sequence of each unit.
+        The item of each unit.
     hashes : array
-        Of the ids of all items or sequences.
+        Of the ids of all items.
     seed, n_wanted : int
         Another seed samples other units.
     """
