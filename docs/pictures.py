@@ -45,7 +45,7 @@ def draw_fusion() -> None:
         right.plot(curve.confidence[full], curve.accuracy[full], color=colour, marker="o", ms=4, lw=1.5, label=label)
     right.plot([0, 1], [0, 1], color=FAINT, lw=1, zorder=0)
     right.set(xlabel="stated confidence", ylabel="share that is right", xlim=(0.2, 1), ylim=(0.2, 1.02))
-    right.legend(loc="upper left")
+    right.legend(loc="lower right")
     figure.tight_layout(w_pad=3)
     figure.savefig(HERE / "fusion.png")
     plt.close(figure)

@@ -17,7 +17,7 @@ from consilience.simulate import network
 from .drawing import Panel, draw_curves
 from .experiment import Experiment, Job, Record, mean_of, sure_mean_of, values_of
 from .markdown import make_paragraph, make_table, number
-from .methods import ALG_4, DS, METHODS, MM, MV, MV_3, MV_3_SHORT, ORACLE, OURS
+from .methods import ALG_4, DS, LABELS, METHODS, MM, MV, MV_3, MV_3_SHORT, ORACLE, OURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ def run_methods(items: int, degree: float, run: int) -> list[Record]:
     case = {"items": items, "degree": degree, "run": run}
     records: list[Record] = [{**case, "method": ORACLE, "f": macro_f1(crowd.truth, crowd.oracle().labels)}]
     for method in (MV, MM, DS, ALG_4, MV_3, MV_3_SHORT, OURS):
-        model = MarkovField(calibration="none") if method == OURS else METHODS[method]()
+        model = MarkovField(**LABELS) if method == OURS else METHODS[method]()
         model.fit(crowd.responses, graph=crowd.graph if isinstance(model, MarkovField) else None)
         record = {**case, "method": method, "f": macro_f1(crowd.truth, model.labels_)}
         if method != MV:

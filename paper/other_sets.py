@@ -13,7 +13,7 @@ from .crowds import load_crowd, measure_sequences
 from .drawing import draw_scores
 from .experiment import Experiment, Job, Record, mean_of, sure_mean_of
 from .markdown import join, make_list, make_table, number
-from .methods import METHODS, MV, MV_DS, OURS, OURS_ALONE, OURS_SEQUENTIAL
+from .methods import LABELS, METHODS, MV, MV_DS, OURS, OURS_ALONE, OURS_SEQUENTIAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,12 +67,12 @@ def run_set(data: str) -> list[Record]:
     (stored, r, truth), chosen_set = load_crowd(data), SETS[data]
     models: dict[str, Any] = {MV: METHODS[MV](), MV_DS: METHODS[MV_DS]()}
     if not chosen_set.sequences:
-        models[OURS] = DawidSkene()
+        models[OURS] = DawidSkene(**LABELS)
     else:
         tags: dict[str, Any] = {"transitions": "bio"} if chosen_set.score == "span F" else {}
-        models |= {OURS_ALONE: DawidSkene(), OURS: HiddenMarkov(**tags)}
+        models |= {OURS_ALONE: DawidSkene(**LABELS), OURS: HiddenMarkov(**LABELS, **tags)}
         if chosen_set.sequential:
-            models[OURS_SEQUENTIAL] = HiddenMarkov(workers="sequential", coupling=1.0, **tags)
+            models[OURS_SEQUENTIAL] = HiddenMarkov(workers="sequential", coupling=1.0, **LABELS, **tags)
     chosen = truth != ""
     if chosen_set.split is not None and stored.splits is not None:
         chosen &= np.array([stored.splits.get(key) == chosen_set.split for key in r.items.tolist()])

@@ -17,7 +17,7 @@ from consilience.simulate import Simulation, sequences
 
 from .drawing import Panel, draw_curves
 from .experiment import Experiment, Job, Record, sure_mean_of
-from .methods import ALG_2, ALG_2_1, METHODS, MM, MV, MV_1, MV_1_SHORT, ORACLE, OURS, SINGLE_BEST
+from .methods import ALG_2, ALG_2_1, LABELS, METHODS, MM, MV, MV_1, MV_1_SHORT, ORACLE, OURS, SINGLE_BEST
 from .scoring import find_best_worker, score_per_sequence
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run_methods(items: int, workers: int, run: int) -> list[Record]:
     found = {SINGLE_BEST: best.said, ORACLE: crowd.oracle().labels}
     records = [{**case, "method": method, **score_labels(crowd, labels)} for method, labels in found.items()]
     for method in (MV, MM, ALG_2, ALG_2_1, MV_1, MV_1_SHORT, OURS):
-        model = HiddenMarkov() if method == OURS else METHODS[method]()
+        model = HiddenMarkov(**LABELS) if method == OURS else METHODS[method]()
         model.fit(crowd.responses)
         scores = score_labels(crowd, model.labels_)
         if method != MV:

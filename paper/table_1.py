@@ -18,6 +18,7 @@ from .methods import (
     ALG_2,
     ALG_2_1,
     DS,
+    LABELS,
     METHODS,
     MV,
     MV_1,
@@ -59,7 +60,7 @@ def run_pos(answers: str) -> list[Record]:
     crowd = load_crowd("pos")
     r = crowd.responses if answers == "stored" else _train_taggers(crowd, int(answers.removeprefix("seed ")))
     bench = Bench(POS, answers, r, crowd.truth)
-    return [*bench.score_paper(), *bench.score_ours({OURS_ALONE: DawidSkene(), OURS: HiddenMarkov()})]
+    return [*bench.score_paper(), *bench.score_ours({OURS_ALONE: DawidSkene(**LABELS), OURS: HiddenMarkov(**LABELS)})]
 
 
 def _train_taggers(crowd: Crowd, seed: int) -> Responses:
@@ -79,9 +80,9 @@ def run_ner() -> list[Record]:
     crowd = load_crowd("ner")
     bench = Bench(NER, "stored", crowd.responses, crowd.truth)
     ours = {
-        OURS_ALONE: DawidSkene(),
-        OURS: HiddenMarkov(transitions="bio"),
-        OURS_SEQUENTIAL: HiddenMarkov(transitions="bio", workers="sequential", coupling=1.0),
+        OURS_ALONE: DawidSkene(**LABELS),
+        OURS: HiddenMarkov(transitions="bio", **LABELS),
+        OURS_SEQUENTIAL: HiddenMarkov(transitions="bio", workers="sequential", coupling=1.0, **LABELS),
     }
     return [*bench.score_paper(), *bench.score_ours(ours)]
 
@@ -95,7 +96,7 @@ def run_ie(workers: int) -> list[Record]:
     r, answers = keep_busiest(r, workers), f"{workers} workers"
     merged = merge_labels(r, {label: OUTSIDE if label == OUTSIDE else "I" for label in r.labels.tolist()})
     inside = Bench(IE, answers, merged, np.where(truth == "B", "I", truth))
-    ours = {OURS_ALONE: DawidSkene(), OURS: HiddenMarkov(transitions="bio")}
+    ours = {OURS_ALONE: DawidSkene(**LABELS), OURS: HiddenMarkov(transitions="bio", **LABELS)}
     return [*inside.score_paper(), *Bench(IE, answers, r, truth).score_ours(ours)]
 
 

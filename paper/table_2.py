@@ -18,7 +18,7 @@ from .crowds import load_crowd
 from .drawing import draw_scores
 from .experiment import Experiment, Job, Record, mean_of, pick, spread_of, sure_mean_of, values_of
 from .markdown import join, make_list, make_table, number, verdict, with_printed, with_spread
-from .methods import ALG_4, DS, METHODS, MV, MV_3, MV_DS, MV_FIRST, OURS, OURS_ALONE, SINGLE_BEST
+from .methods import ALG_4, DS, LABELS, METHODS, MV, MV_3, MV_DS, MV_FIRST, OURS, OURS_ALONE, SINGLE_BEST
 from .printed import DEGREES, TABLE_2
 from .scoring import find_best_worker
 
@@ -130,7 +130,7 @@ def _score_methods(case: Record, r: Responses, graph: Graph | None, truth: Any) 
     best = find_best_worker(r, codes)
     f = macro_f1(codes[best.items], best.said)
     yield {**case, "method": SINGLE_BEST, "f": f, "coverage": len(best.items) / len(codes)}
-    ours = {OURS_ALONE: DawidSkene(), OURS: MarkovField(calibration="none")}
+    ours = {OURS_ALONE: DawidSkene(**LABELS), OURS: MarkovField(**LABELS)}
     for method in (*PAPER, *ours):
         model = ours.get(method) or METHODS[method]()
         model.fit(r, graph=graph if isinstance(model, MarkovField) else None)

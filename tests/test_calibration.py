@@ -164,7 +164,7 @@ def test_items_that_are_hard_for_all():
     assert model.power_ < 0.7
     assert log_loss(model.posterior_, truth) < 0.8 * log_loss(model.uncalibrated_posterior_, truth)
     assert model.explain_calibration() == (
-        f"Probabilities were raised to the power {model.power_:.2g}, at which 6,000 hidden answers are predicted best. "
+        f"Probabilities were raised to the power {model.power_:.2g}, chosen by 6,000 hidden answers. "
         "Errors that workers share cannot be seen in this way; known labels would show them."
     )
 

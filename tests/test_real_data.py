@@ -31,6 +31,10 @@ def test_dawid_skene_is_as_accurate_as_it_should_be(name):
     assert accuracy > cs.metrics.accuracy(truth, [vote[item] for item in known])
 
 
+def log_loss(posterior, truths):
+    return -np.log(np.clip(posterior[np.arange(len(truths)), truths], 1e-12, 1)).mean()
+
+
 @pytest.mark.parametrize(
     ("row", "name"),
     {
@@ -46,20 +50,23 @@ def test_dawid_skene_is_as_accurate_as_it_should_be(name):
 )
 def test_the_table_of_the_readme(row, name):
     line = re.search(rf"^\| {row}\b.*$", README, re.MULTILINE).group()
-    items, workers, classes, vote, fused = (float(cell.replace(",", "")) for cell in line.split("|")[2:-1])
+    cells = (float(cell.replace(",", "")) for cell in line.split("|")[2:-1])
+    items, workers, classes, vote, fused, vote_loss, loss = cells
     r, gold = cs.read_responses(FOLDER / name / "responses.parquet"), gold_of(name)
     known = np.array([item in gold for item in r.items.tolist()])
     truth = [gold[item] for item in r.items[known].tolist()]
 
-    def accuracy(model):
-        return cs.metrics.accuracy(truth, np.asarray(model.fit(r).labels_)[known])
-
+    truths = np.searchsorted(r.classes, truth)
+    model = cs.DawidSkene().fit(r)
     assert (r.n_items, r.n_workers, r.n_classes) == (items, workers, classes)
-    assert accuracy(cs.DawidSkene()) == pytest.approx(fused, abs=0.0006)
+    assert cs.metrics.accuracy(truth, model.labels_[known]) == pytest.approx(fused, abs=0.0006)
+    assert log_loss(model.posterior_[known], truths) == pytest.approx(loss, abs=0.006)
     # Ties are broken at random: the table has the mean over all ways to break them.
     shares = cs.MajorityVote().fit(r).posterior_[known]
+    assert log_loss(shares, truths) == pytest.approx(vote_loss, abs=0.006)
+    assert loss < vote_loss
     tied = shares > shares.max(axis=1, keepdims=True) - 1e-9
-    right = tied[np.arange(len(truth)), np.searchsorted(r.classes, truth)] / tied.sum(axis=1)
+    right = tied[np.arange(len(truth)), truths] / tied.sum(axis=1)
     assert right.mean() == pytest.approx(vote, abs=0.0006)
 
 

@@ -29,16 +29,16 @@ def test_music():
     scores = {}
     for k in range(3, 16):
         graph = cs.Graph.knn(features, k, items=items)
-        model = cs.MarkovField().fit(r, graph=graph)
+        model = cs.MarkovField(calibration="none").fit(r, graph=graph)
         scores[k] = score(model)
         assert model.coupling_ > 0.2
-        noise = cs.MarkovField().fit(r, graph=graph.shuffled(1))
+        noise = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(1))
         assert score(noise) == pytest.approx(alone, abs=0.01), k
         assert noise.coupling_ < 0.25
-    # The aim is .79 everywhere. It is met but for k = 6: .7886, one of 700 songs short.
-    assert min(scores.values()) >= 0.788, scores
-    assert sum(each >= 0.79 for each in scores.values()) >= 12, scores
-    assert np.mean(list(scores.values())) >= 0.797
+    # The aim is .80 everywhere. It is met but for k = 14: .798, two of 700 songs short.
+    assert min(scores.values()) >= 0.797, scores
+    assert sum(each >= 0.7999 for each in scores.values()) >= 12, scores
+    assert np.mean(list(scores.values())) >= 0.803
     assert model.check_graph(r, graph).sound
 
 
@@ -49,10 +49,10 @@ def test_sentence_polarity():
     scores = {}
     for k in range(1, 16):
         graph = cs.Graph.knn(features, k, "cosine", items=items)
-        model = cs.MarkovField().fit(r, graph=graph)
+        model = cs.MarkovField(calibration="none").fit(r, graph=graph)
         scores[k] = score(model)
         assert model.coupling_ > 0.1
-        noise = cs.MarkovField().fit(r, graph=graph.shuffled(1))
+        noise = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(1))
         assert score(noise) == pytest.approx(alone, abs=0.01), k
         assert noise.coupling_ < 0.1
     # The aim is .914 everywhere. It is met but for k = 2: .9138, one of 4,999 sentences short.

@@ -11,9 +11,9 @@ were hidden are predicted best,
 
     sum over hidden answers of log sum_k q_nk^t / Z_n Gamma_m[k, l]
 
-Where labels are known (`gold`), their own probability is what t is chosen by, each item being judged as if its label
-were not known. Both together: the logarithm of t has a normal prior around the choice of hidden answers, with a
-standard deviation of 1.
+Where labels are known (`gold`), each item is judged as if its label were not known. The logarithm of t has a normal
+prior around the choice of hidden answers, with a standard deviation of 1, and its posterior mean given the known labels
+is taken: there are few of them, and the best power would depend too much on which these are.
 """
 
 from __future__ import annotations
@@ -82,10 +82,7 @@ class Calibration(NamedTuple):
             if self.n_gold
             else " Errors that workers share cannot be seen in this way; known labels would show them."
         )
-        return (
-            f"Probabilities were raised to the power {self.power:.2g}, at which {' and '.join(by)} are predicted "
-            f"best.{warning}"
-        )
+        return f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}.{warning}"
 
 
 def are_findings(value: object) -> bool:
@@ -131,7 +128,7 @@ def find_power(
         scores = score_gold(gold.codes[known], unknown[known])
         if owner.calibration == "hidden answers":
             scores = scores + log_density_around(found.power)
-        found = found._replace(power=float(POWERS[scores.argmax()]), n_gold=len(known))
+        found = found._replace(power=mean_power(scores), n_gold=len(known))
     return found
 
 
@@ -232,6 +229,12 @@ def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
     """Return the log probability of known classes at each of `POWERS`, by posteriors (n, K) that did not know them."""
     rows = np.arange(len(gold))
     return np.array([np.log(np.maximum(raise_to(posterior, t)[rows, gold], 1e-12)).sum() for t in POWERS])
+
+
+def mean_power(scores: Floats) -> float:
+    """Return the power whose logarithm is the mean of those of `POWERS`, with log weights `scores`."""
+    weights = np.exp(scores - scores.max())
+    return float(np.exp(weights @ np.log(POWERS) / weights.sum()))
 
 
 def log_density_around(power: float) -> Floats:
