@@ -599,3 +599,72 @@ def test_parameters_that_were_changed_to_nonsense():
     model = cs.MarkovField().fit(crowd.responses, graph=crowd.graph).set_params(coupling="foo")
     with pytest.raises(ParameterError, match="coupling"):
         model.predict(crowd.responses, graph=crowd.graph)
+
+
+# ------------------------------------------------------------------------------------------------------- optima
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_more_starts_do_not_make_all_labels_alike(seed):
+    """Without the field's normaliser, the strongest coupling and a single class would have the highest objective."""
+    crowd = cs.simulate.network(300, 4, 3, degree=3, homophily=0.7, good="most", seed=seed)
+    for options in ({}, {"n_init": 6}, {"start": "best"}, {"coupling": 1.0}, {"coupling": 0.5, "n_init": 4}):
+        model = cs.MarkovField(calibration="none", **options).fit(crowd.responses, graph=crowd.graph)
+        assert cs.metrics.accuracy(crowd.truth, model.labels_) > 0.74, options
+        assert np.bincount(np.searchsorted(model.classes_, model.labels_), minlength=3).min() > 40
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_posteriors_labels_and_matrices_belong_together(inference):
+    """Matrices are what the reported posteriors call for: prediction finds the optimum that was fitted."""
+    crowd = network(400, degree=6, homophily=0.8, seed=3)
+    options = oracles.PLAIN | {"estimation": "em", "coupling": 0.8, "tol": 1e-9, "max_iter": 1000}
+    model = cs.MarkovField(inference=inference, **options).fit(crowd.responses, graph=crowd.graph)
+    assert model.converged_
+    votes = oracles.densify(crowd.responses)
+    counts = np.einsum("iml,ik->mkl", votes, model.posterior_) + oracles.smoothing_table((0.1, 1.1), range(3), 3, 6)
+    expected = counts / counts.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(model.confusion_, expected, atol=2e-3)
+    np.testing.assert_array_equal(model.labels_, model.classes_[model.posterior_.argmax(axis=1)])
+
+
+def test_hidden_items_choose_the_coupling():
+    crowd = network(500, degree=6, homophily=0.9)
+    r, graph = crowd.responses, crowd.graph
+    model = cs.MarkovField(calibration="none").fit(r, graph=graph)
+    couplings = [entry.coupling for entry in model.coupling_scores_]
+    assert couplings[0] == 0
+    assert couplings == sorted(couplings)
+    best = max(model.coupling_scores_, key=lambda entry: entry.score)
+    assert best.score > model.coupling_scores_[0].score + 2 * best.error
+    assert model.coupling_ in couplings[1:]
+    text = model.explain_coupling()
+    assert text.startswith(f"Coupling {model.coupling_:.3g}: neighbours tend to agree.")
+    noise = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(0))
+    assert noise.coupling_ < 0.1
+    alone = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(1))
+    assert alone.coupling_ == 0
+    assert "neighbours tell nothing that the answers do not" in alone.explain_coupling()
+    given = cs.MarkovField(coupling=0.3, calibration="none").fit(r, graph=graph)
+    assert given.coupling_scores_ == []
+    assert given.explain_coupling() == "Coupling 0.3: it was given."
+
+
+def test_strong_couplings_are_for_answers_that_are_too_sure():
+    """Where workers err independently, a multiple of the coupling helps nobody, and none is tried."""
+    crowd = network(3000, n_workers=10, answers_per_item=8, degree=4, homophily=0.8)
+    model = cs.MarkovField(calibration="none").fit(crowd.responses, graph=crowd.graph)
+    assert len(model.coupling_scores_) == 2
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 600)
+    # Three schools, whose members fall into the same traps.
+    traps = np.where(rng.random((600, 3)) < 0.4, rng.integers(0, 3, (600, 3)), truth[:, None]).repeat(4, axis=1)
+    answers = np.where(rng.random((600, 12)) < 0.9, traps, rng.integers(0, 3, (600, 12)))
+    source, target = rng.integers(0, 600, (2, 40_000))
+    alike = (truth[source] == truth[target]) & (source < target)
+    graph = cs.Graph.from_edges(source[alike][:2400], target[alike][:2400], items=np.arange(600))
+    model = cs.MarkovField(calibration="none").fit(cs.Responses.from_matrix(answers), graph=graph)
+    assert len(model.coupling_scores_) > 2
+    assert model.coupling_ > model.coupling_scores_[1].coupling
+    alone = cs.DawidSkene(calibration="none").fit(cs.Responses.from_matrix(answers))
+    assert np.mean(model.labels_ == truth) > np.mean(alone.labels_ == truth) + 0.1
