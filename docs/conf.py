@@ -16,7 +16,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "numpydoc",
 ]
-exclude_patterns = ["_build", "reproduction/*.md"]  # pages that reproduction.md includes
+exclude_patterns = ["_build", "reproduction/*.md", "measured/*.md"]  # parts that pages include
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

