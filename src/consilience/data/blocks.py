@@ -49,6 +49,8 @@ class Block:
     total_size : int
         Answers plus items of all blocks together. It decides which kernels are compiled, so that they are the same for
         all blocks.
+    anchored : bool
+        Whether `log_prior` is made of the items' own votes.
     """
 
     first_item: int
@@ -61,6 +63,7 @@ class Block:
     log_prior: NDArray[np.float64]
     told: NDArray[np.bool_]
     total_size: int
+    anchored: bool = False
 
     @property
     def n_items(self) -> int:

@@ -188,7 +188,7 @@ def infer_left_out(
     counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
     factors = problem.factors(learned.workers)
     evidence = LeftOutEvidence(problem.engine, problem.placed, factors, counted, posterior, use_gold)
-    left_out = learned.structure.infer(evidence, problem.graph)[0]
+    left_out = learned.structure.relaxed().infer(evidence, problem.graph)[0]
     return keep_unsaid(left_out, posterior, problem.find_unsaid()) if use_gold else left_out
 
 
@@ -347,10 +347,13 @@ def infer_block(block: Block, factors: Factors, structure: BlockwiseParameters) 
 
 
 def weigh_left_out(block: Block, counted: Counted, posterior: Floats, use_gold: bool) -> tuple[Floats, float]:
-    """Evidence of one block from counts without each item, up to a factor, and the sum of the logarithms of these."""
+    """Evidence of one block from counts without each item, up to a factor, and the sum of the logarithms of these.
+
+    An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
+    """
     own = posterior[block.first_item : block.first_item + block.n_items]
     logs = counted.log_evidence(block, own)
-    if len(block.log_prior):
+    if len(block.log_prior) and not block.anchored:
         logs += block.log_prior
     if use_gold and len(block.gold):
         known = np.flatnonzero(block.gold >= 0)

@@ -109,7 +109,8 @@ class LatentModel(PredictingModel):
         -------
         ndarray of shape (n_items, n_classes)
         """
-        r, posterior = self._infer(responses, graph, gold, engine)
+        is_calibrated = not isinstance(self.calibration, str) or self.calibration != "none"
+        r, posterior = self._infer(responses, graph, gold, engine, is_calibrated)
         return self._calibrate(r, posterior, self.calibration_.power)
 
     def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:  # noqa: ARG002 (others look at it)

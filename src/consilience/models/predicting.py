@@ -128,11 +128,14 @@ class PredictingModel(Model):
         """
         return self._infer(responses, graph, gold, engine)[1]
 
-    def _infer(self, responses: Any, graph: Any, gold: Any, engine: Any) -> tuple[Responses, Floats]:
-        """Return other answers, and the posteriors that the estimates call for."""
+    def _infer(
+        self, responses: Any, graph: Any, gold: Any, engine: Any, to_calibrate: bool = False
+    ) -> tuple[Responses, Floats]:
+        """Return other answers, and the posteriors that the estimates call for, or those that can be calibrated."""
         self._check_fitted()
-        with self._bring(responses, graph, gold, engine, as_used(self._log_weights)) as new:
-            posterior, _ = infer_posterior(new.engine, new.placed, new.factors, self._structure, new.graph)
+        structure = self._structure.relaxed() if to_calibrate else self._structure
+        with self._bring(responses, graph, gold, engine, as_used(self._log_weights), not to_calibrate) as new:
+            posterior, _ = infer_posterior(new.engine, new.placed, new.factors, structure, new.graph)
             return new.responses, posterior
 
     def score(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> float:
@@ -161,7 +164,9 @@ class PredictingModel(Model):
             return decode_labels(new.engine, new.placed, new.factors, self._structure, new.graph)
 
     @contextmanager
-    def _bring(self, responses: Any, graph: Any, gold: Any, engine: Any, known: Distributions) -> Iterator[NewItems]:
+    def _bring(
+        self, responses: Any, graph: Any, gold: Any, engine: Any, known: Distributions, anchored: bool = True
+    ) -> Iterator[NewItems]:
         """Lay out new answers in blocks, with this model's matrices for their workers."""
         self._check_parameters()
         r = self._check_answers(as_responses(responses))
@@ -176,7 +181,8 @@ class PredictingModel(Model):
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
         factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.weight is not None)
         # The fit may have added classes, which these answers do not know of.
-        blocks = lay_out(r.with_classes(self.classes_), workers, match_gold(open_path(gold), r, self.classes_))
+        matched = match_gold(open_path(gold), r, self.classes_)
+        blocks = lay_out(r.with_classes(self.classes_), workers, matched, anchored)
         with open_engine(engine) as opened:
             yield NewItems(r, opened, list(opened.place(blocks)), links, factors)
 
@@ -326,10 +332,13 @@ class PredictingModel(Model):
         self._set_further(part_of(arrays, "workers "))
 
 
-def lay_out(r: Responses, workers: WorkerModel, gold: Gold | None) -> list[Block]:
-    """Cut the answers into blocks; where silence is an answer, items are anchored to their votes."""
+def lay_out(r: Responses, workers: WorkerModel, gold: Gold | None, anchored: bool = True) -> list[Block]:
+    """Cut the answers into blocks; where silence is an answer, items are `anchored` to their votes.
+
+    Labels are found with the anchor, and calibrated probabilities without it: it would count votes twice.
+    """
     blocks = cut_blocks(r, workers.encode(r), workers.n_rows, None if gold is None else gold.codes)
-    if not workers.silent:
+    if not workers.silent or not anchored:
         return blocks
     votes, unvoted = workers.votes(), r.vote_shares()
     return [anchor(block, votes, unvoted) for block in blocks]

@@ -99,6 +99,10 @@ class StructureParameters(ABC):
     def point(self) -> Self:
         """Return the parameters with which the E-step uses what is reported: a proper likelihood."""
 
+    def relaxed(self) -> Self:
+        """Return the parameters for calibrated probabilities: what was ruled out is only improbable."""
+        return self
+
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Return all fields as arrays, for saving."""
         return {name: np.asarray(value) for name, value in vars(self).items()}

@@ -77,7 +77,7 @@ def anchor(block: Block, votes: NDArray[np.int64], prior: Floats) -> Block:
     Where silence is an answer, EM may otherwise find another meaning of the classes, under which silence is the most
     telling answer. `votes` and `prior` are as for `vote`.
     """
-    return replace(block, log_prior=freeze(np.log(vote(block, votes, prior) + LEAST_SHARE)))
+    return replace(block, log_prior=freeze(np.log(vote(block, votes, prior) + LEAST_SHARE)), anchored=True)
 
 
 def select_rows(values: Array, rows: NDArray[np.int64]) -> Array:
