@@ -29,7 +29,11 @@ PAGE = Path(__file__).parent.parent / "docs" / "league.md"
 # Without answers there is nothing to fuse.
 SETS = [entry.name for entry in CATALOGUE if entry.n_answers]
 QUICK = ["bluebird", "rte"]
-VOTE, EM, OURS = "vote", "Dawid-Skene, EM", "ours"
+VOTE, EM, OURS, OTHERS = "vote", "Dawid-Skene, EM", "ours", "published"
+# The names of crowd-kit's classes.
+RIVALS = {"crowd-kit DS": "DawidSkene", "OneCoin": "OneCoinDawidSkene", "GLAD": "GLAD", "MMSR": "MMSR"}
+METHODS = [VOTE, EM, OURS, *RIVALS]
+WITHOUT_PROBABILITIES = ["MMSR", OTHERS]
 LIMIT = 120  # seconds of processor time
 CLIP = 1e-12
 BINS = 10
@@ -134,11 +138,6 @@ def fit_rival(name: str, responses: cs.Responses) -> Fused:
     return Fused(labels, probability, classes)
 
 
-# The names of crowd-kit's classes.
-RIVALS = {"crowd-kit DS": "DawidSkene", "OneCoin": "OneCoinDawidSkene", "GLAD": "GLAD", "MMSR": "MMSR"}
-METHODS = [VOTE, EM, OURS, *RIVALS]
-
-
 @contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
     """Raise TimeoutError after this much processor time."""
@@ -160,42 +159,45 @@ def measure(name: str) -> Row:
     stored = load(name)
     responses = stored.responses
     assert responses is not None
-    truth = [stored.gold.get(key) for key in responses.items.tolist()]
-    known = np.flatnonzero([label is not None for label in truth])
-    gold = [truth[i] for i in known]
-
-    def score_known(fused: Fused) -> Score:
-        probability = None if fused.probability is None else fused.probability[known]
-        return score(gold, Fused(fused.labels[known], probability, fused.classes))
-
+    truth = np.array([stored.gold.get(key) for key in responses.items.tolist()], dtype=object)
     models = {
         VOTE: cs.MajorityVote(),
         EM: cs.DawidSkene(estimation="em", calibration="none"),
         OURS: choose_model("auto", responses),
     }
-    row: Row = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for method, model in models.items():
-            row[method] = score_known(fit(model, responses))
-        for method, rival in RIVALS.items():
-            if responses.silence_counts:
-                row[method] = SILENT
-                continue
-            try:
-                with limit_time(LIMIT):
-                    fused = fit_rival(rival, responses)
-                row[method] = score_known(fused)
-            except TimeoutError:
-                row[method] = SLOW
-            except Exception:  # whatever goes wrong in another package is a result here
-                row[method] = FAILED
+        row: Row = {method: score_known(truth, fit(model, responses)) for method, model in models.items()}
+        row |= {method: try_rival(rival, responses, truth) for method, rival in RIVALS.items()}
+    if name in PUBLISHED:
+        row[OTHERS] = Score(PUBLISHED[name], np.nan, np.nan)
     return row
 
 
-def figures(row: Row, kind: str) -> dict[str, float]:
-    """Return one score of each method that has it, and what was published under "published"."""
-    found = {method: getattr(cell, kind) for method, cell in row.items() if isinstance(cell, Score)}
+def try_rival(name: str, responses: cs.Responses, truth: NDArray[np.object_]) -> Score | str:
+    """Return the scores of a method of crowd-kit, or the reason why there are none."""
+    if responses.silence_counts:
+        return SILENT
+    try:
+        with limit_time(LIMIT):
+            fused = fit_rival(name, responses)
+    except TimeoutError:
+        return SLOW
+    except Exception:  # an error in another package is a result, not a reason to stop
+        return FAILED
+    return score_known(truth, fused)
+
+
+def score_known(truth: NDArray[np.object_], fused: Fused) -> Score:
+    """Return the scores on the items whose truth is not None."""
+    known = np.array([label is not None for label in truth])
+    probability = None if fused.probability is None else fused.probability[known]
+    return score(truth[known].tolist(), Fused(fused.labels[known], probability, fused.classes))
+
+
+def get_figures(row: Row, kind: str) -> dict[str, float]:
+    """Return one score of each method that has it."""
+    found = {method: float(getattr(cell, kind)) for method, cell in row.items() if isinstance(cell, Score)}
     return {method: value for method, value in found.items() if not np.isnan(value)}
 
 
@@ -204,65 +206,64 @@ def number(value: float) -> str:
     return f"{value:.3f}".removeprefix("0")
 
 
-def columns_of(kind: str) -> list[str]:
-    """Return the methods that a measure can be computed for."""
-    return [method for method in METHODS if kind == "accuracy" or method != "MMSR"]
+def list_columns(kind: str) -> list[str]:
+    """Return the columns of the table of a measure."""
+    return [name for name in (*METHODS, OTHERS) if kind == "accuracy" or name not in WITHOUT_PROBABILITIES]
 
 
-def mean_row(rows: Mapping[str, Row], kind: str) -> tuple[list[str], dict[str, float]]:
-    """Return the sets that all methods have scores on, and the mean of each method over them."""
-    columns = columns_of(kind)
-    shared = [name for name, row in rows.items() if figures(row, kind).keys() >= set(columns)]
-    return shared, {
-        method: float(np.mean([figures(rows[name], kind)[method] for name in shared])) for method in columns if shared
-    }
+def average(rows: Mapping[str, Row], kind: str) -> tuple[int, dict[str, float]]:
+    """Return the number of sets on which all methods have the score, and the mean of each method over these sets."""
+    methods = [name for name in list_columns(kind) if name != OTHERS]
+    found = [figures for row in rows.values() if (figures := get_figures(row, kind)).keys() >= set(methods)]
+    means = {method: float(np.mean([figures[method] for figures in found])) for method in methods} if found else {}
+    return len(found), means
 
 
 def make_table(rows: Mapping[str, Row], kind: str) -> str:
-    """Return one measure of all sets and methods; the best figures of a row are bold."""
-    columns, best = columns_of(kind), MEASURES[kind].best
-    published = kind == "accuracy"
-
-    def line(name: str, found: Mapping[str, float], row: Row) -> str:
-        top = number(best(list(found.values())))
-        texts = {method: number(value) for method, value in found.items()}
-        cells = [f"**{texts[m]}**" if texts.get(m) == top else texts.get(m, f"*{row.get(m, '')}*") for m in columns]
-        if published:
-            cells.append(number(PUBLISHED[name]) if name in PUBLISHED else "")
-        return f"| {' | '.join([name, *cells])} |"
-
-    head = ["data", *columns, *["published"] * published]
-    lines = [f"| {' | '.join(head)} |", f"|---|{':-:|' * (len(head) - 1)}"]
-    lines += [line(name, figures(row, kind), row) for name, row in rows.items()]
-    shared, means = mean_row(rows, kind)
+    """Return one measure of all sets and methods. The best figures of a line are bold."""
+    columns = list_columns(kind)
+    lines = [f"| {' | '.join(['data', *columns])} |", f"|---|{':-:|' * len(columns)}"]
+    lines += [make_line(name, get_figures(row, kind), row, kind) for name, row in rows.items()]
+    n_shared, means = average(rows, kind)
     if means:
-        lines.append(line(f"mean of {len(shared)}", means, {}))
+        lines.append(make_line(f"mean of the {n_shared} complete lines", means, {}, kind))
     return "\n".join(lines)
 
 
-def is_behind(kind: str, ours: float, other: float) -> bool:
-    """Tell whether another figure is better than ours by at least one unit of the last decimal that is shown."""
-    best = MEASURES[kind].best
-    return number(ours) != number(other) and best([ours, other]) == other
+def make_line(name: str, figures: Mapping[str, float], row: Row, kind: str) -> str:
+    """Return one line of a table: figures, and reasons where there are none."""
+    best = number(MEASURES[kind].best(list(figures.values())))
+    cells = []
+    for column in list_columns(kind):
+        if column in figures:
+            text = number(figures[column])
+            cells.append(f"**{text}**" if text == best else text)
+        else:
+            cells.append(f"*{row[column]}*" if column in row else "")
+    return f"| {' | '.join([name, *cells])} |"
+
+
+def find_better(row: Row, kind: str) -> str:
+    """Return which methods have the best figure of a line in words, "" if ours has it."""
+    figures, what = get_figures(row, kind), MEASURES[kind]
+    best = number(what.best(list(figures.values())))
+    winners = [method for method, value in figures.items() if number(value) == best]
+    return "" if OURS in winners else f"{what.title.lower()} {number(figures[OURS])} ({join(winners)} {best})"
 
 
 def list_losses(rows: Mapping[str, Row]) -> str:
     """Return where another method is better than ours, one point for each set."""
-    points = []
-    for name, row in rows.items():
-        behind = []
-        for kind, what in MEASURES.items():
-            found = figures(row, kind)
-            ours = found.pop(OURS)
-            if kind == "accuracy" and name in PUBLISHED:
-                found["published"] = PUBLISHED[name]
-            best = what.best(list(found.values()))
-            if is_behind(kind, ours, best):
-                winners = [method for method, value in found.items() if number(value) == number(best)]
-                behind.append(f"{what.title.lower()} {number(ours)}, {join(winners)} {number(best)}")
-        if behind:
-            points.append(fill(f"*{name}*: {'; '.join(behind)}.", "- "))
-    return "\n".join(points)
+    losses = {name: [better for kind in MEASURES if (better := find_better(row, kind))] for name, row in rows.items()}
+    return "\n".join(fill(f"*{name}*: {', '.join(better)}.", "- ") for name, better in losses.items() if better)
+
+
+def count_wins(rows: Mapping[str, Row]) -> str:
+    """Return on how many sets ours has the best figure, in one sentence."""
+    parts = [
+        f"the best {what.title.lower()} on {sum(not find_better(row, kind) for row in rows.values())}"
+        for kind, what in MEASURES.items()
+    ]
+    return f"Of {len(rows)} sets, *{OURS}* has {join(parts)}."
 
 
 def join(names: Sequence[str]) -> str:
@@ -273,11 +274,81 @@ def join(names: Sequence[str]) -> str:
 
 def fill(text: str, first: str = "") -> str:
     """Return text in lines of equal length."""
-    return textwrap.fill(
-        text,
-        120,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    return textwrap.fill(text, 120, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False)
+
+
+def introduce() -> str:
+    """Return what is compared, and how."""
+    without_answers = [entry.name for entry in CATALOGUE if not entry.n_answers]
+    with_graph = [entry.name for entry in CATALOGUE if entry.kind == "network" and entry.n_answers]
+    classes = join([f"`{name}`" for name in RIVALS.values()])
+    points = [
+        f"*{VOTE}* is `MajorityVote()`. Its probabilities are shares of votes.",
+        f'*{EM}* is `DawidSkene(estimation="em", calibration="none")`.',
+        f"*{OURS}* is the model that `fuse` chooses, with its default parameters: `HiddenMarkov` for sequences, "
+        "`DawidSkene` for other items. All other methods take the words of a text or the epochs of a night as "
+        "independent items.",
+        f"{join([f'*{name}*' for name in RIVALS])} are {classes} of crowd-kit "
+        f"{importlib.metadata.version('crowd-kit')}, with its default parameters. MMSR gives no probabilities.",
+        f"*{OTHERS}* is the accuracy of EBCC, the best of 40 starts (Li, Rubinstein and Cohn, 2019). For the other "
+        "sets, no published accuracy could be checked.",
+    ]
+    parts = [
+        "# League table",
+        fill(
+            "This page compares methods on all [datasets](datasets.md) that have answers. Each method gets the answers "
+            "without any known label, and one function then scores its labels and probabilities on the items whose "
+            "true label is known."
+        ),
+        "\n".join(fill(point, "- ") for point in points),
+        fill(
+            f"The graphs of {join(with_graph)} are not used here, and {join(without_answers)} have no answers. The "
+            "[reproduction of the paper](reproduction.md) has results with graphs, and span scores for texts. "
+            "`make bench` wrote this page."
+        ),
+    ]
+    return "\n\n".join(parts)
+
+
+def write_page(rows: Mapping[str, Row]) -> str:
+    """Return the page."""
+    parts = [introduce()]
+    for kind, what in MEASURES.items():
+        parts += [f"## {what.title}", fill(what.explanation), make_table(rows, kind)]
+    given = {cell for row in rows.values() for cell in row.values() if isinstance(cell, str)}
+    notes = [fill(text, "- ") for reason, text in REASONS.items() if reason in given]
+    if notes:
+        parts += ["Words in place of a figure:", "\n".join(notes)]
+    parts += ["## Where ours is not the best", count_wins(rows)]
+    losses = list_losses(rows)
+    if losses:
+        parts += [fill("Elsewhere another method is better. It is named with its figure after that of ours:"), losses]
+    return "\n\n".join(parts) + "\n"
+
+
+def report(quick: bool = False) -> str:
+    """Return the page, with two small sets only if `quick`."""
+    return write_page({name: measure(name) for name in (QUICK if quick else SETS)})
+
+
+def renew(quick: bool = False) -> None:
+    """Print the page, and write it unless `quick`. Without the data, say so and do nothing."""
+    missing = [name for name in (QUICK if quick else SETS) if not is_present(name)]
+    if missing:
+        print(f"No league table: $CONSILIENCE_DATA has no {join(missing)}.")
+        return
+    text = report(quick)
+    print(text)
+    if not quick:
+        PAGE.write_text(text)
+
+
+def main() -> None:
+    """Run, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two small sets; prints, writes nothing")
+    renew(parser.parse_args().quick)
+
+
+if __name__ == "__main__":
+    main()
