@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 
 import numpy as np
@@ -55,8 +54,12 @@ def test_items_without_a_known_label_are_not_scored():
 
 
 def test_what_takes_too_long_is_stopped():
+    def run_for_ever():
+        while True:
+            pass
+
     with pytest.raises(TimeoutError), league.limit_time(0.05):
-        all(itertools.count(1))
+        run_for_ever()
 
 
 def make_rows():
