@@ -2,7 +2,7 @@
 
 Every time that is compared comes from one run on one machine, so only ratios mean anything.
 
-    python benchmarks/run.py            # everything, about six minutes
+    python benchmarks/run.py            # everything, about twenty minutes
     python benchmarks/run.py --quick    # small sizes, seconds; what the tests run so that it cannot rot
 """
 
