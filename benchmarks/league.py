@@ -29,11 +29,11 @@ PAGE = Path(__file__).parent.parent / "docs" / "league.md"
 # Without answers there is nothing to fuse.
 SETS = [entry.name for entry in CATALOGUE if entry.n_answers]
 QUICK = ["bluebird", "rte"]
-VOTE, EM, OURS, OTHERS = "vote", "Dawid-Skene by EM", "ours", "published"
+VOTE, EM, OURS, IN_PRINT = "vote", "Dawid-Skene by EM", "ours", "published"
 # The names of crowd-kit's classes.
 RIVALS = {"crowd-kit DS": "DawidSkene", "OneCoin": "OneCoinDawidSkene", "GLAD": "GLAD", "MMSR": "MMSR"}
 METHODS = [VOTE, EM, OURS, *RIVALS]
-WITHOUT_PROBABILITIES = ["MMSR", OTHERS]
+WITHOUT_PROBABILITIES = ["MMSR", IN_PRINT]
 # Rivals are stopped after so many seconds of processor time, and not run on larger sets, which need too much memory.
 LIMIT = 120
 MOST_ANSWERS = 2_000_000
@@ -173,7 +173,7 @@ def measure(name: str) -> Row:
         row: Row = {method: score_known(truth, fit(model, responses)) for method, model in models.items()}
         row |= {method: try_rival(rival, responses, truth) for method, rival in RIVALS.items()}
     if name in PUBLISHED:
-        row[OTHERS] = Score(PUBLISHED[name], np.nan, np.nan)
+        row[IN_PRINT] = Score(PUBLISHED[name], np.nan, np.nan)
     return row
 
 
@@ -213,12 +213,12 @@ def number(value: float) -> str:
 
 def list_columns(kind: str) -> list[str]:
     """Return the columns of the table of a measure."""
-    return [name for name in (*METHODS, OTHERS) if kind == "accuracy" or name not in WITHOUT_PROBABILITIES]
+    return [name for name in (*METHODS, IN_PRINT) if kind == "accuracy" or name not in WITHOUT_PROBABILITIES]
 
 
 def average(rows: Mapping[str, Row], kind: str) -> tuple[int, dict[str, float]]:
     """Return the number of sets on which all methods have the score, and the mean of each method over these sets."""
-    methods = [name for name in list_columns(kind) if name != OTHERS]
+    methods = [name for name in list_columns(kind) if name != IN_PRINT]
     found = [figures for row in rows.values() if (figures := get_figures(row, kind)).keys() >= set(methods)]
     means = {method: float(np.mean([figures[method] for figures in found])) for method in methods} if found else {}
     return len(found), means
@@ -231,7 +231,7 @@ def make_table(rows: Mapping[str, Row], kind: str) -> str:
     lines += [make_line(name, get_figures(row, kind), row, kind) for name, row in rows.items()]
     n_shared, means = average(rows, kind)
     if means:
-        lines.append(make_line(f"mean of the {n_shared} complete lines", means, {}, kind))
+        lines.append(make_line(f"mean of {n_shared} sets", means, {}, kind))
     return "\n".join(lines)
 
 
@@ -295,7 +295,7 @@ def introduce() -> str:
         "independent items.",
         f"{join([f'*{name}*' for name in RIVALS])} are {classes} of crowd-kit "
         f"{importlib.metadata.version('crowd-kit')}, with its default parameters. MMSR gives no probabilities.",
-        f"*{OTHERS}* is the accuracy of EBCC, the best of 40 starts (Li, Rubinstein and Cohn, 2019). For the other "
+        f"*{IN_PRINT}* is the accuracy of EBCC, the best of 40 starts (Li, Rubinstein and Cohn, 2019). For the other "
         "sets, no published accuracy could be checked.",
     ]
     parts = [
@@ -309,6 +309,7 @@ def introduce() -> str:
         fill(
             f"The graphs of {join(with_graph)} are not used here, and {join(without_answers)} have no answers. The "
             "[reproduction of the paper](reproduction.md) has results with graphs, and span scores for texts. "
+            "Means are over the sets on which all methods have a figure; the best figures of each line are bold. "
             "`make bench` wrote this page."
         ),
     ]

@@ -74,7 +74,7 @@ def test_the_table_has_reasons_and_the_mean_of_complete_lines():
     table = league.make_table(make_rows(), "accuracy")
     assert "| first | .700 | **.950** | .900 | .700 | .700 | .700 | .700 |  |" in table
     assert "| second | .700 | .700 | **.900** | .700 | .700 | *failed* | .700 |  |" in table
-    assert "| mean of the 1 complete lines | .700 | **.950** | .900 |" in table
+    assert "| mean of 1 sets | .700 | **.950** | .900 |" in table
 
 
 def test_losses_are_computed():
