@@ -1,8 +1,8 @@
-"""Run all benchmarks and write their tables to docs/benchmark.md.
+"""Run all benchmarks, and write docs/benchmark.md (speed and memory) and docs/league.md (quality).
 
-Every figure that is compared comes from one run on one machine, so only ratios mean anything.
+Every time that is compared comes from one run on one machine, so only ratios mean anything.
 
-    python benchmarks/run.py            # everything, about six minutes
+    python benchmarks/run.py            # everything, about twenty minutes
     python benchmarks/run.py --quick    # small sizes, seconds; what the tests run so that it cannot rot
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import first_use
 import independent
+import league
 import networks
 import sequences
 
@@ -47,6 +48,7 @@ def main() -> None:
     print(text)
     if not quick:
         DOCS.write_text(text)
+    league.renew(quick)
 
 
 if __name__ == "__main__":

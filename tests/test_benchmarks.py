@@ -15,3 +15,4 @@ def test_the_benchmark_runs():
     out = subprocess.run([sys.executable, script, "--quick"], capture_output=True, text=True, check=True)
     assert "consilience, em, 1 thread" in out.stdout
     assert "bytes" in out.stdout
+    assert "# League table" in out.stdout or "No league table" in out.stdout
