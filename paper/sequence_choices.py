@@ -13,7 +13,7 @@ from .crowds import load_crowd, measure_sequences
 from .drawing import draw_scores
 from .experiment import Experiment, Job, Record, mean_of, sure_mean_of, values_of
 from .markdown import join, make_list, make_paragraph, make_table, number, signed
-from .methods import LABELS, OURS, OURS_FREE, OURS_FREE_FULL, OURS_MARGINAL, OURS_SEQUENTIAL
+from .methods import OURS, OURS_FREE, OURS_FREE_FULL, OURS_MARGINAL, OURS_SEQUENTIAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,7 @@ def run_choices(data: str) -> list[Record]:
     lengths = measure_sequences(r, known)
     records, hidden = [], {}
     for choice, settings in CHOICES.items():
-        model = HiddenMarkov(**{"transitions": SETS[data].transitions, **LABELS, **settings})
+        model = HiddenMarkov(**{"transitions": SETS[data].transitions, **settings})
         found = np.asarray(model.fit(r).labels_)[known]
         record: Record = {
             "data": data,

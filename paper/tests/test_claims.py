@@ -14,7 +14,7 @@ import pytest
 
 from committed import mean, records_of
 from paper.chain_coupling import ALONE, COUPLINGS, FULL_AFTER, LEARNED, SETS, VOTE
-from paper.experiment import falls, pick, rises
+from paper.experiment import falls, rises
 from paper.methods import (
     ALG_4,
     DS,
@@ -36,7 +36,7 @@ from paper.printed import TABLE_1, TABLE_2
 from paper.scoring import LEAST_SHARE
 from paper.sequence_choices import SEQUENTIAL_HALF, SEQUENTIAL_ZERO
 from paper.sequence_items import ITEMS
-from paper.silence import ALL, FIXED, IGNORED, ITERATIONS
+from paper.silence import ALL, IGNORED
 from paper.silence import LEARNED as SILENT_LEARNED
 from paper.silence import VOTE as SILENT_VOTE
 from paper.table_2 import METRIC, N_TRAIN, NEIGHBOURS, PUBMED_ACCURACY, RUNS
@@ -73,10 +73,6 @@ def choice(data, name, score="f"):
 
 def silent(iterations, score="f"):
     return [mean("silence", score, iterations=iterations, coupling=coupling) for coupling in COUPLINGS]
-
-
-def best_for_hidden_answers():
-    return max(pick(records_of("silence"), model=FIXED), key=lambda record: record["held_out"])
 
 
 def network(data, method, score="f"):
@@ -152,7 +148,7 @@ NUMBERS = [
             TABLE_2["Sentence polarity"][ALG_4],
         ],
     ),
-    ("README.md", r"\(Cora # against #\)", lambda: [network("Cora", method) for method in (MV_3, OURS)]),
+    ("README.md", r"\(Cora # and #\)", lambda: [network("Cora", method) for method in (MV_3, OURS)]),
     # Reproduction
     (
         "docs/reproduction.md",
@@ -225,23 +221,11 @@ NUMBERS = [
         r"coupling learned \(it takes #\) \| # \|",
         lambda: [mean("silence", score, model=SILENT_LEARNED) for score in ("chosen", "f")],
     ),
-    ("docs/sequences.md", r"\| to convergence, [^|]* \| # / # / # / # / # \|", lambda: silent(ALL)),
-    ("docs/sequences.md", r"\| 5 iterations, [^|]* 0\.5 \| # \|", lambda: [silent("5")[3]]),
-    ("docs/sequences.md", r"\| one iteration, [^|]* \| # / # / # / # / # \|", lambda: silent("1")),
+    ("docs/sequences.md", r"\| coupling 0 / [^|]* \| # / # / # / # / # \|", lambda: silent(ALL)),
     (
         "docs/sequences.md",
-        r"iterations by hidden answers: #, one iteration \| # \|",
-        lambda: [best_for_hidden_answers()[score] for score in ("coupling", "f")],
-    ),
-    (
-        "docs/sequences.md",
-        r"at convergence, from # at 0 to # at 1\)",
+        r"\(from # at 0 to # at 1\)",
         lambda: [silent(ALL, "held_out")[place] for place in (0, -1)],
-    ),
-    (
-        "docs/sequences.md",
-        r"\(# instead of # at 0\.1\)",
-        lambda: [silent("1")[1], silent(ALL)[1]],
     ),
     (
         "docs/sequences.md",
@@ -335,8 +319,8 @@ STATEMENTS = [
     ),
     (
         "README.md",
-        "Its fixed coupling beats our learned one where ten classifiers err together",
-        lambda: all(network(data, MV_3) > network(data, OURS) for data in N_TRAIN),
+        "Our learned coupling is as good as its fixed one on its citation networks",
+        lambda: all(abs(network(data, MV_3) - network(data, OURS)) < 0.005 for data in N_TRAIN),
     ),
     (
         "README.md",
@@ -376,16 +360,23 @@ STATEMENTS = [
     ),
     (
         "docs/sequences.md",
-        "on names, which are short, they are the best model here, on the long spans of the abstracts the worst",
+        "on names, which are short, they are about as good as the best model here or better, on the long spans of the "
+        "abstracts the worst",
         lambda: (
-            all(choice(data, OURS_SEQUENTIAL) > max(choice(data, OURS), *chain_scores(data)) for data in NAMES)
+            all(choice(data, OURS_SEQUENTIAL) > max(choice(data, OURS), *chain_scores(data)) - 0.002 for data in NAMES)
             and choice("pico", OURS_SEQUENTIAL) < min(choice("pico", OURS), *chain_scores("pico"))
         ),
     ),
     (
         "docs/sequences.md",
-        "It warns clearly of the bad choice on the abstracts. On the other sets the difference is within two standard",
-        lambda: standard_errors("pico") < -2 and all(abs(standard_errors(data)) < 2 for data in (*NAMES, "sleep")),
+        "It warns clearly of the bad choice on the abstracts, and points the right way on sleep. It does not see that "
+        "sequential workers are better on the aligned names.",
+        lambda: (
+            standard_errors("pico") < -4
+            and choice("sleep", OURS_SEQUENTIAL, "gain") < 0
+            and choice("ner_aligned", OURS_SEQUENTIAL, "gain") < 0
+            and choice("ner_aligned", OURS_SEQUENTIAL) > choice("ner_aligned", OURS)
+        ),
     ),
     (
         "docs/sequences.md",
@@ -394,25 +385,8 @@ STATEMENTS = [
     ),
     (
         "docs/sequences.md",
-        "At every coupling the score is highest after one iteration",
-        lambda: all(
-            max(ITERATIONS, key=lambda each: silent(each, "held_out")[place]) == "1" for place in range(len(COUPLINGS))
-        ),
-    ),
-    (
-        "docs/sequences.md",
-        "by hidden answers: 0.1, one iteration",
-        lambda: best_for_hidden_answers()["iterations"] == "1",
-    ),
-    (
-        "docs/sequences.md",
-        "is above the vote from coupling 0.1 on",
-        lambda: [f > mean("silence", "f", model=SILENT_VOTE) for f in silent("1")] == [False, True, True, True, True],
-    ),
-    (
-        "docs/sequences.md",
-        "is 2 points below the vote",
-        lambda: round(100 * (other("bc5cdr", MV) - other("bc5cdr", OURS))) == 2,
+        "The default is then above the vote",
+        lambda: other("bc5cdr", OURS) > other("bc5cdr", MV) + 0.01,
     ),
     (
         "docs/networks.md",
