@@ -63,15 +63,17 @@ def test_what_the_page_says_of_log_loss():
     mean = loss.pop("mean of the 7 with all sizes")
     steps = [mean[size] for size in SIZES[1:]]
     assert steps == sorted(steps, reverse=True)
-    assert mean["no labels"] - mean["10"] < 0.01
-    assert mean["no labels"] - mean["20"] > 0.03
+    assert 0.01 < mean["no labels"] - mean["10"] < 0.03
+    assert any(row["10"] > row["no labels"] for row in loss.values())
+    assert mean["no labels"] - mean["20"] > 0.04
     assert all(row["100"] < row["no labels"] for row in loss.values() if "100" in row)
-    assert {name for name, row in loss.items() if row["20"] > row["no labels"]} == {"rte", "web"}
+    assert all(row["20"] < row["no labels"] + 0.01 for row in loss.values())
 
 
 def test_what_the_page_says_of_doubtful_items():
     (loss,) = read_tables("doubtful-gold.md")
     mean = loss.pop("mean")
-    assert mean["no labels"] < mean["marked `random=False"] < mean["not marked"] - 0.1
-    far = {name for name, row in loss.items() if row["not marked"] - row["no labels"] > 0.4}
+    assert mean["no labels"] < mean["marked `random=False"] < mean["not marked"]
+    far = {name for name, row in loss.items() if row["not marked"] - row["no labels"] > 0.2}
     assert far == {"dog", "llm_judges"}
+    assert any(row["not marked"] < row["no labels"] - 0.02 for row in loss.values())

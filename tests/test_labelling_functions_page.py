@@ -51,7 +51,8 @@ def test_what_the_page_says_of_simulated_functions():
         best = max(numbers[f1] for numbers in table.values())
         assert table[IGNORED][f1] == 0
         assert min(table[OURS][f1], table[GIVEN][f1]) >= best - 0.001
-        assert min(table, key=lambda name, column=log_loss: table[name][column]) == SNORKEL_GIVEN
+        others = [numbers[log_loss] for name, numbers in table.items() if name not in (OURS, GIVEN)]
+        assert max(table[OURS][log_loss], table[GIVEN][log_loss]) < min(others)
 
 
 def test_what_is_said_of_bc5cdr():
