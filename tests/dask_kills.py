@@ -68,7 +68,8 @@ def kill_worker(client: distributed.Client, rng: random.Random) -> None:
 
 def fit(responses: cs.Responses, engine: Any = None, callback: Callable[[Any], object] | None = None) -> cs.DawidSkene:
     """Fit a model of which every iteration sends work to the cluster."""
-    return cs.DawidSkene(tol=0, max_iter=N_ITERATIONS, callback=callback).fit(responses, engine=engine)
+    model = cs.DawidSkene(calibration="none", tol=0, max_iter=N_ITERATIONS, callback=callback)
+    return model.fit(responses, engine=engine)
 
 
 def bits_of(model: cs.DawidSkene) -> list[bytes]:

@@ -383,10 +383,12 @@ def is_likelihood(model: Any) -> bool:
 
 
 def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
-    """Demand that the model says of the answers it was fitted to what it said at the fit."""
-    again, fitted = model.predict_proba(crowd.responses, graph=graph, gold=crowd.gold), model.posterior_
+    """Demand that the model says of the answers it was fitted to what it said at the fit, before calibration."""
+    r, gold = crowd.responses, crowd.gold
+    again, fitted = model.predict_proba(r, graph=graph, gold=gold), model.posterior_
     if isinstance(model, LatentModel):
-        fitted = model._calibrate(crowd.responses, model.uncalibrated_posterior_, model.power_)
+        demand(np.isfinite(again).all(), "predict_proba is not finite", again)
+        again, fitted = model._infer(r, graph, gold, None)[1], model.uncalibrated_posterior_
     demand(np.allclose(again, fitted, atol=1e-9), "predict_proba differs", again, fitted)
     labels = model.predict(crowd.responses, graph=graph, gold=crowd.gold)
     demand(labels.tolist() == model.labels_.tolist(), "predict differs", labels, model.labels_)
