@@ -337,3 +337,51 @@ def test_calibration_does_not_depend_on_the_order_of_the_rows():
     assert first.power_ == second.power_
     probabilities = [model.to_frame().set_index("item").sort_index().drop(columns="label") for model in (first, second)]
     np.testing.assert_allclose(*probabilities, atol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------- what cannot judge a power
+
+
+@pytest.mark.parametrize("n_workers", [1, 20])
+def test_items_with_one_answer_cannot_judge(n_workers):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 500)
+    said = np.where(rng.random(500) < 0.95, truth, 1 - truth)
+    model = cs.DawidSkene().fit({"item": np.arange(500), "worker": np.arange(500) % n_workers, "label": said})
+    assert model.calibration_ == (1.0, 0, 0, False)
+    assert model.posterior_.max(axis=1).mean() > 0.8
+
+
+def test_items_with_a_known_label_cannot_judge():
+    r, truth = crowd_of()
+    known = {"item": np.arange(300), "label": truth, "random": np.zeros(300, bool)}
+    model = cs.DawidSkene().fit(r, gold=known)
+    assert model.calibration_ == (1.0, 0, 0, False)
+    some = cs.DawidSkene().fit(r, gold={"item": np.arange(100), "label": truth[:100], "random": np.zeros(100, bool)})
+    assert 0 < some.calibration_.n_hidden <= (r.item_of_answer() >= 100).sum()
+
+
+def test_a_handful_of_answers_cannot_judge():
+    model = cs.DawidSkene().fit({"item": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": ["a", "a", "b", "b"]})
+    assert model.calibration_ == (1.0, 0, 0, False)
+    assert "nothing to calibrate" in model.explain_calibration()
+
+
+def test_soft_votes_are_counted_once():
+    shares = np.random.default_rng(0).dirichlet(np.ones(3), (50, 4))
+    model = cs.DawidSkene().fit(cs.Responses.from_probabilities(shares))
+    assert model.calibration_.n_hidden <= 200
+
+
+def test_given_matrices_leave_nothing_out():
+    r, _ = crowd_of()
+    matrices = cs.DawidSkene().fit(r).confusion_
+    model = cs.DawidSkene(start=matrices, max_iter=0).fit(r)
+    np.testing.assert_array_equal(model.posterior_, model.uncalibrated_posterior_)
+
+
+def test_one_known_label_alone_hardly_calibrates():
+    r, _ = crowd_of(n_items=150)
+    model = cs.DawidSkene(calibration="gold").fit(r, gold={0: cs.DawidSkene().fit(r).labels_[0]})
+    assert model.power_ > 0.5
+    assert model.calibration_.n_gold == 1

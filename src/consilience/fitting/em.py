@@ -135,7 +135,8 @@ def run_em(
     statistics = expect(problem, parameters, trail)
     trace.append(parameters.objective(statistics.summary.log_normaliser))
     gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if max_iter else np.inf
-    return Fit(parameters, statistics, np.array(trace), int(max_iter), bool(tol > 0 and abs(gain) < tol))
+    settled = tol > 0 and abs(gain) < tol and (prior_is_new or not prior.learns)
+    return Fit(parameters, statistics, np.array(trace), int(max_iter), bool(settled))
 
 
 def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None) -> Statistics:

@@ -13,7 +13,9 @@ were hidden are predicted best,
 
 Where labels are known (`gold`), each item is judged as if its label were not known. The logarithm of t has a normal
 prior around the choice of hidden answers, with a standard deviation of 1, and its posterior mean given the known labels
-is taken: there are few of them, and the best power would depend too much on which these are.
+is taken: there are few of them, and the best power would depend too much on which these are. No power is above 1, so
+that a few labels lower it somewhat, whatever they say; on real crowds the choice of hidden answers is too large. Where
+there are no hidden answers, the prior is around 1, with a standard deviation of 2, and the likeliest power is taken.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ CHOICES = ("hidden answers", "gold", "none")
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
 ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
+# Fewer units than this say nothing.
+LEAST_UNITS = 20
 
 
 class Calibration(NamedTuple):
@@ -107,7 +111,8 @@ def calibrate(
     """Return how a model calibrates the posteriors of its fit, and the calibrated ones."""
     if owner.calibration == "none":
         return Calibration(1.0, given=True), posterior
-    left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
+    # Matrices that were given have learned from no item.
+    left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
     if not isinstance(owner.calibration, str):
         found = Calibration(float(owner.calibration), given=True)
     else:
@@ -126,9 +131,11 @@ def find_power(
         known = np.flatnonzero(gold.judging)
         unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
         scores = score_gold(gold.codes[known], unknown[known])
-        if owner.calibration == "hidden answers":
-            scores = scores + log_density_around(found.power)
-        found = found._replace(power=mean_power(scores), n_gold=len(known))
+        if found.n_hidden:
+            power = mean_power(scores + log_density_around(found.power, 1.0))
+        else:
+            power = float(POWERS[(scores + log_density_around(1.0, 2.0)).argmax()])
+        found = found._replace(power=power, n_gold=len(known))
     return found
 
 
@@ -148,7 +155,11 @@ def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit,
         rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
         again = run_em(rest, start, max_iter, owner.tol, owner.callback)
         learned = maximise(rest, again.statistics, start.prior)
-        item = r.item_of_answer()[hidden]
+        judging = find_judging(shown, r.item_of_answer()[hidden], problem.graph is None, gold)
+        hidden = select(hidden, judging)
+        item, unit = r.item_of_answer()[hidden], np.unique(unit[judging], return_inverse=True)[1]
+        if not len(item):
+            continue
         if r.sequences is None and problem.graph is None:
             # Independent items can be judged without the others.
             items, item = np.unique(item, return_inverse=True)
@@ -161,8 +172,29 @@ def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit,
         left_out = infer_left_out(rest, learned, again.statistics, posterior)
         confusion = rest.workers.plain_mean(learned.workers, again.statistics.counts, start.prior)
         scores.append(score_powers(r, hidden, unit, left_out[item], confusion))
-        n_hidden += len(unit)
+        n_hidden += len(item) if r.weight is None else len(scores[-1])
+    if sum(map(len, scores)) < LEAST_UNITS:
+        return Calibration(1.0)
     return Calibration(choose_power(np.concatenate(scores)), n_hidden)
+
+
+def find_judging(shown: Responses, item: NDArray[np.int64], apart: bool, gold: Gold | None) -> NDArray[np.bool_]:
+    """Tell which hidden answers, to these items, can judge a power.
+
+    Those to items whose label is known cannot. Of an independent item without another answer all that is known is the
+    class prior, which is reported as it is.
+    """
+    judging = np.ones(len(item), bool) if gold is None else gold.codes[item] < 0
+    if apart and shown.sequences is None:
+        judging &= np.diff(shown.offsets)[item] > 0
+    return judging
+
+
+def select(chosen: NDArray[np.bool_], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which of the chosen ones are kept, among all."""
+    selected = chosen.copy()
+    selected[chosen] = kept
+    return selected
 
 
 def raise_to(posterior: Floats, power: float) -> Floats:
@@ -234,9 +266,9 @@ def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
 def mean_power(scores: Floats) -> float:
     """Return the power whose logarithm is the mean of those of `POWERS`, with log weights `scores`."""
     weights = np.exp(scores - scores.max())
-    return float(np.exp(weights @ np.log(POWERS) / weights.sum()))
+    return float(np.exp((weights * np.log(POWERS)).sum() / weights.sum()))
 
 
-def log_density_around(power: float) -> Floats:
+def log_density_around(power: float, deviation: float) -> Floats:
     """Return the log density of each of `POWERS`: normal in the logarithm, around a power."""
-    return np.asarray(-0.5 * (np.log(POWERS) - np.log(power)) ** 2)
+    return np.asarray(-0.5 * ((np.log(POWERS) - np.log(power)) / deviation) ** 2)

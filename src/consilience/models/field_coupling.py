@@ -10,8 +10,8 @@ with the power t that suits each c best, or strong couplings would lose only bec
 smallest c within one standard error of the best, paired over items, is taken.
 
 How far answers are too sure is known from a fit without the graph, by the power that calibrates it: a stronger coupling
-does the same as answers raised to a power. So c is at most the inverse of that power, squared: calibration without gold
-sees only about half of what there is (in the logarithm; see `consilience.models.calibration`). Without this limit,
+does the same as answers raised to a power. So c is at most 1 / power ** 2, with the square because calibration without
+gold sees only about half of what there is (in the logarithm; see `consilience.models.calibration`). Without this limit,
 strong couplings would be chosen even where workers err independently of each other. There they predict hidden items a
 little better, and harm the labels of items that have answers.
 """

@@ -288,7 +288,7 @@ class MarkovField(LatentModel):
         if self._learns_coupling():
             _, first = next(self._set_off(r, posed, problem))
             agreeing = run_em(problem, first, self.max_iter, self.tol, self.callback)
-            power = find_by_hidden(self, r, apart, fit, gold).power
+            power = find_by_hidden(self, r, apart, fit, gold).power if problem is not posed else 1.0
             coupling, scores = choose_coupling(self, r, problem, agreeing, gold, power)
             # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
             # which depends on it, is not known.
@@ -347,7 +347,7 @@ class MarkovField(LatentModel):
         """Say in words how strongly neighbouring labels are coupled, and why."""
         self._check_fitted()
         if not self.coupling_scores_:
-            why = "the graph has no edges, or too few items to judge by" if self._learns_coupling() else "it was given"
+            why = "there was nothing to judge it by" if self._learns_coupling() else "it was given"
             return f"Coupling {self.coupling_:.3g}: {why}."
         words = "neighbours tell nothing that the answers do not" if self.coupling_ == 0 else "neighbours tend to agree"
         return explain_choice(self.coupling_, self.coupling_scores_, words)

@@ -9,16 +9,17 @@ counts a and an answer l of weight w, the factor of class k is
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.blocks import Block
 from ..kernels.types import Floats, freeze, read_only
 
 LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.left_out`
-# Silence of all workers is computed at so many values of q, and interpolated.
-N_STEPS = 65
+# Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.
+N_STEPS, STEEP = 65, 3.0
 
 
 class Counted(Protocol):
@@ -49,17 +50,23 @@ class CountedSilence(NamedTuple):
 
     def log_evidence(self, block: Block, posterior: Floats) -> Floats:
         """Return the log evidence of a block: silence of all, and answers in its place."""
-        worker = block.rows // (len(self.rows) // len(self.silence))
+        speaker = block.rows // (len(self.rows) // len(self.silence))
         # An answer and the silence in whose place it is have the same total, which the silence of all has taken.
-        evidence = divide_left_out(block, posterior, self.rows[block.rows], self.silence[worker])
+        evidence = divide_left_out(block, posterior, self.rows[block.rows], self.silence[speaker])
         at = np.linspace(0.0, 1.0, N_STEPS)
         for k in range(posterior.shape[1]):
-            left = (
-                np.maximum(self.silence[:, k] - at[:, None], LEAST),
-                np.maximum(self.totals[:, k] - at[:, None], LEAST),
-            )
-            evidence[:, k] += np.interp(posterior[:, k], at, (np.log(left[0]) - np.log(left[1])).sum(axis=1))
+            # Where little silence was counted, its logarithm is too steep to be interpolated.
+            steep = self.silence[:, k] < STEEP
+            shallow = self._log_silence(at, ~steep, k)
+            evidence[:, k] += np.interp(posterior[:, k], at, shallow)
+            for worker in np.flatnonzero(steep):
+                evidence[:, k] += self._log_silence(posterior[:, k], np.array([worker]), k)
         return evidence
+
+    def _log_silence(self, taken: Floats, workers: NDArray[Any], k: int) -> Floats:
+        """Return the log evidence for class k of the silence of some workers, for items with these posteriors of k."""
+        silence, total = (counts[workers, k] - taken[:, None] for counts in (self.silence, self.totals))
+        return np.asarray((np.log(np.maximum(silence, LEAST)) - np.log(np.maximum(total, LEAST))).sum(axis=1))
 
 
 class CountedCoins(NamedTuple):
