@@ -247,9 +247,12 @@ def test_each_gold_item_is_judged_as_if_it_were_not_known():
 
 def test_no_gold_to_calibrate_by():
     r, _ = crowd_of()
-    model = cs.DawidSkene(calibration="gold").fit(r)
+    with pytest.warns(cs.errors.DataWarning, match=r"There are no known labels.*gold="):
+        model = cs.DawidSkene(calibration="gold").fit(r)
     assert model.power_ == 1
     assert "there was nothing to calibrate them by" in model.explain_calibration()
+    with pytest.warns(cs.errors.DataWarning, match="No known label was drawn at random"):
+        cs.DawidSkene(calibration="gold").fit(r, gold={"item": [0], "label": [0], "random": [False]})
 
 
 # ------------------------------------------------------------------------------------------------------- other answers
@@ -323,7 +326,8 @@ def test_only_gold_drawn_at_random_calibrates():
     everything = cs.DawidSkene(calibration="gold").fit(r, gold={"item": items, "label": truth[items]})
     assert everything.calibration_.n_gold == 100
     assert everything.power_ != model.power_
-    none = cs.DawidSkene(calibration="gold").fit(r, gold=table | {"random": [False] * 100})
+    with pytest.warns(cs.errors.DataWarning, match="drawn at random"):
+        none = cs.DawidSkene(calibration="gold").fit(r, gold=table | {"random": [False] * 100})
     assert (none.power_, none.calibration_.n_gold) == (1, 0)
     np.testing.assert_array_equal(none.uncalibrated_posterior_, model.uncalibrated_posterior_)
 

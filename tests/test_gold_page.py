@@ -76,4 +76,5 @@ def test_what_the_page_says_of_doubtful_items():
     assert mean["no labels"] < mean["marked `random=False"] < mean["not marked"]
     far = {name for name, row in loss.items() if row["not marked"] - row["no labels"] > 0.2}
     assert far == {"dog", "llm_judges"}
-    assert any(row["not marked"] < row["no labels"] - 0.02 for row in loss.values())
+    assert sum(row["not marked"] < row["no labels"] for row in loss.values()) == 4
+    assert sum(row["marked `random=False"] > row["no labels"] for row in loss.values()) == 7

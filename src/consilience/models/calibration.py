@@ -31,7 +31,7 @@ from ..arguments import is_number
 from ..data.gold import Gold
 from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
-from ..errors import parameter_error, plural
+from ..errors import DataWarning, Sentence, parameter_error, plural, warn
 from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, maximise, run_em
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
@@ -72,15 +72,15 @@ class Calibration(NamedTuple):
     def describe(self) -> str:
         """Return in words how probabilities were calibrated."""
         if self.given and self.power == 1:
-            return "Probabilities are as the model gives them: no calibration was asked for."
+            return "Probabilities were not raised to a power, as was asked for."
         if self.given:
             return f"Probabilities were raised to the power {self.power:.2g}, which was given."
         by = [plural(self.n_hidden, "hidden answer")] if self.n_hidden else []
         by += [plural(self.n_gold, "known label")] if self.n_gold else []
         if not by:
-            return "Probabilities are as the model gives them: there was nothing to calibrate them by."
+            return "Probabilities were not raised to a power: there was nothing to calibrate them by."
         if self.power == 1:
-            return f"Probabilities are as the model gives them: {' and '.join(by)} call for no change."
+            return f"Probabilities were not raised to a power: {' and '.join(by)} call for none."
         warning = (
             ""
             if self.n_gold
@@ -136,6 +136,16 @@ def find_power(
         else:
             power = float(POWERS[(scores + log_density_around(1.0, 2.0)).argmax()])
         found = found._replace(power=power, n_gold=len(known))
+    elif owner.calibration == "gold":
+        lack = "There are no known labels" if gold is None else "No known label was drawn at random"
+        warn(
+            DataWarning(
+                f"{lack}, and probabilities were to be calibrated by known labels alone.",
+                Sentence("Give some with {gold}."),
+                Sentence("Or calibrate by hidden answers, with {calibration}.", calibration="hidden answers"),
+                keyword="calibration",
+            )
+        )
     return found
 
 
