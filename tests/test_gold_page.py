@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks import gold
 from real_data import needs_data
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "docs" / "measured"
 SIZES = ["vote", "no labels", "10", "20", "50", "100"]
-
-
-def load_script():
-    spec = importlib.util.spec_from_file_location("gold_benchmark", ROOT / "benchmarks" / "gold.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def read_tables(name):
@@ -37,10 +28,9 @@ def read_tables(name):
 @needs_data
 @pytest.mark.parametrize("size", [0, 20])
 def test_the_tables_agree_with_a_run(size):
-    script = load_script()
-    crowd = script.load("bluebird")
-    found = script.mean(script.measure(crowd, size))
-    vote = script.measure_vote(crowd)
+    crowd = gold.load("bluebird")
+    found = gold.mean(gold.measure(crowd, size))
+    vote = gold.measure_vote(crowd)
     for table, ours, theirs in zip(read_tables("gold.md"), found, vote, strict=True):
         row = table["bluebird"]
         assert row[str(size) if size else "no labels"] == pytest.approx(ours, abs=0.002)

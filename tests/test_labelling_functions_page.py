@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import warnings
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import consilience as cs
+from benchmarks import labelling_functions as script
 from consilience.cli.main import program
 from real_data import needs_data
 
@@ -19,14 +18,6 @@ ROOT = Path(__file__).parents[1]
 OURS, GIVEN = '`DawidSkene()`, `abstain="answer"`', '`DawidSkene(prior=...)`, `abstain="answer"`, class balance given'
 IGNORED, VOTE = "`DawidSkene()`, silence ignored", "majority vote"
 SNORKEL, SNORKEL_GIVEN = "snorkel, `LabelModel`", "snorkel, `LabelModel`, class balance given"
-
-
-def load_script():
-    spec = importlib.util.spec_from_file_location("functions_benchmark", ROOT / "benchmarks" / "labelling_functions.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def read_table(name):
@@ -38,7 +29,6 @@ def read_table(name):
 
 @pytest.mark.parametrize("method", [VOTE, IGNORED, OURS, GIVEN])
 def test_the_table_of_simulated_functions_agrees_with_a_run(method):
-    script = load_script()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.DataWarning)
         scores = [script.score(script.METHODS[method], script.simulate(2000, 10, seed)) for seed in range(5)]
@@ -69,13 +59,13 @@ def test_the_table_of_bc5cdr_agrees_with_a_run():
     stored = cs.datasets.load("bc5cdr")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
-        found = load_script().span_f1(cs.fuse(stored.responses), stored.gold)
+        found = script.span_f1(cs.fuse(stored.responses), stored.gold)
     assert read_table("functions-bc5cdr.md")['`fuse`, `abstain="answer"`'] == [pytest.approx(found, abs=0.002)]
 
 
 def test_a_table_and_a_file_give_the_same_as_a_matrix(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    votes, _ = load_script().simulate(300, 10, 0)
+    votes, _ = script.simulate(300, 10, 0)
     says = np.array(["ham", "spam"])
     item, function = np.nonzero(votes >= 0)
     table = {"item": item, "worker": function, "label": says[votes[item, function]]}

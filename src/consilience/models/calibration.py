@@ -166,7 +166,7 @@ def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit,
         again = run_em(rest, start, max_iter, owner.tol, owner.callback)
         learned = maximise(rest, again.statistics, start.prior)
         judging = find_judging(shown, r.item_of_answer()[hidden], problem.graph is None, gold)
-        hidden = select(hidden, judging)
+        hidden[hidden] = judging
         item, unit = r.item_of_answer()[hidden], np.unique(unit[judging], return_inverse=True)[1]
         if not len(item):
             continue
@@ -200,13 +200,6 @@ def find_judging(shown: Responses, item: NDArray[np.int64], apart: bool, gold: G
     return judging
 
 
-def select(chosen: NDArray[np.bool_], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which of the chosen ones are kept, among all."""
-    selected = chosen.copy()
-    selected[chosen] = kept
-    return selected
-
-
 def raise_to(posterior: Floats, power: float) -> Floats:
     """Return the posteriors raised to a power, normalised. What is certain stays so.
 
@@ -238,8 +231,8 @@ def score_powers(
     """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
 
     `posterior` (n_hidden, K), that of the item of each hidden answer, and `confusion` (M, L, K) are of a fit to the
-    other answers. The unit of a hidden answer is the
-    answer itself, or all answers of its worker in the sequence, which are right or wrong together.
+    other answers. The unit of a hidden answer is the answer itself, or all answers of its worker in the sequence, which
+    are right or wrong together.
     """
     chances = np.ascontiguousarray(confusion[r.worker[hidden], r.label[hidden]])
     with np.errstate(divide="ignore"):

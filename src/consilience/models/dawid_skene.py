@@ -56,7 +56,8 @@ class DawidSkene(LatentModel):
     tol : float
         Stop when the objective gains less than this per answer. 0 runs exactly `max_iter` iterations.
     seed : int
-        Seed of all that is random: starts after the first, and answers that are hidden to choose a coupling.
+        Seed of all that is random: starts after the first, and answers that are hidden to calibrate or to choose a
+        coupling.
     callback : callable, optional
         Called after each iteration with a `Progress` (iteration, max_iter, objective, gain).
 

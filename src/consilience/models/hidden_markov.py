@@ -70,13 +70,14 @@ class HiddenMarkov(LatentModel):
         likelihood).
     transitions : {"free", "bio", "iob1", "bilou"} or boolean array
         Which label may follow which: anything; what the tag scheme allows, read from the label names ("bio" is IOB2;
-        "bioes" is "bilou" with other letters); or ``array[from, to]``. What is forbidden stays impossible through fit,
-        posterior and decoding. Workers may break the rules: their answers are just answers. With a scheme, O and what
-        a span needs (B-X where only I-X was said) are added to the classes if nobody said them.
+        "bioes" is "bilou" with other letters); or ``array[from, to]``. What is forbidden stays impossible through fit
+        and decoding, and is only improbable in calibrated probabilities, which would be too sure otherwise. Workers may
+        break the rules: their answers are just answers. With a scheme, O and what a span needs (B-X where only I-X was
+        said) are added to the classes if nobody said them.
     decode : {"viterbi", "marginal"}
         Labels are the most probable sequence, or the most probable class of each position on its own. `posterior_`
         is there either way.
-    workers, estimation, prior, smoothing, start, n_init, max_iter, tol, seed, callback
+    workers, estimation, prior, smoothing, calibration, start, n_init, max_iter, tol, seed, callback
         As for `DawidSkene`. Start and transitions are smoothed as the prior is. ``start="moments"`` estimates T by
         moments too (Algorithm 2 of the paper).
 

@@ -283,7 +283,7 @@ class MarkovField(LatentModel):
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         posed, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
-        apart, fit = self._fit_apart(posed)
+        apart, fit = self._fit_apart(posed, expect_from_votes(posed))
         problem = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
         if self._learns_coupling():
             _, first = next(self._set_off(r, posed, problem))
@@ -307,9 +307,9 @@ class MarkovField(LatentModel):
         structure = replace(cast(Field, problem.structure), unlinked_prior=shares)
         return replace(problem, prior=found.prior._replace(parts=None), structure=structure)
 
-    def _fit_apart(self, problem: Problem) -> tuple[Problem, Fit]:
-        """Return the problem of the same answers to independent items, and its fit."""
-        apart, start = self._pose_apart(problem, expect_from_votes(problem))
+    def _fit_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Fit]:
+        """Return the problem of the same answers to independent items, and its fit from the votes."""
+        apart, start = self._pose_apart(problem, votes)
         return apart, run_em(apart, start, self.max_iter, self.tol, self.callback)
 
     def _set_off(self, r: Responses, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
@@ -326,20 +326,19 @@ class MarkovField(LatentModel):
             fit = run_em(early, start, min(LEARNING.start, self.max_iter), 0.0, self.callback)
             yield name, maximise(problem, fit.statistics)
 
-    def _pose_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Parameters]:
-        """Return the problem of the same answers to independent items, and the start from the votes."""
+    def _pose_apart(self, problem: Problem, found: Statistics) -> tuple[Problem, Parameters]:
+        """Return the problem of the same answers to independent items, and the parameters that statistics call for."""
         field = cast(Field, problem.structure)
         alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
         apart = replace(problem, structure=alone, graph=None)
-        return apart, maximise(apart, Statistics(votes.counts, Summary(0.0, votes.summary.mass)))
+        return apart, maximise(apart, Statistics(found.counts, Summary(0.0, found.summary.mass)))
 
     def _judge_fit(self, problem: Problem, fit: Fit) -> float:
         """Return how well workers and class prior explain the answers to items that are taken as independent.
 
         The field's own objective would prefer all labels to be alike.
         """
-        apart, _ = self._pose_apart(problem, fit.statistics)
-        learned = maximise(apart, Statistics(fit.statistics.counts, Summary(0.0, fit.statistics.summary.mass)))
+        apart, learned = self._pose_apart(problem, fit.statistics)
         alone = fit.parameters._replace(structure=learned.structure)
         return alone.objective(expect(apart, alone).summary.log_normaliser)
 
@@ -364,8 +363,7 @@ class MarkovField(LatentModel):
 
     def _start_from_independent(self, problem: Problem, votes: Statistics) -> Parameters:
         """Return what `DawidSkene` finds, as a start for the field."""
-        apart, start = self._pose_apart(problem, votes)
-        found = run_em(apart, start, self.max_iter, self.tol, self.callback)
+        _, found = self._fit_apart(problem, votes)
         summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
         return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
 
