@@ -105,8 +105,9 @@ def test_closing_tables(answers):
         "2: ant, bee",
         "converged",
         "labels differ",
-        "better than the vote at hidden answers",
-        "percentage points",
+        "Held-out test  Hidden answers are predicted better than by the vote (+",
+        "percentage points above the",
+        "Agreement      The workers agree",
         "informativeness",
         "contrary",
         "runner-up",
@@ -230,7 +231,7 @@ def test_the_vote_may_be_as_good(folder):
     assert result.exit_code == 0
     assert "--workers-report" in result.stderr
     assert "worker_report" not in result.stderr
-    assert "too few answers to test" in result.stdout
+    assert "Not tested on hidden answers." in result.stdout
     assert "too few answers to test" in result.stderr
     assert "inf" not in result.stdout.replace("informativeness", "")
     write_lines(folder / "gold.csv", "item,label", "1,x")

@@ -153,7 +153,7 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
     def refuse(*_):
         raise AssertionError("calibrated again")
 
-    monkeypatch.setattr("consilience.models.calibration.find_power", refuse)
+    monkeypatch.setattr("consilience.models.calibration.find_by_hidden", refuse)
     for model, r, graph in models:
         found = cs.held_out_score(model, r, graph=graph)
         given = cs.held_out_score(model.fresh(calibration=model.power_), r, graph=graph)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
 
@@ -65,13 +64,11 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
 
 def _compare(comparison: Record) -> list[tuple[str, str]]:
     agreement, n_differ = format_share(comparison["agreement"]), comparison["n_differ"]
-    gain, error = comparison["held_out_gain"], comparison["held_out_error"]
-    words = {"better": "better than", "no different": "no different from", "worse": "worse than"}
-    test = f"{words[comparison['verdict']]} the vote at hidden answers: {gain:+.4f} +- {error:.4f}"
+    named = {"Accuracy": "accuracy", "Agreement": "workers_agree", "Held-out test": "test", "Track record": "record"}
+    said = [(name, comparison[key]) for name, key in named.items() if comparison[key] is not None]
     return [
         ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),
-        ("Expected gain", f"{100 * comparison['expected_gain']:+.1f} percentage points, by the model's probabilities"),
-        ("Held-out test", test if math.isfinite(error) else "too few answers to test"),
+        *((name, f"{text[0].upper()}{text[1:]}.") for name, text in said),
     ]
 
 

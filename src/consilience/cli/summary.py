@@ -157,4 +157,13 @@ def _compare(model: Model) -> Record | None:
         return None
     figures = asdict(comparison)
     del figures["n_items"]
-    return {"agreement": comparison.agreement, **figures, "verdict": comparison.verdict, "better": comparison.better}
+    return {
+        "verdict": comparison.verdict,
+        "better": comparison.better,
+        "agreement": comparison.agreement,
+        **figures,
+        "test": comparison.describe_test(),
+        "record": comparison.describe_record() if comparison.tested else None,
+        "workers_agree": comparison.describe_agreement(),
+        "accuracy": comparison.describe_accuracy(),
+    }

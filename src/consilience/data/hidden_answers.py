@@ -45,7 +45,7 @@ def hide_answers(
     n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
     n_folds = min(n_folds, n_units // n_hidden)
     alone = r.sequences is None and r.weight is None  # each answer is a unit
-    owners, hashes = (_owners(r) if alone else _owners(r)[first]), hash_owners(r)
+    owners, hashes = (find_owners(r) if alone else find_owners(r)[first]), hash_owners(r)
     eligible = np.arange(n_units)
     if r.sequences is None:
         eligible = sample_units(owners, hashes, seed, n_hidden * n_folds)
@@ -99,7 +99,7 @@ def find_units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if r.sequences is None and r.weight is None:
         every = np.arange(r.n_responses)
         return every, every
-    _, first, unit = np.unique(_owners(r) * r.n_workers + r.worker, return_index=True, return_inverse=True)
+    _, first, unit = np.unique(find_owners(r) * r.n_workers + r.worker, return_index=True, return_inverse=True)
     return unit, first
 
 
@@ -137,7 +137,7 @@ def count_units(r: Responses) -> int:
     return len(find_units(r)[1])
 
 
-def _owners(r: Responses) -> NDArray[np.int64]:
+def find_owners(r: Responses) -> NDArray[np.int64]:
     """Return the item, or the sequence, that each answer is about."""
     item = r.item_of_answer()
     return item if r.sequences is None else r.sequences.of_items()[item]

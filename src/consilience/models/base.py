@@ -64,6 +64,7 @@ class Model(ABC):
     _label_codes: NDArray[np.int64]
     _counts: Floats  # (M, L, K): expected counts of answers
     _n_answers: NDArray[np.int64]
+    coupling_: float  # of models with neighbours
     comparison_: Any
     _keys: dict[str, Column]
     _backend: str

@@ -35,6 +35,7 @@ from ..errors import DataWarning, Sentence, parameter_error, plural, warn
 from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, maximise, run_em
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
+from .held_out import shrink_rows
 
 log = logging.getLogger("consilience")
 
@@ -89,6 +90,34 @@ class Calibration(NamedTuple):
         return f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}.{warning}"
 
 
+class Fold(NamedTuple):
+    """Answers that were hidden, and what a fit to the others says about them.
+
+    Attributes
+    ----------
+    answer : int64 array (n,)
+        Which answers these are.
+    posterior : array (n, K)
+        The posterior of the item of each, before calibration.
+    chances : array (n, K)
+        How probable each is for each class, by counts that are shrunk as for `consilience.held_out_score`.
+    shares : array (K,)
+        Class shares over all answers, which say nothing about single items.
+    """
+
+    answer: NDArray[np.int64]
+    posterior: Floats
+    chances: Floats
+    shares: Floats
+
+    @classmethod
+    def of(cls, r: Responses, answer: NDArray[np.int64], posterior: Floats, counts: Floats) -> Fold:
+        """Return the fold from the expected counts (M, L, K) of the answers that were shown."""
+        shares = counts.sum(axis=(0, 1))
+        chances = shrink_rows(counts, r.worker[answer], r.label[answer])
+        return cls(answer, posterior, chances, shares / shares.sum())
+
+
 def are_findings(value: object) -> bool:
     """Tell whether a value from JSON is a `Calibration`."""
     if not isinstance(value, list) or len(value) != 4:
@@ -107,26 +136,26 @@ def check_calibration(owner: LatentModel) -> None:
 
 def calibrate(
     owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
-) -> tuple[Calibration, Floats]:
-    """Return how a model calibrates the posteriors of its fit, and the calibrated ones."""
+) -> tuple[Calibration, Floats, list[Fold]]:
+    """Return how a model calibrates the posteriors of its fit, the calibrated ones, and the hidden answers used."""
     if owner.calibration == "none":
-        return Calibration(1.0, given=True), posterior
+        return Calibration(1.0, given=True), posterior, []
     # Matrices that were given have learned from no item.
     left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
+    found, folds = Calibration(1.0), list[Fold]()
     if not isinstance(owner.calibration, str):
         found = Calibration(float(owner.calibration), given=True)
-    else:
-        found = find_power(owner, r, problem, fit, posterior, gold)
-    return found, owner._calibrate(r, left_out, found.power)
+    elif owner.calibration == "hidden answers":
+        found, folds = find_by_hidden(owner, r, problem, fit, gold)
+    if isinstance(owner.calibration, str):
+        found = add_gold(owner, problem, fit, posterior, gold, found)
+    return found, owner._calibrate(r, left_out, found.power), folds
 
 
-def find_power(
-    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
+def add_gold(
+    owner: LatentModel, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None, found: Calibration
 ) -> Calibration:
-    """Return the power that hidden answers and known labels call for."""
-    found = Calibration(1.0)
-    if owner.calibration == "hidden answers":
-        found = find_by_hidden(owner, r, problem, fit, gold)
+    """Return the power that hidden answers, by which one was found, and known labels call for together."""
     if gold is not None and gold.judging.any():
         known = np.flatnonzero(gold.judging)
         unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
@@ -149,18 +178,23 @@ def find_power(
     return found
 
 
-def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> Calibration:
-    """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit."""
+def find_by_hidden(
+    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None
+) -> tuple[Calibration, list[Fold]]:
+    """Return the power at which hidden answers are predicted best by fits to the others, and these answers.
+
+    The fits go on from this one.
+    """
     # Where silence is an answer, one that is hidden would be another answer: silence.
     if r.silence_counts or owner.max_iter == 0 or (n_units := count_units(r)) < 2:
-        return Calibration(1.0)
-    scores, n_hidden = [], 0
+        return Calibration(1.0), []
+    scores, folds = [], list[Fold]()
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
     share, n_folds = choose_folds(n_units, None if r.sequences is None else r.n_responses)
     # If few answers of many are hidden, posteriors hardly change: to count the others once again is enough.
     max_iter = owner.max_iter if share == HIDDEN else 0
-    for fold, (hidden, unit) in enumerate(hide_answers(r, share, owner.seed, n_folds), 1):
-        log.info("Calibrating by hidden answers: fit %d of at most %d", fold, n_folds)
+    for number, (hidden, unit) in enumerate(hide_answers(r, share, owner.seed, n_folds), 1):
+        log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
         shown = r.keep(~hidden)
         rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
         again = run_em(rest, start, max_iter, owner.tol, owner.callback)
@@ -179,13 +213,17 @@ def find_by_hidden(owner: LatentModel, r: Responses, problem: Problem, fit: Fit,
             )
         factors = rest.factors(again.parameters.workers)
         posterior, _ = infer_posterior(rest.engine, rest.placed, factors, again.parameters.structure, rest.graph)
-        left_out = infer_left_out(rest, learned, again.statistics, posterior)
+        left_out = infer_left_out(rest, learned, again.statistics, posterior)[item]
         confusion = rest.workers.plain_mean(learned.workers, again.statistics.counts, start.prior)
-        scores.append(score_powers(r, hidden, unit, left_out[item], confusion))
-        n_hidden += len(item) if r.weight is None else len(scores[-1])
+        scores.append(score_powers(r, hidden, unit, left_out, confusion))
+        counts = rest.workers.plain_counts(again.statistics.counts)
+        folds.append(Fold.of(r, np.flatnonzero(hidden), left_out, counts))
     if sum(map(len, scores)) < LEAST_UNITS:
-        return Calibration(1.0)
-    return Calibration(choose_power(np.concatenate(scores)), n_hidden)
+        return Calibration(1.0), folds
+    n_hidden = sum(
+        len(fold.answer) if r.weight is None else len(each) for fold, each in zip(folds, scores, strict=True)
+    )
+    return Calibration(choose_power(np.concatenate(scores)), n_hidden), folds
 
 
 def find_judging(shown: Responses, item: NDArray[np.int64], apart: bool, gold: Gold | None) -> NDArray[np.bool_]:

@@ -1,4 +1,20 @@
-"""What a fit changed, compared with majority vote, and whether that is for the better."""
+r"""What a fit changed, compared with majority vote, and what can be said about it without any truth.
+
+**What differs.** Majority vote breaks ties at random, and all figures are expectations over these draws. With
+:math:`v_{nk}` the probability that the vote of item n falls on class k (1 / the number of tied classes), the calibrated
+posterior q, and the fused label y, the labels differ at :math:`\sum_n (1 - v_{n y_n})` items, and the fit expects to be
+right at a share of :math:`\frac{1}{N} \sum_n q_{n y_n}`, and the vote at :math:`\frac{1}{N} \sum_{nk} v_{nk} q_{nk}`.
+
+**Whether it is better.** Some answers are hidden, everything else is fitted, and the hidden answers f of workers m
+about items n are predicted by
+
+.. math:: \log \sum_k q_{nk} \Gamma_m[k, f]
+
+with posteriors q of the fit, and with vote shares instead, each with matrices counted from it. The difference is the
+gain over the vote. The same is done with the class shares of all answers in place of q. They know nothing about single
+items: a fit that does not predict better has found nothing, however badly the vote does. Answers about one item (in one
+sequence) are right or wrong together, so standard errors are over items (sequences).
+"""
 
 from __future__ import annotations
 
@@ -6,50 +22,83 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..data.hashing import draw_numbers, hash_ids, hash_items
+from ..data.hidden_answers import find_owners, hide_answers
 from ..data.responses import Responses
 from ..engines.base import Engine
 from ..errors import plural, quietly
+from ..kernels.types import Floats
+from ..metrics.agreement import krippendorff_interval
 from .base import Model
-from .held_out import held_out_score
-from .hidden_markov import HiddenMarkov
-from .majority_vote import MajorityVote
+from .calibration import Fold, find_judging, raise_to
+from .held_out import mean_and_error, shrink_rows
+from .latent import LatentModel
+from .majority_vote import MajorityVote, find_tied
 
-# Answers on which two models are compared: enough to see a difference, few enough to be quick.
-MOST_ANSWERS = 200_000
 # How many standard errors a difference must exceed to count as one.
 STANDARD_ERRORS = 2
+# Share of answers to hide from a model that has hidden none itself.
+HIDDEN = 0.1
+# A smaller gain over class shares is none, in nats per answer. So much does the truth tell about the answer of a worker
+# who is right 55 % of the time, between two classes.
+LEAST_GAIN = 0.005
+# With fewer hidden answers than this, nothing is tested.
+LEAST_HIDDEN = 20
+# What benchmarks/verdicts.py found: samples of real crowds with each verdict, those with more right labels than the
+# vote, and those with fewer.
+RECORD = {"better": (55, 47, 7), "no different": (21, 6, 11), "worse": (0, 0, 0)}
+# One class takes nearly all items, by the vote at most this share, and so many items fewer.
+NEARLY_ALL, BY_VOTE, TAKEN = 0.98, 0.9, 20
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A fitted model beside majority vote.
+    """A fitted model beside majority vote, and how far the workers agree.
 
     Attributes
     ----------
     n_items : int
         Number of items.
     n_differ : int
-        Items whose label is not the vote's (of tied classes the vote is given the model's, if it is among them).
+        Items whose label is not the vote's, as expected over random ties.
+    expected_accuracy : float
+        Share of right labels that the calibrated probabilities let expect; nan if no item has two answers, so that
+        nothing checks them.
     expected_gain : float
-        By the model's own probabilities, how many more of all items it gets right, as a share.
+        How much larger the expected accuracy is than that of the vote.
+    alpha, alpha_low, alpha_high : float
+        Krippendorff's alpha, the agreement of the workers beyond chance, and its 95 % interval. nan where no item has
+        two answers, or all answers are the same.
     held_out_gain : float
         By how much, in mean log probability, the model predicts hidden answers better than the vote does.
     held_out_error : float
-        Standard error of `held_out_gain`; infinite if there were too few answers to hide.
+        Standard error of `held_out_gain`; infinite if nothing was tested.
+    informed_gain, informed_error : float
+        The same compared with class shares, which say nothing about single items.
+    top_share, vote_top_share : float
+        Share of the most frequent fused label, and the share of the same label by the vote.
 
     Notes
     -----
-    There is one rule: the model is *better* than the vote if `held_out_gain` is more than two standard errors above 0,
-    *worse* if it is more than two below, and *no different* otherwise.
+    There is one rule. The model is *better* than the vote if it predicts hidden answers better than the vote by more
+    than two standard errors, is `informed` and has not `collapsed`. It is *worse* if `held_out_gain` is more than two
+    standard errors below 0, and *no different* otherwise.
     """
 
     n_items: int
     n_differ: int
+    expected_accuracy: float
     expected_gain: float
+    alpha: float
+    alpha_low: float
+    alpha_high: float
     held_out_gain: float
     held_out_error: float
+    informed_gain: float
+    informed_error: float
+    top_share: float
+    vote_top_share: float
 
     @property
     def agreement(self) -> float:
@@ -59,9 +108,11 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """How hidden answers are predicted, compared with the vote: "better", "no different" or "worse"."""
-        if abs(self.held_out_gain) <= STANDARD_ERRORS * self.held_out_error:
+        if not self.tested or abs(self.held_out_gain) <= STANDARD_ERRORS * self.held_out_error:
             return "no different"
-        return "better" if self.held_out_gain > 0 else "worse"
+        if self.held_out_gain < 0:
+            return "worse"
+        return "better" if self.informed and not self.collapsed else "no different"
 
     @property
     def better(self) -> bool:
@@ -70,34 +121,74 @@ class Comparison:
 
     @property
     def tested(self) -> bool:
-        """Whether there were enough answers to hide, so that the verdict means something."""
+        """Whether answers were hidden, and enough of them, so that the verdict means something."""
         return math.isfinite(self.held_out_error)
+
+    @property
+    def informed(self) -> bool:
+        """Whether the fit predicts hidden answers better than if it knew nothing about single items."""
+        return self.tested and self.informed_gain > max(LEAST_GAIN, STANDARD_ERRORS * self.informed_error)
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether the workers agree no more than by chance, and the fit found nothing in their answers either."""
+        return self.tested and not self.informed and self.alpha_low <= 0
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether one class takes nearly all items, and does not by the vote."""
+        n_taken = self.n_items * (self.top_share - self.vote_top_share)
+        return self.top_share >= NEARLY_ALL and self.vote_top_share <= BY_VOTE and n_taken >= TAKEN
 
     def __str__(self) -> str:
         differ = f"{self.n_differ:,} of {plural(self.n_items, 'label')} {'differs' if self.n_differ == 1 else 'differ'}"
         return (
-            f"{differ} from majority vote ({self.agreement:.1%} agree); expected gain {100 * self.expected_gain:+.1f} "
-            f"percentage points; {self.describe_test()}"
+            f"{differ} from majority vote ({self.agreement:.1%} agree); {self.describe_accuracy()}; "
+            f"{self.describe_test()}; {self.describe_agreement()}"
         )
+
+    def describe_accuracy(self) -> str:
+        """Return in words how many labels are expected to be right."""
+        if math.isnan(self.expected_accuracy) or self.collapsed:
+            return "expected accuracy is not known"
+        side = "above" if self.expected_gain >= 0 else "below"
+        gain = f"{100 * abs(self.expected_gain):.1f} percentage points {side} the vote's"
+        return f"expected accuracy {self.expected_accuracy:.1%}, {gain}"
 
     def describe_test(self) -> str:
         """Return the verdict in words, with its figures."""
         if not self.tested:
-            return "too few answers to test on hidden ones"
+            return "not tested on hidden answers"
         words = {"better": "better than by", "no different": "no differently than by", "worse": "worse than by"}
+        if self.verdict == "no different" and self.held_out_gain > STANDARD_ERRORS * self.held_out_error:
+            reason = "the labels collapsed to one class" if self.collapsed else "so are they without knowing the items"
+            return f"hidden answers are predicted better than by the vote ({self.describe_gain()}), but {reason}"
         return f"hidden answers are predicted {words[self.verdict]} the vote ({self.describe_gain()})"
 
     def describe_gain(self) -> str:
         """Return the gain at hidden answers with its standard error."""
         return f"{self.held_out_gain:+.4f} +- {self.held_out_error:.4f}"
 
+    def describe_record(self) -> str:
+        """Return in words how often the verdict was right on real crowds whose truth is known."""
+        n_cases, n_more, n_fewer = RECORD[self.verdict]
+        if not n_cases:
+            return "no sample of a real crowd had this verdict"
+        return (
+            f"of {n_cases} samples of real crowds with this verdict, {n_more} had more right labels than the vote, and "
+            f"{n_fewer} had fewer"
+        )
 
-def can_compare(responses: Responses) -> bool:
-    """Tell whether some answers can be hidden and others left: two answers, or two workers or sequences."""
-    if responses.sequences is None:
-        return len(responses.votes()[0]) > 1
-    sequence = responses.sequences.of_items()[responses.item_of_answer()]
-    return bool((responses.worker != responses.worker[:1]).any() or (sequence != sequence[:1]).any())
+    def describe_agreement(self) -> str:
+        """Return in words how far the workers agree."""
+        if math.isnan(self.alpha):
+            return "agreement of the workers is not known"
+        figures = f"alpha {self.alpha:.2f}, {self.alpha_low:.2f} to {self.alpha_high:.2f}"
+        if self.alpha_high < 0:
+            return f"the workers agree less than by chance ({figures})"
+        if self.alpha_low <= 0:
+            return f"the workers agree no more than by chance ({figures})"
+        return f"the workers agree more than by chance ({figures})"
 
 
 def compare_with_vote(
@@ -108,37 +199,97 @@ def compare_with_vote(
     The fits made here give no warnings: `model` gave them when it was fitted.
     """
     with quietly():
-        return _compare(model, responses, graph, gold, engine, seed)
+        r = responses.with_classes(model.classes_)  # tag schemes add classes that nobody said
+        vote = MajorityVote().fit(r, gold=gold, engine=engine)
+        folds, power = hide_from(model, r, vote, graph, gold, engine, seed)
+        gain, error, informed_gain, informed_error = judge_folds(r, vote, folds, power)
+    tied = find_tied(vote.posterior_)
+    chances = tied / tied.sum(axis=1, keepdims=True)
+    rows, ours = np.arange(len(chances)), model._label_codes
+    right = model.posterior_[rows, ours]
+    top = int(np.bincount(ours).argmax())
+    return Comparison(
+        n_items=len(rows),
+        n_differ=round(float((1 - chances[rows, ours]).sum())),
+        expected_accuracy=float(right.mean()) if are_checked(r) else math.nan,
+        expected_gain=float((right - np.einsum("nk,nk->n", chances, model.posterior_)).mean()),
+        **dict(zip(("alpha", "alpha_low", "alpha_high"), krippendorff_interval(r), strict=True)),
+        held_out_gain=gain,
+        held_out_error=error,
+        informed_gain=informed_gain,
+        informed_error=informed_error,
+        top_share=float((ours == top).mean()),
+        vote_top_share=float(chances[:, top].mean()),
+    )
 
 
-def _compare(model: Model, responses: Responses, graph: object, gold: object, engine: Engine, seed: int) -> Comparison:
-    responses = responses.with_classes(model.classes_)  # tag schemes add classes that nobody said
-    shares = MajorityVote(ties="first").fit(responses, gold=gold, engine=engine).posterior_
-    rows = np.arange(len(shares))
-    ours = model._label_codes
-    tied = shares >= shares.max(axis=1, keepdims=True) - 1e-12
-    vote = np.where(tied[rows, ours], ours, shares.argmax(axis=1))
-    gain = model.posterior_[rows, ours] - model.posterior_[rows, vote]
-    part = sample_items(responses, seed)
-    settled = model._settled()
-    if isinstance(model, HiddenMarkov):
-        # A coupling that was learned is taken as found: learning it again would take longer than all the rest.
-        settled.set_params(coupling=model.coupling_)
-    fit_score = held_out_score(settled, part, graph=graph, gold=None, seed=seed, engine=engine)
-    vote_score = held_out_score(MajorityVote(), part, seed=seed, engine=engine)
-    difference, error = fit_score.minus(vote_score)
-    return Comparison(len(rows), int((vote != ours).sum()), float(gain.mean()), difference, error)
+def are_checked(r: Responses) -> bool:
+    """Tell whether some item has the answers of two workers, or silence is an answer."""
+    return r.silence_counts or bool(np.bincount(r.votes()[0]).max(initial=0) > 1)
 
 
-def sample_items(responses: Responses, seed: int) -> Responses:
-    """Return the answers to a random part of the items (of the sequences), if there are very many.
+def hide_from(
+    model: Model, r: Responses, vote: MajorityVote, graph: object, gold: object, engine: Engine, seed: int
+) -> tuple[list[Fold], float]:
+    """Return hidden answers, what a fit to the others says about them, and the power to raise its posteriors to.
 
-    Which these are depends on their ids and the seed.
+    A model that was calibrated by hidden answers has them already. Any other is fitted again, with a coupling that was
+    learned taken as found.
     """
-    if responses.n_responses <= MOST_ANSWERS:
-        return responses
-    sequences = responses.sequences
-    hashes = hash_items(responses.keys) if sequences is None else hash_ids(sequences.ids)
-    chosen = draw_numbers(seed, hashes) < np.uint64(2**64 * (MOST_ANSWERS / responses.n_responses))
-    of_items = chosen if sequences is None else chosen[sequences.of_items()]
-    return responses.keep(of_items[responses.item_of_answer()])
+    if isinstance(model, LatentModel) and model._folds:
+        return model._folds, model.power_
+    # Where silence is an answer, one that is hidden would be another answer: silence.
+    if r.silence_counts:
+        return [], 1.0
+    hidden, _ = next(hide_answers(r, HIDDEN, seed))
+    shown, item = r.keep(~hidden), r.item_of_answer()
+    settled = model._settled()
+    if settled.get_params().get("coupling") == "learn":
+        settled.set_params(coupling=model.coupling_)
+    fitted = settled.fit(shown, graph=graph, gold=gold, engine=engine)
+    hidden[hidden] = find_judging(shown, item[hidden], graph is None, vote._gold)
+    return [Fold.of(r, np.flatnonzero(hidden), fitted.posterior_[item[hidden]], fitted._counts)], 1.0
+
+
+def judge_folds(r: Responses, vote: MajorityVote, folds: list[Fold], power: float) -> tuple[float, float, float, float]:
+    """Return the gains over the vote and over shares of labels at hidden answers, each with its standard error."""
+    if sum(len(fold.answer) for fold in folds) < LEAST_HIDDEN:
+        return 0.0, math.inf, 0.0, math.inf
+    by_vote, by_share = [], []
+    for fold in folds:
+        score = np.log(predict(raise_to(fold.posterior, power), fold.chances))
+        by_vote.append(score - np.log(predict(*vote_without(r, vote, fold.answer))))
+        by_share.append(score - np.log(predict(np.broadcast_to(fold.shares, fold.posterior.shape), fold.chances)))
+    answer = np.concatenate([fold.answer for fold in folds])
+    unit = np.unique(find_owners(r)[answer], return_inverse=True)[1]
+    weight = np.ones(len(answer)) if r.weight is None else r.weight[answer]
+    sizes = np.bincount(unit)
+    totals = [np.bincount(unit, weight * np.concatenate(gains)).astype(np.float64) for gains in (by_vote, by_share)]
+    return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes)
+
+
+def predict(posterior: Floats, chances: Floats) -> Floats:
+    """Return the probability of each answer from that of the classes of its item, and of the answer for each class."""
+    return np.asarray(np.maximum(np.einsum("ik,ik->i", posterior, chances), 1e-300))
+
+
+def vote_without(r: Responses, vote: MajorityVote, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return vote shares of the items of some answers, and how probable the answers are for each class, without them.
+
+    Only the items of these answers change: the counts of the whole vote are corrected there.
+    """
+    items, item = np.unique(r.item_of_answer()[answer], return_inverse=True)
+    sizes = np.diff(r.offsets)[items]
+    about = np.arange(sizes.sum()) + np.repeat(r.offsets[items] - np.cumsum(sizes) + sizes, sizes)
+    owner = np.repeat(np.arange(len(items)), sizes)
+    weight = np.ones(len(about)) if r.weight is None else r.weight[about]
+    left = np.where(np.isin(about, answer), 0.0, weight)
+    klass = r.class_of_label[r.label[about]]
+    shares = np.zeros((len(items), r.n_classes))
+    np.add.at(shares, (owner[klass >= 0], klass[klass >= 0]), left[klass >= 0])
+    total = shares.sum(axis=1, keepdims=True)
+    shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), r.vote_shares())
+    counts = vote._counts.copy()
+    change = left[:, None] * shares[owner] - weight[:, None] * vote.posterior_[items][owner]
+    np.add.at(counts, (r.worker[about], r.label[about]), change)
+    return shares[item], shrink_rows(np.maximum(counts, 0.0), r.worker[answer], r.label[answer])

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..data.graph import Graph
+from ..data.hidden_answers import count_units
 from ..data.responses import Responses
 from ..data.tagging import looks_iob2
 from ..engines import open_engine
@@ -29,7 +30,7 @@ from ..fitting.em import Progress
 from ..formats.answers import COLUMNS, check_keywords
 from ..formats.reading import open_path
 from .base import Model
-from .comparison import Comparison, can_compare, compare_with_vote
+from .comparison import STANDARD_ERRORS, Comparison, are_checked, compare_with_vote
 from .inputs import as_responses
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField
@@ -108,13 +109,13 @@ def fuse(
     with open_engine(engine) as opened:
         chosen.fit(responses, graph=graph, gold=gold, engine=opened)
         chosen.comparison_ = None
-        if not isinstance(chosen, MajorityVote) and can_compare(responses):
+        if not isinstance(chosen, MajorityVote) and count_units(responses) > 1:
             log.info("Comparing with majority vote")
             chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold, opened)
         if isinstance(chosen, MarkovField):
             log.info("Comparing with a shuffled graph")
             chosen.graph_check_ = chosen.check_graph(responses, graph, gold, opened)
-    for warning in find_doubts(chosen.comparison_, responses, type(chosen).__name__, gold is not None):
+    for warning in find_doubts(chosen, responses, gold is not None):
         warn(warning)
     return chosen
 
@@ -164,21 +165,51 @@ def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
             )
 
 
-def find_doubts(
-    comparison: Comparison | None, responses: Responses, name: str, has_gold: bool
-) -> list[ConsilienceWarning]:
+def find_doubts(model: Model, responses: Responses, has_gold: bool) -> list[ConsilienceWarning]:
     """Return what the user should know before believing the labels."""
     doubts: list[ConsilienceWarning] = [doubt for doubt in [doubt_classes(responses)] if doubt]
-    if responses.n_items > 1 and not responses.silence_counts and np.bincount(responses.votes()[0]).max() == 1:
+    comparison: Comparison | None = model.comparison_
+    if responses.n_items > 1 and not are_checked(responses):
         doubts.append(
             DataWarning(
                 "Each item has one answer: nobody checks anybody, and confidence rests on what the model assumes.",
                 "Give several workers the same items.",
             )
         )
-    elif comparison is not None and not comparison.better:
-        doubts.append(doubt_gain(comparison, name, has_gold))
+    elif comparison is not None and comparison.by_chance:
+        doubts.append(doubt_agreement(comparison))
+    elif comparison is not None and comparison.collapsed:
+        doubts.append(doubt_collapse(model, comparison, responses.silence_counts))
+    elif comparison is not None and not comparison.better and not responses.silence_counts:
+        doubts.append(doubt_gain(comparison, type(model).__name__, has_gold))
     return doubts
+
+
+def doubt_collapse(model: Model, comparison: Comparison, silence_counts: bool) -> ConsilienceWarning:
+    """Return the warning that one class takes nearly all items."""
+    top = model.classes_[[np.bincount(model._label_codes).argmax()]].tolist()[0]
+    remedies = [
+        Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer"),
+        Sentence("Give known labels with {gold}."),
+        Sentence("If you know how frequent the classes are, give {prior}."),
+    ]
+    return ConsilienceWarning(
+        f"{type(model).__name__} gives {top!r} to {comparison.top_share:.1%} of the items, and majority vote to "
+        f"{comparison.vote_top_share:.1%}. Either nearly all items are {top!r}, or the fit has collapsed to one class. "
+        "Do not use these labels before you have looked at some of the items that the vote labels otherwise.",
+        *(remedies[1:] if silence_counts else remedies),
+        Sentence("Or use the vote, with {model}.", model=Python("model='majority'", "majority")),
+    )
+
+
+def doubt_agreement(comparison: Comparison) -> ConsilienceWarning:
+    """Return the warning that the answers tell nothing."""
+    return ConsilienceWarning(
+        f"The workers agree no more than by chance (Krippendorff's alpha {comparison.alpha:.2f}, 95 % interval "
+        f"{comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and hidden answers cannot be predicted from the "
+        "others. No method can tell from these answers which labels are right.",
+        "Check that the columns are the right ones, and that the workers understood the task.",
+    )
 
 
 def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> ConsilienceWarning:
@@ -189,6 +220,11 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> Consilience
         problem = (
             f"{name} predicts hidden answers worse than majority vote does ({comparison.describe_gain()}): prefer the "
             "vote."
+        )
+    elif comparison.held_out_gain > STANDARD_ERRORS * comparison.held_out_error:
+        problem = (
+            f"{name} predicts hidden answers better than majority vote does ({comparison.describe_gain()}), but not "
+            "better than without knowing the items: nothing tells whether its labels are better."
         )
     else:
         problem = (

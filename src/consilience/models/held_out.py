@@ -34,12 +34,12 @@ class HeldOutScore(NamedTuple):
         """Return the difference of two scores, and the standard error of the paired difference."""
         if not np.array_equal(self.hidden, other.hidden):
             raise ParameterError("The two scores are not of the same hidden answers: use the same fraction and seed.")
-        return _mean_and_error(self.totals - other.totals, self.sizes)
+        return mean_and_error(self.totals - other.totals, self.sizes)
 
     def plus(self, other: HeldOutScore) -> HeldOutScore:
         """Return the score of the hidden answers of both, as of two folds."""
         totals, sizes = np.concatenate([self.totals, other.totals]), np.concatenate([self.sizes, other.sizes])
-        score, error = _mean_and_error(totals, sizes)
+        score, error = mean_and_error(totals, sizes)
         hidden = np.concatenate([self.hidden, other.hidden])
         return HeldOutScore(score, error, self.n_answers + other.n_answers, totals, sizes, hidden)
 
@@ -115,7 +115,7 @@ def score_hidden(
         logs = logs * r.weight[hidden]
     totals = np.bincount(unit, weights=logs).astype(np.float64)
     sizes = np.bincount(unit)
-    score, error = _mean_and_error(totals, sizes)
+    score, error = mean_and_error(totals, sizes)
     return HeldOutScore(score, error, int(hidden.sum()), totals, sizes, np.flatnonzero(hidden))
 
 
@@ -137,7 +137,7 @@ def shrink_rows(counts: Floats | Cells, worker: NDArray[Any], label: NDArray[Any
     return np.asarray((own + SHRINKAGE * crowd) / (total + SHRINKAGE))
 
 
-def _mean_and_error(totals: Floats, sizes: NDArray[np.int64]) -> tuple[float, float]:
+def mean_and_error(totals: Floats, sizes: NDArray[np.int64]) -> tuple[float, float]:
     """Return the mean per answer, and its standard error over units."""
     n = sizes.sum()
     mean = float(totals.sum() / n)

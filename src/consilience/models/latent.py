@@ -25,7 +25,7 @@ from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
-from .calibration import Calibration, are_findings, calibrate, check_calibration, raise_to
+from .calibration import Calibration, Fold, are_findings, calibrate, check_calibration, raise_to
 from .checks import (
     PAIR,
     check_callback,
@@ -64,6 +64,7 @@ class LatentModel(PredictingModel):
     smoothing_: tuple[float, float] | None
     uncalibrated_posterior_: Floats
     calibration_: Calibration
+    _folds: list[Fold]  # the hidden answers of the fit; they are not saved
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **PredictingModel._arrays,
@@ -141,7 +142,7 @@ class LatentModel(PredictingModel):
         )
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
-        found, reported = calibrate(self, r, problem, best, posterior, gold)
+        found, reported, self._folds = calibrate(self, r, problem, best, posterior, gold)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes)
         self.uncalibrated_posterior_, self.calibration_ = posterior, found
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged

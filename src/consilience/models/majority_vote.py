@@ -153,12 +153,17 @@ def collect_votes(engine: Engine, r: Responses, gold: Gold | None, unvoted: Floa
     return list(engine.map(vote, placed, r.class_of_label, unvoted))
 
 
-def break_ties(shares: Floats, rule: str, seed: int, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
-    """Return the class with the largest share of each item, ties broken by the rule.
+def find_tied(shares: Floats) -> NDArray[np.bool_]:
+    """Tell which classes of each item have the largest share.
 
     Shares that differ by rounding only are tied: 1/3 + 1/3 and 2/3 are the same vote.
     """
-    tied = shares >= shares.max(axis=1, keepdims=True) - 1e-12
+    return np.asarray(shares >= shares.max(axis=1, keepdims=True) - 1e-12)
+
+
+def break_ties(shares: Floats, rule: str, seed: int, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
+    """Return the class with the largest share of each item, ties broken by the rule."""
+    tied = find_tied(shares)
     chosen = tied.argmax(axis=1)
     if rule == "random":
         several = np.flatnonzero(tied.sum(axis=1) > 1)

@@ -28,6 +28,9 @@ def upgrade(header: dict[str, Any], arrays: dict[str, str]) -> tuple[dict[str, A
             raise Fault("it holds arrays of two schemas")
         header = _upgrade_header_2(header)
         arrays = arrays | ({"uncalibrated_posterior": arrays["posterior"]} if "posterior" in arrays else {})
+    if header["schema"] < 4 and isinstance(header.get("notes"), dict) and "comparison_" in header["notes"]:
+        # Ties were counted in favour of the model, and answers hidden in another way.
+        header = header | {"notes": header["notes"] | {"comparison_": None}}
     return header, arrays
 
 

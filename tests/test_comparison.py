@@ -1,0 +1,220 @@
+"""What is said of a fit beside majority vote: the figures, the rule, and the words."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.data.hidden_answers import hide_answers
+from consilience.models.calibration import Fold, raise_to
+from consilience.models.comparison import RECORD, Comparison, compare_with_vote, judge_folds, vote_without
+from consilience.models.fuse import doubt_gain
+from consilience.models.held_out import shrink_rows
+
+PLAIN = Comparison(
+    n_items=100,
+    n_differ=1,
+    expected_accuracy=0.9,
+    expected_gain=0.01,
+    alpha=0.4,
+    alpha_low=0.3,
+    alpha_high=0.5,
+    held_out_gain=0.3,
+    held_out_error=0.1,
+    informed_gain=0.5,
+    informed_error=0.1,
+    top_share=0.5,
+    vote_top_share=0.5,
+)
+
+
+def compare(model, r):
+    return compare_with_vote(model, r, None, None, cs.engines.Threads(1))
+
+
+# ------------------------------------------------------------------------------------------------------------ the rule
+
+
+@pytest.mark.parametrize(
+    ("gain", "error", "verdict"),
+    [
+        (0.3, 0.1, "better"),
+        (0.2, 0.1, "no different"),
+        (0.15, 0.1, "no different"),
+        (-0.15, 0.1, "no different"),
+        (-0.3, 0.1, "worse"),
+        (0.0, 0.0, "no different"),
+        (5.0, math.inf, "no different"),
+    ],
+)
+def test_one_rule_for_better(gain, error, verdict):
+    comparison = dataclasses.replace(PLAIN, held_out_gain=gain, held_out_error=error)
+    assert comparison.verdict == verdict
+    assert comparison.better is (verdict == "better")
+    assert "1 of 100 labels differs from majority vote" in str(comparison)
+    assert "inf" not in str(comparison)
+    for has_gold in (False, True):
+        text = str(doubt_gain(comparison, "DawidSkene", has_gold))
+        assert ("gold=" in text) is not has_gold
+        assert ("within two standard errors" in text) is (verdict == "no different" and math.isfinite(error))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"informed_gain": 0.15}, "but so are they without knowing the items"),
+        ({"informed_gain": 0.004, "informed_error": 0.001}, "but so are they without knowing the items"),
+        ({"top_share": 0.99, "vote_top_share": 0.6}, "but the labels collapsed to one class"),
+    ],
+)
+def test_better_at_hidden_answers_is_not_enough(changes, words):
+    comparison = dataclasses.replace(PLAIN, **changes)
+    assert comparison.verdict == "no different"
+    assert words in comparison.describe_test()
+
+
+@pytest.mark.parametrize(
+    ("changes", "collapsed"),
+    [
+        ({"top_share": 0.99, "vote_top_share": 0.6}, True),
+        ({"top_share": 0.99, "vote_top_share": 0.95}, False),
+        ({"top_share": 0.9, "vote_top_share": 0.2}, False),
+        ({"top_share": 1.0, "vote_top_share": 0.6, "n_items": 40}, False),
+    ],
+)
+def test_collapse(changes, collapsed):
+    comparison = dataclasses.replace(PLAIN, **changes)
+    assert comparison.collapsed is collapsed
+    assert ("accuracy is not known" in str(comparison)) is collapsed
+
+
+@pytest.mark.parametrize(
+    ("alpha", "words"),
+    [
+        ((0.1, 0.05, 0.15), "agree more than by chance (alpha 0.10, 0.05 to 0.15)"),
+        ((0.01, -0.05, 0.06), "agree no more than by chance"),
+        ((-0.2, -0.3, -0.1), "agree less than by chance"),
+        ((math.nan,) * 3, "is not known"),
+    ],
+)
+def test_agreement_in_words(alpha, words):
+    names = ("alpha", "alpha_low", "alpha_high")
+    comparison = dataclasses.replace(PLAIN, **dict(zip(names, alpha, strict=True)))
+    assert words in comparison.describe_agreement()
+    # Workers who contradict each other all the time tell a lot.
+    assert not comparison.by_chance
+    assert dataclasses.replace(comparison, informed_gain=0.0).by_chance is (alpha[1] <= 0)
+
+
+# --------------------------------------------------------------------------------------------------------- the figures
+
+
+@pytest.fixture(scope="module", params=["plain", "weights", "unsure"])
+def answers(request):
+    rng = np.random.default_rng(3)
+    item, worker = np.repeat(np.arange(60), 4), np.tile(np.arange(4), 60)
+    label = np.where(rng.random(240) < 0.7, item % 3, rng.integers(3, size=240))
+    frame = {"item": item, "worker": worker, "label": label}
+    if request.param == "weights":
+        frame["weight"] = rng.uniform(0.1, 1, 240)
+    return cs.Responses.from_frame(frame, classes=[0, 1] if request.param == "unsure" else None)
+
+
+def test_the_vote_without_some_answers_is_a_vote_on_the_others(answers):
+    r = answers
+    vote = cs.MajorityVote().fit(r)
+    for hidden, _ in hide_answers(r, 0.1, 0, 3):
+        answer = np.flatnonzero(hidden)
+        shown = r.keep(~hidden)
+        again = cs.MajorityVote().fit(shown)
+        expected = again.posterior_[r.item_of_answer()[answer]]
+        shares, chances = vote_without(r, vote, answer)
+        # An item whose votes are all for no class has the shares of all votes, of which a few are hidden.
+        exact = len(r.classes) == len(r.labels)
+        there = np.isin(r.item_of_answer()[answer], shown.item_of_answer())
+        np.testing.assert_allclose(shares[there], expected[there], atol=1e-12 if exact else 2e-3)
+        slow = shrink_rows(again._counts, r.worker[answer], r.label[answer])
+        np.testing.assert_allclose(chances, slow, rtol=1e-9 if exact and there.all() else 0.02)
+
+
+def test_gains_are_their_definition(answers):
+    r = answers
+    model = cs.DawidSkene().fit(r)
+    gain, error, informed_gain, informed_error = judge_folds(r, cs.MajorityVote().fit(r), model._folds, model.power_)
+    vote = cs.MajorityVote().fit(r)
+    by_vote, by_shares, item = [], [], []
+    for fold in model._folds:
+        shares, chances = vote_without(r, vote, fold.answer)
+        for i, answer in enumerate(fold.answer):
+            weight = 1.0 if r.weight is None else r.weight[answer]
+            score = np.log(raise_to(fold.posterior[[i]], model.power_)[0] @ fold.chances[i])
+            by_vote.append(weight * (score - np.log(shares[i] @ chances[i])))
+            by_shares.append(weight * (score - np.log(fold.shares @ fold.chances[i])))
+            item.append(r.item_of_answer()[answer])
+    for values, found, found_error in ((by_vote, gain, error), (by_shares, informed_gain, informed_error)):
+        assert found == pytest.approx(np.mean(values))
+        # Answers about an item are right or wrong together.
+        sums = [sum(v - found for v, i in zip(values, item, strict=True) if i == n) for n in set(item)]
+        n = len(sums)
+        assert found_error == pytest.approx(np.sqrt(n / (n - 1) * np.sum(np.square(sums))) / len(values))
+
+
+def test_hidden_answers_of_calibration_are_those_of_the_verdict():
+    crowd = cs.simulate.independent(300, n_workers=8, n_classes=3, answers_per_item=5, accuracy=(0.4, 0.9), seed=2)
+    r = crowd.responses
+    model = cs.DawidSkene().fit(r)
+    assert sum(len(fold.answer) for fold in model._folds) == model.calibration_.n_hidden == r.n_responses
+    for other in (cs.DawidSkene(calibration="none"), cs.DawidSkene(calibration=0.8), cs.MomentMatching()):
+        comparison = compare(other.fit(r), r)
+        assert comparison.tested
+        assert 0 < comparison.held_out_error < 0.1
+
+
+def test_ties_are_expectations():
+    frame = {"item": [1, 1, 2, 2, 2, 3, 3], "worker": list("ababcab"), "label": list("xyxxyxy")}
+    r = cs.Responses.from_frame(frame)
+    model = cs.DawidSkene().fit(r)
+    comparison = compare(model, r)
+    q, ours = model.posterior_, model._label_codes
+    chances = np.array([[0.5, 0.5], [1, 0], [0.5, 0.5]])
+    assert comparison.n_differ == round(sum(1 - chances[n, ours[n]] for n in range(3)))
+    assert comparison.expected_accuracy == pytest.approx(np.mean([q[n, ours[n]] for n in range(3)]))
+    assert comparison.expected_gain == pytest.approx(
+        comparison.expected_accuracy - np.mean(np.sum(chances * q, axis=1))
+    )
+    assert comparison.top_share == np.bincount(ours).max() / 3
+    assert comparison.vote_top_share == pytest.approx(chances[:, np.bincount(ours).argmax()].mean())
+
+
+def test_nothing_is_known_where_nobody_checks_anybody():
+    r = cs.Responses.from_frame({"item": range(50), "worker": [n % 5 for n in range(50)], "label": [0, 1] * 25})
+    comparison = compare(cs.DawidSkene().fit(r), r)
+    assert math.isnan(comparison.expected_accuracy)
+    assert math.isnan(comparison.alpha)
+    assert not comparison.tested
+    assert "not tested on hidden answers" in str(comparison)
+
+
+def test_few_hidden_answers_test_nothing():
+    r = cs.Responses.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
+    fold = Fold(np.arange(2), np.full((2, 2), 0.5), np.full((2, 2), 0.5), np.full(2, 0.5))
+    assert judge_folds(r, cs.MajorityVote().fit(r), [fold], 1.0)[1] == math.inf
+
+
+# ---------------------------------------------------------------------------------------------------------- the record
+
+
+def test_the_record_is_the_one_that_was_measured():
+    table = (Path(__file__).parents[1] / "docs" / "measured" / "verdicts.md").read_text()
+    rows = re.findall(r"^\| (better|no different|worse) \| (\d+) \| (\d+) \| (\d+) \|", table, flags=re.MULTILINE)
+    assert {verdict: tuple(map(int, counts)) for verdict, *counts in rows} == RECORD
+    assert "of 55 samples" not in dataclasses.replace(PLAIN, held_out_gain=-9.0).describe_record()
+    n_cases, n_more, n_fewer = RECORD["better"]
+    assert f"of {n_cases} samples of real crowds with this verdict, {n_more} had more" in PLAIN.describe_record()
+    assert n_more > 5 * n_fewer
