@@ -8,12 +8,13 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import consilience as cs
 from consilience.data.hidden_answers import hide_answers
 from consilience.models.calibration import Fold, raise_to
-from consilience.models.comparison import RECORD, Comparison, compare_with_vote, judge_folds, vote_without
+from consilience.models.comparison import RECORD, Comparison, compare_with_vote, judge_folds, keep_shares, vote_without
 from consilience.models.fuse import doubt_gain
 from consilience.models.held_out import shrink_rows
 
@@ -31,6 +32,7 @@ PLAIN = Comparison(
     informed_error=0.1,
     top_share=0.5,
     vote_top_share=0.5,
+    kept_share=0.95,
 )
 
 
@@ -70,7 +72,7 @@ def test_one_rule_for_better(gain, error, verdict):
     [
         ({"informed_gain": 0.15}, "but so are they without knowing the items"),
         ({"informed_gain": 0.004, "informed_error": 0.001}, "but so are they without knowing the items"),
-        ({"top_share": 0.99, "vote_top_share": 0.6}, "but the labels collapsed to one class"),
+        ({"top_share": 0.99, "vote_top_share": 0.6}, "but the classes have collapsed"),
     ],
 )
 def test_better_at_hidden_answers_is_not_enough(changes, words):
@@ -86,6 +88,8 @@ def test_better_at_hidden_answers_is_not_enough(changes, words):
         ({"top_share": 0.99, "vote_top_share": 0.95}, False),
         ({"top_share": 0.9, "vote_top_share": 0.2}, False),
         ({"top_share": 1.0, "vote_top_share": 0.6, "n_items": 40}, False),
+        ({"kept_share": 0.4}, True),
+        ({"kept_share": 0.6}, False),
     ],
 )
 def test_collapse(changes, collapsed):
@@ -192,6 +196,18 @@ def test_ties_are_expectations():
     assert comparison.vote_top_share == pytest.approx(chances[:, np.bincount(ours).argmax()].mean())
 
 
+def test_items_on_which_all_agree():
+    # 30 items that two workers call 0, of which 10 are labelled 1; 19 that they call 1; 40 with one answer.
+    first = np.repeat([0, 1, 0], [30, 19, 40])
+    second = np.where(np.arange(89) < 49, first, -1)
+    r = cs.Responses.from_matrix(np.stack([first, second, np.full(89, -1)], axis=1))
+    labels = first.copy()
+    labels[:10], labels[30:] = 1, 1 - labels[30:]
+    found = keep_shares(r, cs.MajorityVote().fit(r), labels)
+    assert found[0] == pytest.approx(20 / 30)
+    assert math.isnan(found[1])
+
+
 def test_nothing_is_known_where_nobody_checks_anybody():
     r = cs.Responses.from_frame({"item": range(50), "worker": [n % 5 for n in range(50)], "label": [0, 1] * 25})
     comparison = compare(cs.DawidSkene().fit(r), r)
@@ -199,6 +215,17 @@ def test_nothing_is_known_where_nobody_checks_anybody():
     assert math.isnan(comparison.alpha)
     assert not comparison.tested
     assert "not tested on hidden answers" in str(comparison)
+
+
+def test_the_verdict_depends_neither_on_the_order_of_rows_nor_on_types():
+    crowd = cs.simulate.independent(200, n_workers=8, n_classes=3, answers_per_item=4, accuracy=(0.4, 0.9), seed=4)
+    r = crowd.responses
+    names = {"item": r.item_of_answer(), "worker": r.worker, "label": r.label}
+    text = pd.DataFrame({name: [f"{name} {value}" for value in values] for name, values in names.items()})
+    shuffled = text.sample(frac=1, random_state=0)
+    found = [cs.fuse(table).comparison_ for table in (text, shuffled, shuffled.astype("category"))]
+    for other in found[1:]:
+        np.testing.assert_allclose(dataclasses.astuple(other), dataclasses.astuple(found[0]), atol=1e-9)
 
 
 def test_few_hidden_answers_test_nothing():
@@ -214,7 +241,7 @@ def test_the_record_is_the_one_that_was_measured():
     table = (Path(__file__).parents[1] / "docs" / "measured" / "verdicts.md").read_text()
     rows = re.findall(r"^\| (better|no different|worse) \| (\d+) \| (\d+) \| (\d+) \|", table, flags=re.MULTILINE)
     assert {verdict: tuple(map(int, counts)) for verdict, *counts in rows} == RECORD
-    assert "of 55 samples" not in dataclasses.replace(PLAIN, held_out_gain=-9.0).describe_record()
+    assert "samples" not in dataclasses.replace(PLAIN, held_out_gain=-9.0).describe_record()
     n_cases, n_more, n_fewer = RECORD["better"]
     assert f"of {n_cases} samples of real crowds with this verdict, {n_more} had more" in PLAIN.describe_record()
     assert n_more > 5 * n_fewer

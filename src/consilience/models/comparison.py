@@ -47,9 +47,11 @@ LEAST_GAIN = 0.005
 LEAST_HIDDEN = 20
 # What benchmarks/verdicts.py found: samples of real crowds with each verdict, those with more right labels than the
 # vote, and those with fewer.
-RECORD = {"better": (55, 47, 7), "no different": (21, 6, 11), "worse": (0, 0, 0)}
-# One class takes nearly all items, by the vote at most this share, and so many items fewer.
+RECORD = {"better": (54, 47, 6), "no different": (22, 6, 12), "worse": (0, 0, 0)}
+# A collapse: one class takes nearly all items, by the vote at most this share, and so many items fewer ...
 NEARLY_ALL, BY_VOTE, TAKEN = 0.98, 0.9, 20
+# ... or of so many items that all of their workers give to one class, it keeps less than this share.
+UNANIMOUS, KEPT = 20, 0.5
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,9 @@ class Comparison:
         The same compared with class shares, which say nothing about single items.
     top_share, vote_top_share : float
         Share of the most frequent fused label, and the share of the same label by the vote.
+    kept_share : float
+        Of the items to which at least two workers, and all who answered, give the same class, the share that got this
+        class: for the class where it is smallest, among those with at least 20 such items. 1 if there are none.
 
     Notes
     -----
@@ -99,6 +104,7 @@ class Comparison:
     informed_error: float
     top_share: float
     vote_top_share: float
+    kept_share: float
 
     @property
     def agreement(self) -> float:
@@ -136,9 +142,10 @@ class Comparison:
 
     @property
     def collapsed(self) -> bool:
-        """Whether one class takes nearly all items, and does not by the vote."""
+        """Whether one class takes nearly all items, or most items of another class, against the votes."""
         n_taken = self.n_items * (self.top_share - self.vote_top_share)
-        return self.top_share >= NEARLY_ALL and self.vote_top_share <= BY_VOTE and n_taken >= TAKEN
+        takes_all = self.top_share >= NEARLY_ALL and self.vote_top_share <= BY_VOTE and n_taken >= TAKEN
+        return takes_all or self.kept_share < KEPT
 
     def __str__(self) -> str:
         differ = f"{self.n_differ:,} of {plural(self.n_items, 'label')} {'differs' if self.n_differ == 1 else 'differ'}"
@@ -161,7 +168,7 @@ class Comparison:
             return "not tested on hidden answers"
         words = {"better": "better than by", "no different": "no differently than by", "worse": "worse than by"}
         if self.verdict == "no different" and self.held_out_gain > STANDARD_ERRORS * self.held_out_error:
-            reason = "the labels collapsed to one class" if self.collapsed else "so are they without knowing the items"
+            reason = "the classes have collapsed" if self.collapsed else "so are they without knowing the items"
             return f"hidden answers are predicted better than by the vote ({self.describe_gain()}), but {reason}"
         return f"hidden answers are predicted {words[self.verdict]} the vote ({self.describe_gain()})"
 
@@ -220,7 +227,21 @@ def compare_with_vote(
         informed_error=informed_error,
         top_share=float((ours == top).mean()),
         vote_top_share=float(chances[:, top].mean()),
+        kept_share=float(np.nan_to_num(keep_shares(r, vote, ours), nan=1.0).min()),
     )
+
+
+def keep_shares(r: Responses, vote: MajorityVote, labels: NDArray[np.int64]) -> Floats:
+    """Return for each class the share of the items that all of their workers give to it, which have it as their label.
+
+    nan for classes with fewer than `UNANIMOUS` such items. An item with one answer is none.
+    """
+    n_answers = np.bincount(r.votes()[0], minlength=r.n_items)
+    items = np.flatnonzero((vote.posterior_.max(axis=1) > 1 - 1e-9) & (n_answers > 1))
+    voted = vote.posterior_[items].argmax(axis=1)
+    n_items = np.bincount(voted, minlength=r.n_classes)
+    n_kept = np.bincount(voted[labels[items] == voted], minlength=r.n_classes)
+    return np.where(n_items >= UNANIMOUS, n_kept / np.maximum(n_items, 1), np.nan)
 
 
 def are_checked(r: Responses) -> bool:

@@ -30,7 +30,7 @@ from ..fitting.em import Progress
 from ..formats.answers import COLUMNS, check_keywords
 from ..formats.reading import open_path
 from .base import Model
-from .comparison import STANDARD_ERRORS, Comparison, are_checked, compare_with_vote
+from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares
 from .inputs import as_responses
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField
@@ -179,26 +179,40 @@ def find_doubts(model: Model, responses: Responses, has_gold: bool) -> list[Cons
     elif comparison is not None and comparison.by_chance:
         doubts.append(doubt_agreement(comparison))
     elif comparison is not None and comparison.collapsed:
-        doubts.append(doubt_collapse(model, comparison, responses.silence_counts))
+        doubts.append(doubt_collapse(model, comparison, responses))
     elif comparison is not None and not comparison.better and not responses.silence_counts:
         doubts.append(doubt_gain(comparison, type(model).__name__, has_gold))
     return doubts
 
 
-def doubt_collapse(model: Model, comparison: Comparison, silence_counts: bool) -> ConsilienceWarning:
-    """Return the warning that one class takes nearly all items."""
-    top = model.classes_[[np.bincount(model._label_codes).argmax()]].tolist()[0]
+def doubt_collapse(model: Model, comparison: Comparison, responses: Responses) -> ConsilienceWarning:
+    """Return the warning that one class takes the items of others."""
     remedies = [
-        Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer"),
         Sentence("Give known labels with {gold}."),
         Sentence("If you know how frequent the classes are, give {prior}."),
-    ]
-    return ConsilienceWarning(
-        f"{type(model).__name__} gives {top!r} to {comparison.top_share:.1%} of the items, and majority vote to "
-        f"{comparison.vote_top_share:.1%}. Either nearly all items are {top!r}, or the fit has collapsed to one class. "
-        "Do not use these labels before you have looked at some of the items that the vote labels otherwise.",
-        *(remedies[1:] if silence_counts else remedies),
         Sentence("Or use the vote, with {model}.", model=Python("model='majority'", "majority")),
+    ]
+    if not responses.silence_counts:
+        silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
+        remedies.insert(0, silence)
+    return ConsilienceWarning(
+        f"{type(model).__name__} {describe_collapse(model, comparison, responses)} Either this is how things are, or "
+        "the fit has collapsed, and its labels are wrong. Look at some of these items before you use the labels.",
+        *remedies,
+    )
+
+
+def describe_collapse(model: Model, comparison: Comparison, responses: Responses) -> str:
+    """Return in words which class takes the items of others."""
+    if comparison.kept_share < KEPT:
+        r = responses.with_classes(model.classes_)
+        kept = keep_shares(r, MajorityVote().fit(r), model._label_codes)
+        lost = model.classes_[[np.nanargmin(kept)]].tolist()[0]
+        return f"gives another label to {1 - np.nanmin(kept):.0%} of the items that all of their workers call {lost!r}."
+    top = model.classes_[[np.bincount(model._label_codes).argmax()]].tolist()[0]
+    return (
+        f"gives {top!r} to {comparison.top_share:.1%} of the items, and majority vote to "
+        f"{comparison.vote_top_share:.1%}."
     )
 
 

@@ -1,0 +1,129 @@
+"""What `fuse` says in situations whose truth is known.
+
+Writes the table of docs/advice.md, which is the same in every run:
+
+    python benchmarks/advice.py
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import consilience as cs
+from consilience.models.majority_vote import find_tied
+
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "docs" / "measured" / "advice.md"
+
+
+class Situation(NamedTuple):
+    """What is given to `fuse`, and the true label of each item."""
+
+    source: Any
+    truth: NDArray[Any]
+    graph: Any = None
+
+
+class Said(NamedTuple):
+    """What `fuse` said, and what is true."""
+
+    fused: Any
+    sentences: list[str]
+    accuracy: float
+    vote: float  # as expected over random ties
+
+
+def noise(n_classes: int) -> Situation:
+    """Workers who answer at random."""
+    rng = np.random.default_rng(0)
+    answers = cs.Responses.from_matrix(rng.integers(n_classes, size=(200, 8)))
+    return Situation(answers, rng.integers(n_classes, size=200))
+
+
+def draw(n_items: int, n_workers: int, n_classes: int, **options: Any) -> Situation:
+    """Workers who err independently of each other."""
+    crowd = cs.simulate.independent(n_items, n_workers, n_classes, **options)
+    return Situation(crowd.responses, crowd.truth)
+
+
+def functions(**options: Any) -> Situation:
+    """Twelve labelling functions, each of which only ever says one label: nine the rare one."""
+    rng = np.random.default_rng(0)
+    truth = (rng.random(2000) < 0.2).astype(int)
+    votes = np.full((2000, 12), -1)
+    for function in range(12):
+        label = int(function < 9)
+        speaks = np.where(truth == label, rng.uniform(0.2, 0.6), rng.uniform(0.02, 0.08))
+        votes[rng.random(2000) < speaks, function] = label
+    return Situation(cs.Responses.from_matrix(votes, **options), truth)
+
+
+def spellings() -> Situation:
+    """Cats and dogs, with blanks and capitals as they come."""
+    rng = np.random.default_rng(0)
+    truth = np.array(["cat", "dog"])[rng.integers(2, size=300)]
+    item, worker = np.repeat(np.arange(300), 5), np.tile(np.arange(5), 300)
+    label = np.where(rng.random(1500) < 0.85, truth[item], np.where(truth[item] == "cat", "dog", "cat"))
+    forms = [str, str.capitalize, lambda text: f" {text.capitalize()}"]
+    spelled = [forms[form](text) for form, text in zip(rng.integers(3, size=1500), label.tolist(), strict=True)]
+    return Situation({"item": item, "worker": worker, "label": spelled}, truth)
+
+
+SITUATIONS: dict[str, Callable[[], Situation]] = {
+    "noise, 2 classes": lambda: noise(2),
+    "noise, 3 classes": lambda: noise(3),
+    "a pilot: 120 items, 5 answers each": lambda: draw(120, 20, 3, answers_per_item=5, accuracy=(0.5, 0.95), seed=0),
+    "5 million answers by 3,000 workers": lambda: draw(
+        1_000_000, 3000, 4, answers_per_item=5, accuracy=(0.5, 0.9), seed=3
+    ),
+    "labelling functions, silence ignored": functions,
+    "labelling functions, silence as an answer": lambda: functions(abstain="answer", background=0),
+    "one answer per item": lambda: draw(300, 20, 3, answers_per_item=1, seed=1),
+    "one worker": lambda: draw(300, 1, 3, seed=1),
+    "labels in three spellings": spellings,
+}
+
+
+def listen(make: Callable[[], Situation]) -> Said:
+    """Read the answers, fuse them, and return what was said."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        situation = make()
+        r = situation.source
+        r = r if isinstance(r, cs.Responses) else cs.Responses.from_frame(r)
+        fused = cs.fuse(r, graph=situation.graph)
+    tied = find_tied(cs.MajorityVote().fit(r).posterior_)
+    chances = tied / tied.sum(axis=1, keepdims=True)
+    right = fused.classes_[None, :] == situation.truth[:, None]
+    vote = float((chances * right).sum(axis=1).mean())
+    return Said(fused, [str(each.message) for each in caught], float((fused.labels_ == situation.truth).mean()), vote)
+
+
+def describe(said: Said) -> str:
+    """Return everything that was said, as one cell of a table."""
+    comparison = said.fused.comparison_
+    parts = [f"**{comparison.verdict}**" if comparison.tested else "**not tested**", *said.sentences]
+    if not said.sentences:
+        parts.append(f"{comparison.describe_test().capitalize()}.")
+    return "<br>".join(part.replace("|", "\\|") for part in parts)
+
+
+def tabulate() -> str:
+    """Return all situations as Markdown."""
+    lines = ["| situation | accuracy | vote | what is said |", "|---|:-:|:-:|---|"]
+    for name, make in SITUATIONS.items():
+        said = listen(make)
+        lines.append(f"| {name} | {said.accuracy:.3f} | {said.vote:.3f} | {describe(said)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    text = tabulate()
+    print(text)
+    TABLE.write_text(text)
