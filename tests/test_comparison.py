@@ -217,6 +217,7 @@ def test_nothing_is_known_where_nobody_checks_anybody():
     assert "not tested on hidden answers" in str(comparison)
 
 
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 def test_the_verdict_depends_neither_on_the_order_of_rows_nor_on_types():
     crowd = cs.simulate.independent(200, n_workers=8, n_classes=3, answers_per_item=4, accuracy=(0.4, 0.9), seed=4)
     r = crowd.responses

@@ -1,0 +1,48 @@
+"""What is said in situations whose truth is known: right, and as docs/advice.md shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import advice
+
+TABLE = Path(__file__).parents[1] / "docs" / "measured" / "advice.md"
+
+# What must be said, and how the labels compare with the vote's: +1 more are right, -1 fewer, 0 as many.
+EXPECTED = {
+    "noise, 2 classes": ("no different", ["agree no more than by chance"]),
+    "noise, 3 classes": ("no different", ["agree no more than by chance"]),
+    "a pilot: 120 items, 5 answers each": ("better", []),
+    "5 million answers by 3,000 workers": ("better", []),
+    "labelling functions, silence ignored": ("no different", ["with abstain='answer'", "the fit has collapsed"]),
+    "labelling functions, silence as an answer": ("no different", []),
+    "one answer per item": ("no different", ["Each item has one answer"]),
+    "one worker": ("no different", ["Each item has one answer"]),
+    "labels in three spellings": ("better", []),
+}
+
+
+def test_all_situations_are_tried():
+    assert list(EXPECTED) == list(advice.SITUATIONS)
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_is_said_is_true(name):
+    verdict, sentences = EXPECTED[name]
+    said = advice.listen(advice.SITUATIONS[name])
+    comparison = said.fused.comparison_
+    assert comparison.verdict == verdict
+    assert len(said.sentences) == len(sentences)
+    for sentence, expected in zip(said.sentences, sentences, strict=True):
+        assert expected in sentence
+    if verdict == "better":
+        assert said.accuracy > said.vote
+    if "noise" in name:
+        assert comparison.expected_accuracy < 1.15 / len(said.fused.classes_)
+    elif comparison.tested and not comparison.collapsed:
+        assert comparison.expected_accuracy == pytest.approx(said.accuracy, abs=0.03)
+    # The page shows what is said now.
+    assert f"| {name} | {said.accuracy:.3f} | {said.vote:.3f} | {advice.describe(said)} |" in TABLE.read_text()
