@@ -282,8 +282,14 @@ def _sum_by_worker(
 def _sum_by_pair(
     item: NDArray[np.int64], code: NDArray[np.int32], n_codes: int, weight: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return item, code and summed weight of each (item, code) pair that occurs, without an array of all pairs."""
+    """Return item, code and summed weight of each (item, code) pair that occurs, in order."""
     key = item * n_codes + code
+    n_pairs = (int(item[-1]) + 1 if len(item) else 0) * n_codes  # items are in order
+    if n_pairs <= 4 * len(key):
+        # A table of all pairs is about as large as the answers, and faster than sorting.
+        table = np.bincount(key, weight, minlength=n_pairs)
+        pair = np.flatnonzero(table)
+        return pair // n_codes, pair % n_codes, table[pair].astype(np.float64)
     if weight is None:
         pair, count = np.unique(key, return_counts=True)
         mass = count.astype(np.float64)
