@@ -139,7 +139,10 @@ def metric_call(rng: Rng, _folder: Path) -> Call:
         (m.transition_error, {"true": CONFUSION[0], "estimated": CONFUSION[1]}),
         (m.prior_error, {"true": [0.5, 0.5], "estimated": [0.2, 0.8]}),
         (m.rank_correlation, {"x": [1.0, 2.0, 3.0], "y": [1, 3, 2]}),
-        *((function, answers) for function in (m.krippendorff_alpha, m.pairwise_agreement, m.agreement_matrix)),
+        *(
+            (function, answers)
+            for function in (m.krippendorff_alpha, m.krippendorff_interval, m.pairwise_agreement, m.agreement_matrix)
+        ),
     )
 
 

@@ -5,7 +5,13 @@ Labels are compared by position and by Python equality: `1`, `1.0` and `True` ar
 
 from __future__ import annotations
 
-from .agreement import agreement_matrix, krippendorff_alpha, pairwise_agreement
+from .agreement import (
+    AlphaInterval,
+    agreement_matrix,
+    krippendorff_alpha,
+    krippendorff_interval,
+    pairwise_agreement,
+)
 from .labels import ClassScore, accuracy, class_f1, confusion_counts, macro_f1
 from .parameters import confusion_error, prior_error, rank_correlation, transition_error
 from .probabilities import (
@@ -19,6 +25,7 @@ from .probabilities import (
 from .spans import SpanScore, count_invalid_transitions, relaxed_span_score, span_f1, span_score
 
 __all__ = [
+    "AlphaInterval",
     "ClassScore",
     "ReliabilityCurve",
     "SpanScore",
@@ -32,6 +39,7 @@ __all__ = [
     "confusion_error",
     "count_invalid_transitions",
     "krippendorff_alpha",
+    "krippendorff_interval",
     "log_loss",
     "macro_f1",
     "pairwise_agreement",

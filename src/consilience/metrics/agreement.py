@@ -1,6 +1,6 @@
 r"""How far workers agree with each other, before any model.
 
-All three functions count pairs of answers that different workers gave to the same item. An answer with a weight counts
+All functions count pairs of answers that different workers gave to the same item. An answer with a weight counts
 by its weight, and a pair by the product of the two. With :math:`n_{ic}` the mass of label c on item i, :math:`n_i` its
 sum over labels, :math:`w_a` the weight of entry a, and :math:`m_{iw}` the mass of worker w on item i,
 
@@ -59,13 +59,69 @@ def krippendorff_alpha(r: Responses) -> float:
     >>> round(krippendorff_alpha(r), 4)
     0.5625
     """
+    return _alpha_of(_count_pairs(r))
+
+
+def krippendorff_interval(r: Responses) -> AlphaInterval:
+    r"""Return Krippendorff's alpha with a 95 % interval.
+
+    The answers are taken as a sample of items: the interval is for the alpha of all items that could have been drawn,
+    answered by the same workers. Item i of weight 1 moves alpha by its influence
+
+    .. math:: I_i = \frac{\partial \alpha}{\partial w_i}
+                  = -\frac{1}{D_e} \Big( \frac{n_i (1 - A_i / P_i - D_o)}{n} - (1 - \alpha) \,
+                    \frac{\partial D_e}{\partial w_i} \Big)
+
+    and the variance of alpha is the sum of the squares of the influences around their mean (the infinitesimal
+    jackknife). Items of one sequence have one influence, their sum. The interval is symmetric in
+    :math:`\operatorname{artanh} \alpha`, with the quantile of Student's t for the number of units. Where no two answers
+    to an item differ, the lower end is the alpha at which that still happens with a probability of 2.5 %.
+
+    Parameters
+    ----------
+    r : Responses
+        The answers.
+
+    Returns
+    -------
+    AlphaInterval
+        alpha, low and high. All are nan where alpha is; low and high are -1 and 1 if only one item, or one sequence,
+        has two answers to an item.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> crowd = cs.simulate.independent(500, n_workers=10, n_classes=3, answers_per_item=4, accuracy=0.8, seed=1)
+    >>> [round(value, 2) for value in krippendorff_interval(crowd.responses)]
+    [0.48, 0.44, 0.52]
+    """
+    from scipy.special import stdtrit
+
     pairs = _count_pairs(r)
-    if np.count_nonzero(pairs.label_mass) < 2:
-        return float("nan")
-    observed = np.average(1 - pairs.agreeing / pairs.total, weights=pairs.mass)
-    agreeing = np.sum(pairs.label_mass**2) - pairs.own_agreeing
-    total = np.sum(pairs.mass) ** 2 - pairs.own_total
-    return float(1 - observed / (1 - agreeing / total))
+    alpha = _alpha_of(pairs)
+    if np.isnan(alpha):
+        return AlphaInterval(alpha, alpha, alpha)
+    influence = _find_influences(pairs, alpha)
+    if r.sequences is not None:
+        influence = _sum_at(np.unique(r.sequences.of_items()[pairs.paired], return_inverse=True)[1], influence)
+    n_units = len(influence)
+    if n_units < 2:
+        return AlphaInterval(alpha, -1.0, 1.0)
+    if alpha >= 1 - 1e-12:
+        # With probability 2.5 % no unit disagrees if each does so with this one.
+        return AlphaInterval(alpha, max(-1.0, 1 - (1 - 0.025 ** (1 / n_units)) / _expected(pairs)), 1.0)
+    error = np.sqrt(np.sum((influence - influence.mean()) ** 2) * n_units / (n_units - 1))
+    centre = np.arctanh(max(alpha, -1 + 1e-12))
+    reach = float(stdtrit(n_units - 1, 0.975)) * error / max(1 - alpha**2, 1e-12)
+    return AlphaInterval(alpha, float(np.tanh(centre - reach)), float(np.tanh(centre + reach)))
+
+
+class AlphaInterval(NamedTuple):
+    """Krippendorff's alpha and its 95 % interval."""
+
+    alpha: float
+    low: float
+    high: float
 
 
 def pairwise_agreement(r: Responses) -> float:
@@ -149,12 +205,40 @@ def agreement_matrix(r: Responses) -> tuple[NDArray[np.float64], NDArray[np.int6
 class _Pairs(NamedTuple):
     """Sums over pairs of answers, on the items that at least two workers answered."""
 
+    paired: NDArray[np.int64]  # which items these are
     mass: NDArray[np.float64]  # n_i
     agreeing: NDArray[np.float64]  # A_i
     total: NDArray[np.float64]  # P_i
     label_mass: NDArray[np.float64]  # n_c
-    own_agreeing: float  # sum of w_a^2
-    own_total: float  # sum of m_iw^2
+    own_agreeing: NDArray[np.float64]  # sum of w_a^2 of each item
+    own_total: NDArray[np.float64]  # sum of m_iw^2 of each item
+    chance: NDArray[np.float64]  # sum over labels of n_c n_ic
+
+
+def _alpha_of(pairs: _Pairs) -> float:
+    if np.count_nonzero(pairs.label_mass) < 2:
+        return float("nan")
+    return float(1 - _observed(pairs) / _expected(pairs))
+
+
+def _observed(pairs: _Pairs) -> float:
+    return float(np.average(1 - pairs.agreeing / pairs.total, weights=pairs.mass))
+
+
+def _expected(pairs: _Pairs) -> float:
+    agreeing = np.sum(pairs.label_mass**2) - pairs.own_agreeing.sum()
+    return float(1 - agreeing / (np.sum(pairs.mass) ** 2 - pairs.own_total.sum()))
+
+
+def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
+    """Return the derivative of alpha by the weight of each item, at weights of 1."""
+    observed, expected, n = _observed(pairs), _expected(pairs), pairs.mass.sum()
+    by_observed = pairs.mass * (1 - pairs.agreeing / pairs.total - observed) / n
+    # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are those of one item, and linear in it.
+    by_agreeing = 2 * pairs.chance - pairs.own_agreeing
+    by_total = 2 * n * pairs.mass - pairs.own_total
+    by_expected = ((1 - expected) * by_total - by_agreeing) / (n**2 - pairs.own_total.sum())
+    return np.asarray(-(by_observed - (1 - alpha) * by_expected) / expected)
 
 
 def _check_answers(r: object) -> None:
@@ -171,16 +255,19 @@ def _count_pairs(r: Responses) -> _Pairs:
     owner_item, _, owner_mass = _sum_by_worker(r, item)
     label_item, label, label_mass = _sum_by_pair(item, r.label, len(r.labels), r.weight)
     paired = np.bincount(owner_item, minlength=r.n_items) >= 2
+    by_label = _sum_at(label, label_mass * paired[label_item], len(r.labels))
     mass = _sum_at(item, weight, r.n_items)[paired]
     own_agreeing = _sum_at(item, weight**2, r.n_items)[paired]
     own_total = _sum_at(owner_item, owner_mass**2, r.n_items)[paired]
     return _Pairs(
+        paired=np.flatnonzero(paired),
         mass=mass,
         agreeing=_sum_at(label_item, label_mass**2, r.n_items)[paired] - own_agreeing,
         total=mass**2 - own_total,
-        label_mass=_sum_at(label, label_mass * paired[label_item], len(r.labels)),
-        own_agreeing=float(own_agreeing.sum()),
-        own_total=float(own_total.sum()),
+        label_mass=by_label,
+        own_agreeing=own_agreeing,
+        own_total=own_total,
+        chance=_sum_at(label_item, label_mass * by_label[label], r.n_items)[paired],
     )
 
 
@@ -206,7 +293,7 @@ def _sum_by_pair(
     return pair // n_codes, pair % n_codes, mass
 
 
-def _sum_at(index: NDArray[np.integer], value: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+def _sum_at(index: NDArray[np.integer], value: NDArray[np.float64], length: int = 0) -> NDArray[np.float64]:
     return np.bincount(index, weights=value, minlength=length).astype(np.float64, copy=False)
 
 
