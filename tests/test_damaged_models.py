@@ -151,7 +151,7 @@ def test_what_is_wrong_is_said(path):
         ({"notes": {"comparison_": {"n_items": "4"}}}, "the figure of comparison_ 'expected_gain'"),
         ({"notes": {"x": 1}}, "there is no note 'x'"),
         ({"more": 1}, "there is no entry of the header 'more'"),
-        ({"schema": 4}, "newer release of consilience (schema 4; this release reads up to 3). Upgrade consilience"),
+        ({"schema": 5}, "newer release of consilience (schema 5; this release reads up to 4). Upgrade consilience"),
         ({"schema": "3"}, "model.json names no schema, but '3'"),
         ({"schema": 2}, "it holds arrays of two schemas"),
         ({"format": "other"}, "is not a model saved by consilience"),

@@ -288,7 +288,7 @@ class MarkovField(LatentModel):
         if self._learns_coupling():
             _, first = next(self._set_off(r, posed, problem))
             agreeing = run_em(problem, first, self.max_iter, self.tol, self.callback)
-            power = find_by_hidden(self, r, apart, fit, gold).power if problem is not posed else 1.0
+            power = find_by_hidden(self, r, apart, fit, gold)[0].power if problem is not posed else 1.0
             coupling, scores = choose_coupling(self, r, problem, agreeing, gold, power)
             # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
             # which depends on it, is not known.
