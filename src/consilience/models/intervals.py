@@ -67,12 +67,14 @@ from .cells import sum_by
 from .information import informativeness
 
 # So many entries of matrices are worked on at a time.
-MOST_ENTRIES = 1 << 20
+MOST_ENTRIES = 1 << 16
 # Two-sided 95 %.
 TAILS = (0.025, 0.975)
 NORMAL = 1.959963984540054
 # The least share of information that is believed to be left.
 LEAST_LEFT = 0.01
+# A design effect of 1 counts as if so many units had spoken for it.
+FEW_UNITS = 10
 # With more classes than this, shares are judged one by one: the matrix of scores would be large.
 MOST_CLASSES = 50
 
@@ -204,7 +206,10 @@ def design_effect(
     together = sum_by(owner[first], sizes**2, len(spread))
     # The variance of the sums about each worker's mean, were all answers independent.
     free = spread * np.maximum(total - together / np.maximum(total, 1e-300), 0.0)
-    return float(np.sum(sums**2) / free.sum()) if free.sum() > 1e-9 * max(1.0, total.sum()) else 1.0
+    if free.sum() <= 1e-9 * total.sum():
+        return 1.0
+    n_units = len(first)
+    return (float(np.sum(sums**2) / free.sum()) * n_units + FEW_UNITS) / (n_units + FEW_UNITS)
 
 
 def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Floats, r: Responses) -> Floats:
