@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 
 CHOICES = ("hidden answers", "gold", "none")
 POWERS = np.geomspace(0.01, 1.0, 33)
-# Log weights that make all powers from 0 to 1 equally likely: `POWERS` are dense where they are small.
-NOTHING_KNOWN = np.log(POWERS)
+# Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
+# all powers from 0 to 1 are equally likely. (`POWERS` are dense where they are small.)
+NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
 # So many equally likely powers stand for what is not known of the right one.
 N_POWERS = 8
 # Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
@@ -296,7 +297,7 @@ def weigh_powers(scores: Floats) -> Floats:
 
     Near the best power the lead L of that one is quadratic in the distance, and its standard error E linear. If units
     are independent and the model holds, the log likelihood is -L = -2 (L / E)^2. The latter also holds where units
-    hang together. Before, all powers from 0 to 1 are equally likely.
+    hang together.
     """
     lead, error = find_leads(scores)
     ratio = np.divide(lead, error, out=np.zeros_like(lead), where=error > 0)
@@ -307,7 +308,7 @@ def draw_powers(log_weights: Floats) -> Floats:
     """Return a few of `POWERS` that are equally likely: quantiles of their distribution.
 
     >>> draw_powers(NOTHING_KNOWN).round(1).tolist()
-    [0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.9, 1.0]
+    [0.1, 0.4, 0.6, 0.9, 1.0, 1.0, 1.0, 1.0]
     """
     weights = np.exp(log_weights - log_weights.max())
     shares = (np.arange(N_POWERS) + 0.5) / N_POWERS

@@ -124,10 +124,11 @@ def find_intervals(
     """
     right = right_matrix(found.confusion, r)
     shared = find_covariance(r, posterior, right, found)
+    answers = weigh_answers(r, posterior, right, found, shared)
     return Intervals(
-        judge_workers(r, posterior, right, found),
+        judge_workers(r, posterior, found, answers),
         judge_shares(posterior, found, shared),
-        judge_labels(label_codes, confidence, shared),
+        judge_labels(label_codes, confidence, shared, find_doubt(r, right, found, answers)),
     )
 
 
@@ -143,13 +144,33 @@ def right_matrix(confusion: Floats, r: Responses) -> Floats:
 # Workers
 
 
-def judge_workers(r: Responses, posterior: Floats, right: Floats, found: Estimates) -> Floats:
-    """Return the intervals of accuracy and informativeness, (M, 4); NaN for workers without answers."""
+class Answers(NamedTuple):
+    """What each worker's answers are worth, (M,) each."""
+
+    total: Floats  # sum of weights
+    accuracy: Floats  # as reported
+    centre: Floats  # accuracy without the pull towards the crowd
+    worth: Floats  # number of answers with a known truth that would tell as much
+
+
+def weigh_answers(r: Responses, posterior: Floats, right: Floats, found: Estimates, shared: Shared | None) -> Answers:
+    """Return what each worker's answers are worth."""
     total, accuracy, left, design = measure_answers(r, posterior)
-    met = found.counts.sum(axis=1)
-    believed = (met * right).sum(axis=1) / np.maximum(total, 1e-300)
+    believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
     worth = total * left / design
+    if shared is not None:
+        mean = right @ found.prior
+        moves = np.concatenate([found.prior * right * (1 - right), found.prior * (right - mean[:, None])], axis=1)
+        common = np.einsum("mi,ij,mj->m", moves, shared.covariance, moves)
+        spread = np.maximum(centre * (1 - centre), 0.25 / (total + 1))
+        worth = worth / (1 + worth * common / spread)
+    return Answers(total, accuracy, centre, worth)
+
+
+def judge_workers(r: Responses, posterior: Floats, found: Estimates, answers: Answers) -> Floats:
+    """Return the intervals of accuracy and informativeness, (M, 4); NaN for workers without answers."""
+    total, accuracy, centre, worth = answers
     ends = np.full((r.n_workers, 4), np.nan)
     answered = total > 0
     if r.n_labels == 1 and r.n_classes == 1:  # nobody can err
@@ -158,14 +179,14 @@ def judge_workers(r: Responses, posterior: Floats, right: Floats, found: Estimat
         low, high = beta_ends(centre, worth)
         ends[answered, 0] = np.minimum(low, accuracy)[answered]
         ends[answered, 1] = np.maximum(high, accuracy)[answered]
-    centre = (centre * worth + 0.5) / (worth + 1)
+    met, centre = found.counts.sum(axis=1), (centre * worth + 0.5) / (worth + 1)
     if r.silence_counts:
         # A matrix has learned from silence too, and says more than the accuracy of what was said.
         met, centre = np.broadcast_to(posterior.sum(axis=0), met.shape), np.full(r.n_workers, np.nan)
     size = max(1, MOST_ENTRIES // max(1, found.confusion[0].size))
     for first in range(0, r.n_workers, size):
         part = slice(first, first + size)
-        worth_met = met[part] * (left / design)[part, None]
+        worth_met = met[part] * (worth / np.maximum(total, 1e-300))[part, None]
         ends[part, 2:] = judge_information(found.confusion[part], found.prior, centre[part], worth_met, r)
     return ends
 
@@ -332,12 +353,17 @@ def few_units(n_units: int) -> float:
     return float(stdtrit(max(n_units - 1, 1), TAILS[1]) / NORMAL) ** 2
 
 
-def count_surprise(r: Responses, right: Floats) -> Floats:
-    """Return for each item the sum over its answers of [l = k] - Gamma_kk, (N, K)."""
+def sum_answers(r: Responses, weight: Floats, values: Floats) -> Floats:
+    """Return for each item the sum over its answers of `values` of their workers, times their weights."""
     from scipy.sparse import csr_array
 
+    return np.asarray(csr_array((weight, r.worker, r.offsets), shape=(r.n_items, r.n_workers)) @ values)
+
+
+def count_surprise(r: Responses, right: Floats) -> Floats:
+    """Return for each item the sum over its answers of [l = k] - Gamma_kk, (N, K)."""
     weight = np.ones(r.n_responses) if r.weight is None else r.weight
-    expected = csr_array((weight, r.worker, r.offsets), shape=(r.n_items, r.n_workers)) @ right
+    expected = sum_answers(r, weight, right)
     klass = r.class_of_label[r.label]
     named = np.flatnonzero(klass >= 0)
     place = r.item_of_answer()[named] * r.n_classes + klass[named]
@@ -364,7 +390,20 @@ def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None) -> 
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
 
 
-def judge_labels(label_codes: NDArray[np.int64], confidence: Confidence, shared: Shared | None) -> Floats:
+def find_doubt(r: Responses, right: Floats, found: Estimates, answers: Answers) -> Floats:
+    """Return the variance of the log odds of each item's label, (N,), for what is not known of single workers.
+
+    Prior and answers together say as much about a worker's log odds as `worth` and the pseudo-counts do.
+    """
+    accuracy = right @ found.prior
+    known = (answers.worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3)
+    weight = np.ones(r.n_responses) if r.weight is None else r.weight**2
+    return sum_answers(r, weight, 1 / np.maximum(known, 1e-3))
+
+
+def judge_labels(
+    label_codes: NDArray[np.int64], confidence: Confidence, shared: Shared | None, doubt: Floats
+) -> Floats:
     """Return the interval of the accuracy of the labels, (2,)."""
     powers, times = np.unique(confidence.powers, return_counts=True)
     n_items, rows = len(label_codes), np.arange(len(label_codes))
@@ -376,8 +415,10 @@ def judge_labels(label_codes: NDArray[np.int64], confidence: Confidence, shared:
         if shared is not None:
             slope = power * mean_slope(reported, chosen, label_codes, shared.votes)
             variance += float(slope @ shared.covariance @ slope)
+        # A probability is not linear in log odds: what is not known of these moves its mean.
+        bend = float(np.mean(0.5 * power**2 * doubt * chosen * (1 - chosen) * (2 * chosen - 1)))
         means.append(float(chosen.mean()))
-        variances.append(variance)
+        variances.append(variance + bend**2)
     mean = float(np.average(means, weights=times))
     spread = float(np.average((np.array(means) - mean) ** 2, weights=times))
     low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread, n_items)

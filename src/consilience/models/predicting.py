@@ -301,16 +301,22 @@ class PredictingModel(Model):
         confidence: Confidence,
     ) -> Intervals:
         """Return the intervals of a fit; see `consilience.models.intervals`."""
+        found = self._gather_estimates(r, problem, learned, statistics)
+        return find_intervals(r, posterior, label_codes, found, confidence)
+
+    def _gather_estimates(
+        self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics
+    ) -> Estimates:
+        """Return what intervals are about."""
         workers = problem.workers
         confusion = workers.plain_mean(learned.workers, statistics.counts, learned.prior)
-        found = Estimates(
+        return Estimates(
             confusion.transpose(0, 2, 1),
             workers.plain_counts(statistics.counts),
             learned.structure.mean,
             learned.prior.smoothing.sum(axis=1).mean(axis=0),
             fixed_prior(self, r) is not None,
         )
-        return find_intervals(r, posterior, label_codes, found, confidence)
 
     @property
     def prior_low_(self) -> Floats:
