@@ -59,13 +59,17 @@ class ArraySpec:
 
     def check_layout(self, name: str, shape: tuple[int, ...], code: str, sizes: Sizes) -> None:
         """Raise a `Fault` unless an array of this shape and type, given by NumPy's code for it, may be read at all."""
-        expected = [None if axis == "*" else _length(axis, sizes) for axis in self.shape.split()]
+        expected = self.lengths(sizes)
         alike = len(shape) == len(expected) and all(b in (None, a) for a, b in zip(shape, expected, strict=True))
         if not alike:
             wanted = ", ".join("any" if length is None else str(length) for length in expected)
             raise Fault(f"{name} has the shape {shape}, and not ({wanted})")
         if code not in self.kind.codes:
             raise Fault(f"{name} holds values of type {code}, and not {' or '.join(self.kind.codes)}")
+
+    def lengths(self, sizes: Sizes) -> list[int | None]:
+        """Return the length of each axis; None for one of any length."""
+        return [None if axis == "*" else _length(axis, sizes) for axis in self.shape.split()]
 
     def check(self, name: str, array: NDArray[Any], sizes: Sizes) -> None:
         """Raise a `Fault` unless the values are what they must be."""
@@ -111,6 +115,8 @@ WEIGHTS = Kind(
     lambda array, _: _within(array, 0, 1 + TOLERANCE) and _within(array.sum(axis=-1), 0, 1 + TOLERANCE),
 )
 PROBABILITIES = Kind(FLOAT, "probabilities", lambda array, _: _within(array, 0, 1))
+# Ends of intervals; NaN where nothing is known.
+ENDS = Kind(FLOAT, "probabilities, or nothing", lambda array, _: _within(array[~np.isnan(array)], 0, 1))
 NOT_NEGATIVE = Kind(FLOAT, "finite numbers >= 0", lambda array, _: _within(array, 0, np.finfo(np.float64).max))
 COUNTS = Kind(FLOAT, "counts with a finite sum", lambda array, _: _are_counts(array))
 FINITE = Kind(FLOAT, "finite numbers", lambda array, _: bool(np.isfinite(array).all()))

@@ -118,6 +118,13 @@ def _crowd_options(command: Any) -> Any:
         ),
         click.option("--copycats", type=_count_or_none, default=0, metavar="N", help="Workers who copy another one."),
         click.option(
+            "--hard",
+            type=float,
+            default=0.0,
+            metavar="P",
+            help="Share of items on which all workers err together, with the same wrong class in mind.",
+        ),
+        click.option(
             "--activity",
             type=click.Choice(ACTIVITIES),
             default="equal",

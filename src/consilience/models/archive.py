@@ -93,12 +93,14 @@ class Archive(NamedTuple):
 
     file: zipfile.ZipFile
     header: dict[str, Any]
-    arrays: dict[str, str]  # the member that holds each array
+    arrays: dict[str, str | None]  # the member that holds each array; None for one that is not known
     columns: dict[str, str]
 
     def read_array(self, name: str, spec: ArraySpec, sizes: Sizes) -> NDArray[Any]:
-        """Return an array that is what the spec says."""
+        """Return an array that is what the spec says; NaN if files of that time had none."""
         member = self.arrays[name]
+        if member is None:
+            return np.full([length or 0 for length in spec.lengths(sizes)], np.nan)
         with self.file.open(member) as stream:
             shape, code, begin = _read_array_header(member, stream)
             spec.check_layout(member, shape, code, sizes)
@@ -113,6 +115,8 @@ class Archive(NamedTuple):
     def shape_of(self, name: str) -> tuple[int, ...]:
         """Return the shape that an array claims to have."""
         member = self.arrays[name]
+        if member is None:
+            raise Fault(f"there is no array {name}")
         with self.file.open(member) as stream:
             return _read_array_header(member, stream)[0]
 
@@ -126,8 +130,8 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """Give the archive in a file; whatever is wrong with it, also in the block, is a `StoreError`."""
     try:
         with zipfile.ZipFile(path) as file:
-            members = _check_members(file, os.path.getsize(path))
-            yield Archive(file, _read_header(file), *members)
+            arrays, columns = _check_members(file, os.path.getsize(path))
+            yield Archive(file, _read_header(file), {**arrays}, columns)
     except FileNotFoundError as error:
         raise StoreError(f"There is no file {os.fspath(path)}.", "Check the name.") from error
     except (zipfile.BadZipFile, IsADirectoryError) as error:

@@ -65,6 +65,7 @@ class Model(ABC):
     _counts: Floats  # (M, L, K): expected counts of answers
     _n_answers: NDArray[np.int64]
     coupling_: float  # of models with neighbours
+    _worker_intervals: Floats  # (M, 4): ends of the intervals of accuracy and of informativeness
     comparison_: Any
     _keys: dict[str, Column]
     _backend: str
@@ -220,7 +221,13 @@ class Model(ABC):
     def _report_columns(self) -> dict[str, Column]:
         """Return the columns of the worker report after the first."""
         return describe_workers(
-            self._counts, self.confusion_, self.prior_, self._n_answers, self.answer_labels_, self.classes_
+            self._counts,
+            self.confusion_,
+            self.prior_,
+            self._n_answers,
+            self.answer_labels_,
+            self.classes_,
+            self._worker_intervals,
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:

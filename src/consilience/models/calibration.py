@@ -36,6 +36,7 @@ from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, maximise
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
 from .held_out import shrink_rows
+from .intervals import Confidence
 
 log = logging.getLogger("consilience")
 
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 
 CHOICES = ("hidden answers", "gold", "none")
 POWERS = np.geomspace(0.01, 1.0, 33)
+# Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
+# all powers from 0 to 1 are equally likely. (`POWERS` are dense where they are small.)
+NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
+# So many equally likely powers stand for what is not known of the right one.
+N_POWERS = 8
 # Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
 ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
 # Fewer units than this say nothing.
@@ -118,6 +124,15 @@ class Fold(NamedTuple):
         return cls(answer, posterior, chances, shares / shares.sum())
 
 
+class Calibrated(NamedTuple):
+    """What calibration found."""
+
+    found: Calibration
+    posterior: Floats  # calibrated
+    confidence: Confidence
+    folds: list[Fold]
+
+
 def are_findings(value: object) -> bool:
     """Tell whether a value from JSON is a `Calibration`."""
     if not isinstance(value, list) or len(value) != 4:
@@ -136,34 +151,42 @@ def check_calibration(owner: LatentModel) -> None:
 
 def calibrate(
     owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
-) -> tuple[Calibration, Floats, list[Fold]]:
-    """Return how a model calibrates the posteriors of its fit, the calibrated ones, and the hidden answers used."""
+) -> Calibrated:
+    """Return how a model calibrates the posteriors of its fit, and the calibrated ones."""
     if owner.calibration == "none":
-        return Calibration(1.0, given=True), posterior, []
+        return Calibrated(Calibration(1.0, given=True), posterior, Confidence(np.ones(1), lambda _: posterior), [])
     # Matrices that were given have learned from no item.
     left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
-    found, folds = Calibration(1.0), list[Fold]()
     if not isinstance(owner.calibration, str):
         found = Calibration(float(owner.calibration), given=True)
-    elif owner.calibration == "hidden answers":
-        found, folds = find_by_hidden(owner, r, problem, fit, gold)
-    if isinstance(owner.calibration, str):
-        found = add_gold(owner, problem, fit, posterior, gold, found)
-    return found, owner._calibrate(r, left_out, found.power), folds
+        powers, folds = np.array([found.power]), list[Fold]()
+    else:
+        found, log_weights, folds = find_power(owner, r, problem, fit, posterior, gold)
+        powers = draw_powers(log_weights)
+
+    def raised(power: float) -> Floats:
+        return owner._calibrate(r, left_out, power)
+
+    return Calibrated(found, raised(found.power), Confidence(powers, raised), folds)
 
 
-def add_gold(
-    owner: LatentModel, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None, found: Calibration
-) -> Calibration:
-    """Return the power that hidden answers, by which one was found, and known labels call for together."""
+def find_power(
+    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
+) -> tuple[Calibration, Floats, list[Fold]]:
+    """Return the power that hidden answers and known labels call for, the log weight of each of `POWERS`, and folds."""
+    found, log_weights, folds = Calibration(1.0), NOTHING_KNOWN, list[Fold]()
+    if owner.calibration == "hidden answers":
+        found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold)
     if gold is not None and gold.judging.any():
         known = np.flatnonzero(gold.judging)
         unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
         scores = score_gold(gold.codes[known], unknown[known])
         if found.n_hidden:
-            power = mean_power(scores + log_density_around(found.power, 1.0))
+            log_weights = scores + log_density_around(found.power, 1.0)
+            power = mean_power(log_weights)
         else:
-            power = float(POWERS[(scores + log_density_around(1.0, 2.0)).argmax()])
+            log_weights = scores + log_density_around(1.0, 2.0)
+            power = float(POWERS[log_weights.argmax()])
         found = found._replace(power=power, n_gold=len(known))
     elif owner.calibration == "gold":
         lack = "There are no known labels" if gold is None else "No known label was drawn at random"
@@ -175,19 +198,19 @@ def add_gold(
                 keyword="calibration",
             )
         )
-    return found
+    return found, log_weights, folds
 
 
 def find_by_hidden(
     owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None
-) -> tuple[Calibration, list[Fold]]:
-    """Return the power at which hidden answers are predicted best by fits to the others, and these answers.
+) -> tuple[Calibration, Floats, list[Fold]]:
+    """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit.
 
-    The fits go on from this one.
+    With it come the log weight of each of `POWERS`, and the hidden answers.
     """
     # Where silence is an answer, one that is hidden would be another answer: silence.
     if r.silence_counts or owner.max_iter == 0 or (n_units := count_units(r)) < 2:
-        return Calibration(1.0), []
+        return Calibration(1.0), NOTHING_KNOWN, []
     scores, folds = [], list[Fold]()
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
     share, n_folds = choose_folds(n_units, None if r.sequences is None else r.n_responses)
@@ -219,11 +242,12 @@ def find_by_hidden(
         counts = rest.workers.plain_counts(again.statistics.counts)
         folds.append(Fold.of(r, np.flatnonzero(hidden), left_out, counts))
     if sum(map(len, scores)) < LEAST_UNITS:
-        return Calibration(1.0), folds
+        return Calibration(1.0), NOTHING_KNOWN, folds
     n_hidden = sum(
         len(fold.answer) if r.weight is None else len(each) for fold, each in zip(folds, scores, strict=True)
     )
-    return Calibration(choose_power(np.concatenate(scores)), n_hidden), folds
+    together = np.concatenate(scores)
+    return Calibration(choose_power(together), n_hidden), weigh_powers(together), folds
 
 
 def find_judging(shown: Responses, item: NDArray[np.int64], apart: bool, gold: Gold | None) -> NDArray[np.bool_]:
@@ -292,10 +316,37 @@ def choose_power(scores: Floats) -> float:
     The smallest: errors that workers share are predicted as if they were the truth, so that hidden answers call for too
     large a power rather than for too small a one.
     """
-    totals = scores.sum(axis=0)
-    lead = scores[:, [int(totals.argmax())]] - scores
-    error = lead.std(axis=0) * np.sqrt(len(scores))
-    return float(POWERS[(lead.sum(axis=0) <= error).argmax()])
+    lead, error = find_leads(scores)
+    return float(POWERS[(lead <= error).argmax()])
+
+
+def find_leads(scores: Floats) -> tuple[Floats, Floats]:
+    """Return by how much the best power's score exceeds each other's, and the standard error, paired over units."""
+    lead = scores[:, [int(scores.sum(axis=0).argmax())]] - scores
+    return lead.sum(axis=0), lead.std(axis=0) * np.sqrt(len(scores))
+
+
+def weigh_powers(scores: Floats) -> Floats:
+    """Return the log weight of each of `POWERS` by its scores at hidden units.
+
+    Near the best power the lead L of that one is quadratic in the distance, and its standard error E linear. If units
+    are independent and the model holds, the log likelihood is -L = -2 (L / E)^2. The latter also holds where units
+    hang together.
+    """
+    lead, error = find_leads(scores)
+    ratio = np.divide(lead, error, out=np.zeros_like(lead), where=error > 0)
+    return np.asarray(NOTHING_KNOWN - 2 * ratio**2)
+
+
+def draw_powers(log_weights: Floats) -> Floats:
+    """Return a few of `POWERS` that are equally likely: quantiles of their distribution.
+
+    >>> draw_powers(NOTHING_KNOWN).round(1).tolist()
+    [0.1, 0.4, 0.6, 0.9, 1.0, 1.0, 1.0, 1.0]
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    shares = (np.arange(N_POWERS) + 0.5) / N_POWERS
+    return np.asarray(POWERS[np.searchsorted(np.cumsum(weights) / weights.sum(), shares).clip(max=len(POWERS) - 1)])
 
 
 def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:

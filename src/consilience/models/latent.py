@@ -19,7 +19,7 @@ from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
 from ..kernels.types import Floats, freeze
-from ..specs import DISTRIBUTIONS, OBJECTIVES, ArraySpec
+from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
 from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
@@ -69,6 +69,7 @@ class LatentModel(PredictingModel):
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **PredictingModel._arrays,
         "uncalibrated_posterior_": ArraySpec("N K", DISTRIBUTIONS),
+        "_worker_intervals": ArraySpec("M 4", ENDS),
     }
     _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         **PredictingModel._scalars,
@@ -142,8 +143,11 @@ class LatentModel(PredictingModel):
         )
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
-        found, reported, self._folds = calibrate(self, r, problem, best, posterior, gold)
-        self._keep(r, problem, best.parameters, best.statistics, reported, label_codes)
+        found, reported, confidence, self._folds = calibrate(self, r, problem, best, posterior, gold)
+        intervals = self._find_intervals(
+            r, problem, best.parameters, best.statistics, posterior, label_codes, confidence
+        )
+        self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
         self.uncalibrated_posterior_, self.calibration_ = posterior, found
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}

@@ -28,6 +28,7 @@ from ..workers.rows import vote
 from .cells import Cells
 from .checks import check_choice, check_number
 from .inputs import as_responses
+from .intervals import judge_votes
 from .predicting import VOTE_SMOOTHING, PredictingModel, voters
 from .sizes import START_TABLES, check_matrices
 from .worker_report import describe_voters
@@ -97,6 +98,7 @@ class MajorityVote(PredictingModel):
         self.trace_ = np.empty(0)
         self.n_iter_ = 0
         self.converged_ = True
+        self._prior_interval, self._expected_interval = judge_votes(shares, label_codes, self.prior_, r.sequences)
         for name in _MATRICES:
             self.__dict__.pop(name, None)  # of the answers of an earlier fit
         self._answers, self._gold = r, gold

@@ -7,6 +7,8 @@ from typing import Any
 from ..specs import Fault
 from .register import MODELS, model_class
 
+Members = dict[str, str | None]  # the member of an archive that holds each array
+
 # Arrays of schema 1, and what they are called since.
 _RENAMED_IN_2 = {
     "pooled": "crowd",
@@ -14,9 +16,11 @@ _RENAMED_IN_2 = {
     "sequential_confusion": "workers sequential_confusion_",
     "sequential_counts": "workers _sequential_counts",
 }
+# Arrays that are there since schema 4, and are not known of earlier fits.
+_NEW_IN_4 = ("worker_intervals", "prior_interval", "expected_interval")
 
 
-def upgrade(header: dict[str, Any], arrays: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Members]:
     """Return header and names of arrays of any schema as the newest one has them."""
     if header["schema"] == 1:
         renamed = {_RENAMED_IN_2.get(name, name): member for name, member in arrays.items()}
@@ -31,6 +35,11 @@ def upgrade(header: dict[str, Any], arrays: dict[str, str]) -> tuple[dict[str, A
     if header["schema"] < 4 and isinstance(header.get("notes"), dict) and "comparison_" in header["notes"]:
         # Ties were counted in favour of the model, and answers hidden in another way.
         header = header | {"notes": header["notes"] | {"comparison_": None}}
+    if header["schema"] < 4 and (model := header.get("model")) in MODELS:
+        if any(name in arrays for name in _NEW_IN_4):
+            raise Fault("it holds arrays of two schemas")
+        held = {name.strip("_") for name in model_class(model)._arrays}
+        arrays = arrays | dict.fromkeys(name for name in _NEW_IN_4 if name in held)
     return header, arrays
 
 

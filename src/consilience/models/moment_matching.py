@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ..data.gold import Gold
 from ..data.graph import Graph
@@ -22,8 +24,10 @@ from ..fitting.moments import (
     strongest_answers,
 )
 from ..kernels.types import Floats
+from ..specs import ENDS, ArraySpec
 from ..structures.independent import IndependentParameters
 from .checks import check_callback, check_choice, check_number, fixed_prior
+from .intervals import Confidence
 from .predicting import PredictingModel, voters
 from .sizes import NAME_CLASSES, check_matrices, check_moments
 
@@ -85,6 +89,10 @@ class MomentMatching(PredictingModel):
     """
 
     _structure_type = IndependentParameters
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        **PredictingModel._arrays,
+        "_worker_intervals": ArraySpec("M 4", ENDS),
+    }
 
     def __init__(
         self,
@@ -145,7 +153,11 @@ class MomentMatching(PredictingModel):
         found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)
         workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
         learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
-        self._keep(r, problem, learned, expect(problem, learned), *self._conclude(r, problem, learned))
+        statistics = expect(problem, learned)
+        posterior, label_codes = self._conclude(r, problem, learned)
+        confidence = Confidence(np.ones(1), lambda _: posterior)
+        intervals = self._find_intervals(r, problem, learned, statistics, posterior, label_codes, confidence)
+        self._keep(r, problem, learned, statistics, posterior, label_codes, intervals)
         self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
 
     def _match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:

@@ -22,7 +22,7 @@ from ..errors import DataWarning, InputError, Sentence, listing, shorten, warn
 from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
 from ..formats.reading import open_path
 from ..kernels.types import Floats
-from ..specs import LABEL_DISTRIBUTIONS, ArraySpec
+from ..specs import ENDS, LABEL_DISTRIBUTIONS, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
@@ -30,7 +30,9 @@ from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.register import WORKERS
 from ..workers.rows import Factors, anchor
 from .base import Model
+from .checks import fixed_prior
 from .inputs import as_responses
+from .intervals import Confidence, Estimates, Intervals, find_intervals
 from .sizes import check_posteriors, check_prediction
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
@@ -53,6 +55,8 @@ class PredictingModel(Model):
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **Model._arrays,
         "_crowd": ArraySpec("1 A K", LABEL_DISTRIBUTIONS),
+        "_prior_interval": ArraySpec("2 K", ENDS),
+        "_expected_interval": ArraySpec("2", ENDS),
     }
     _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         **Model._scalars,
@@ -64,6 +68,8 @@ class PredictingModel(Model):
     _workers_fitted: str  # the worker model, by name; the parameter may have been changed since
     _structure: StructureParameters
     _further: dict[str, Floats]  # arrays of the worker model, which are attributes too
+    _prior_interval: Floats  # (2, K)
+    _expected_interval: Floats  # (2,)
 
     #: Whether answers to predict from must take silence as those of the fit did.
     _needs_same_silence = True
@@ -267,6 +273,7 @@ class PredictingModel(Model):
         statistics: Statistics,
         posterior: Floats,
         label_codes: NDArray[np.int64],
+        intervals: Intervals,
     ) -> None:
         """Store all that was learned in the attributes users read.
 
@@ -281,6 +288,65 @@ class PredictingModel(Model):
         self._structure = learned.structure
         self._workers_fitted = workers.name
         self._set_further(workers.further_arrays(learned.workers, statistics.counts))
+        self._worker_intervals, self._prior_interval, self._expected_interval = intervals
+
+    def _find_intervals(
+        self,
+        r: Responses,
+        problem: Problem,
+        learned: Parameters,
+        statistics: Statistics,
+        posterior: Floats,
+        label_codes: NDArray[np.int64],
+        confidence: Confidence,
+    ) -> Intervals:
+        """Return the intervals of a fit; see `consilience.models.intervals`."""
+        found = self._gather_estimates(r, problem, learned, statistics)
+        return find_intervals(r, posterior, label_codes, found, confidence)
+
+    def _gather_estimates(
+        self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics
+    ) -> Estimates:
+        """Return what intervals are about."""
+        workers = problem.workers
+        confusion = workers.plain_mean(learned.workers, statistics.counts, learned.prior)
+        return Estimates(
+            confusion.transpose(0, 2, 1),
+            workers.plain_counts(statistics.counts),
+            learned.structure.mean,
+            learned.prior.smoothing.sum(axis=1).mean(axis=0),
+            fixed_prior(self, r) is not None,
+        )
+
+    @property
+    def prior_low_(self) -> Floats:
+        """Lower ends of the 95 % intervals of the class shares."""
+        self._check_fitted()
+        return np.asarray(self._prior_interval[0])
+
+    @property
+    def prior_high_(self) -> Floats:
+        """Upper ends of the 95 % intervals of the class shares."""
+        self._check_fitted()
+        return np.asarray(self._prior_interval[1])
+
+    @property
+    def expected_accuracy_(self) -> float:
+        """Share of the labels that are right, by their probabilities."""
+        self._check_fitted()
+        return float(self.posterior_[np.arange(len(self._label_codes)), self._label_codes].mean())
+
+    @property
+    def expected_accuracy_low_(self) -> float:
+        """Lower end of the 95 % interval of the share of right labels."""
+        self._check_fitted()
+        return min(float(self._expected_interval[0]), self.expected_accuracy_)
+
+    @property
+    def expected_accuracy_high_(self) -> float:
+        """Upper end of the 95 % interval of the share of right labels."""
+        self._check_fitted()
+        return max(float(self._expected_interval[1]), self.expected_accuracy_)
 
     def _keep_matrices(self, problem: Problem, learned: Parameters, statistics: Statistics) -> None:
         """Store what was learned of workers in the attributes that users and predictions read."""

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from ..data.vocabulary import Column, Values, lookup, to_column
 from ..kernels.types import Floats
 from .cells import Cells, sum_by
+from .information import informativeness
+from .intervals import judge_voters
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
@@ -22,7 +24,13 @@ MOST_ENTRIES = 1 << 20
 
 
 def describe_workers(
-    counts: Floats, confusion: Floats, prior: Floats, n_answers: NDArray[np.int64], labels: Values, classes: Values
+    counts: Floats,
+    confusion: Floats,
+    prior: Floats,
+    n_answers: NDArray[np.int64],
+    labels: Values,
+    classes: Values,
+    intervals: Floats,
 ) -> dict[str, Column]:
     """Return the columns of `worker_report`.
 
@@ -38,6 +46,8 @@ def describe_workers(
         Number of answers.
     labels, classes : ndarray
         Their names.
+    intervals : array (M, 4)
+        Ends of the intervals of accuracy and of informativeness.
     """
     said = lookup(classes, to_column(labels))
     right = np.zeros(len(counts))
@@ -50,7 +60,7 @@ def describe_workers(
     truth = counts.sum(axis=1) / np.maximum(total, 1e-300)[:, None]
     chance = sum((mix[:, label] * truth[:, k] for label, k in enumerate(said) if k >= 0), start=np.zeros(len(counts)))
     figures = Figures(right, total, mix.max(axis=1), chance, informativeness(confusion, prior))
-    return make_columns(figures, worst_confusions(counts, said, labels, classes), n_answers, prior)
+    return make_columns(figures, worst_confusions(counts, said, labels, classes), n_answers, prior, intervals)
 
 
 def describe_voters(
@@ -81,7 +91,8 @@ def describe_voters(
         figures.append(_count_votes(part, said, smoothing, prior))
         words += _worst_votes(part, said, labels, classes)
     together = Figures(*(np.concatenate(column) for column in zip(*figures, strict=True)))
-    return make_columns(together, words, n_answers, prior)
+    intervals = judge_voters(together.right, together.total, together.information, prior)
+    return make_columns(together, words, n_answers, prior, intervals)
 
 
 def _count_votes(cells: Cells, said: NDArray[np.int64], smoothing: tuple[float, float], prior: Floats) -> Figures:
@@ -159,7 +170,9 @@ class Figures(NamedTuple):
     information: Floats
 
 
-def make_columns(figures: Figures, worst: list[str], n_answers: NDArray[np.int64], prior: Floats) -> dict[str, Column]:
+def make_columns(
+    figures: Figures, worst: list[str], n_answers: NDArray[np.int64], prior: Floats, intervals: Floats
+) -> dict[str, Column]:
     """Return the columns of the report, with the remarks that the figures call for."""
     right, total, top, chance, information = figures
     accuracy = np.divide(right, total, out=np.full(len(total), np.nan), where=total > 0)
@@ -179,24 +192,14 @@ def make_columns(figures: Figures, worst: list[str], n_answers: NDArray[np.int64
     return {
         "answers": to_column(n_answers.astype(np.int64)),
         "accuracy": to_column(accuracy),
+        "accuracy_low": to_column(intervals[:, 0].copy()),
+        "accuracy_high": to_column(intervals[:, 1].copy()),
         "informativeness": to_column(information),
+        "informativeness_low": to_column(intervals[:, 2].copy()),
+        "informativeness_high": to_column(intervals[:, 3].copy()),
         "worst_confusion": to_column(worst),
         "remarks": to_column(remarks),
     }
-
-
-def informativeness(confusion: Floats, prior: Floats) -> Floats:
-    """Return I(answer; truth) / H(truth) for each worker, between 0 and 1."""
-    joint = prior[None, :, None] * confusion
-    answer = joint.sum(axis=1, keepdims=True)
-    independent = prior[None, :, None] * answer
-    positive = joint > 0
-    ratio = np.divide(joint, independent, out=np.ones_like(joint), where=positive & (independent > 0))
-    information = np.sum(joint * np.log(ratio), axis=(1, 2))
-    entropy = -float(np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
-    if entropy <= 0:
-        return np.zeros(len(confusion))
-    return np.asarray(np.clip(information / entropy, 0.0, 1.0))
 
 
 def worst_confusions(counts: Floats, said: NDArray[np.int64], labels: Values, classes: Values) -> list[str]:

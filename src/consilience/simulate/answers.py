@@ -33,6 +33,14 @@ def draw_answers(
     return Responses(offsets, workers, labels, None, np.arange(crew.n_workers), classes, classes, keys)
 
 
+def mislead(rng: np.random.Generator, truth: NDArray[np.int64], n_classes: int, share: float) -> NDArray[np.int64]:
+    """Return what seems to be true: on this share of the items another class, the same for all workers."""
+    if share == 0 or n_classes == 1:
+        return truth
+    is_hard, other = rng.random(len(truth)) < share, rng.integers(1, n_classes, len(truth))
+    return np.where(is_hard, (truth + other) % n_classes, truth)
+
+
 def draw_distinct(rng: np.random.Generator, n_items: int, per_item: int, rates: Floats) -> NDArray[np.int64]:
     """Return (n_items, per_item) workers, drawn one after the other by their rates, none twice for one item."""
     if per_item == len(rates):

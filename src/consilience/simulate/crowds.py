@@ -13,7 +13,7 @@ from ..data.items import Sequences
 from ..errors import Sentence, plural
 from ..kernels.types import Floats
 from ..memory import NUMBER, require_memory
-from .answers import draw_answers
+from .answers import draw_answers, mislead
 from .checks import as_probabilities, bad_parameter, check_between, check_whole, cumulate
 from .results import Simulation, TrueParameters
 from .structures import draw_edges, stationary_distribution
@@ -31,6 +31,7 @@ def independent(
     spammers: int = 0,
     adversaries: int = 0,
     copycats: int = 0,
+    hard: float = 0.0,
     activity: str = "equal",
     prior: ArrayLike | None = None,
     seed: int = 0,
@@ -53,6 +54,9 @@ def independent(
         How many of the workers answer at random, with a taste of their own; are wrong on purpose, so that the right
         answer is their least likely; or repeat the answers of one of the others, in turn, to whatever that one
         answered. Honest workers come first, then these, in this order.
+    hard : float
+        Share of items, drawn at random, on which all workers err together: they answer as if another class, the same
+        for all, were true. The oracle does not know which items these are.
     activity : {"equal", "unequal"}
         Whether workers answer equally often, or few answer much and many little (as 1 / rank, in random order).
     prior : array, optional
@@ -77,13 +81,15 @@ def independent(
     """
     check_whole(1, n_items=n_items)
     crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
+    check_between("hard", hard, 0, 1)
     crew.check_size(n_items, Sentence("Lower {n_items}."))
     streams = _Streams(seed)
     shares = _class_shares(prior, n_classes)
     truth = streams.truth.choice(n_classes, size=n_items, p=shares)
     confusion = crew.draw_confusion(streams.workers)
-    responses = draw_answers(streams.answers, crew, confusion, truth, np.arange(n_items))
-    return Simulation(responses, truth, TrueParameters(shares, confusion, crew.kinds(), crew.copies()))
+    apparent = mislead(streams.hard, truth, n_classes, hard)
+    responses = draw_answers(streams.answers, crew, confusion, apparent, np.arange(n_items))
+    return Simulation(responses, truth, TrueParameters(shares, confusion, crew.kinds(), crew.copies(), hard=hard))
 
 
 def sequences(
@@ -98,6 +104,7 @@ def sequences(
     spammers: int = 0,
     adversaries: int = 0,
     copycats: int = 0,
+    hard: float = 0.0,
     activity: str = "equal",
     transition: ArrayLike | None = None,
     stickiness: float = 0.0,
@@ -118,7 +125,7 @@ def sequences(
         With this probability a label stays what it was, else it follows the transition matrix. In [0, 1).
     n_workers, n_classes, answers_per_item, good, accuracy
         As in `independent`.
-    spammers, adversaries, copycats, activity, seed
+    spammers, adversaries, copycats, hard, activity, seed
         As in `independent`.
 
     Returns
@@ -138,6 +145,7 @@ def sequences(
     shortest, longest = _length_range(length)
     check_between("stickiness", stickiness, 0, 1, half_open=True)
     crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
+    check_between("hard", hard, 0, 1)
     crew.check_size(n_sequences * shortest, Sentence("Lower {n_sequences} or {length}."))
     streams = _Streams(seed)
     if transition is None:
@@ -153,8 +161,9 @@ def sequences(
     truth = sample_chains(offsets, cumulate(start), cumulate(moves), 1.0 - streams.truth.random(n_items))
     confusion = crew.draw_confusion(streams.workers)
     keys = Sequences(np.arange(n_sequences), offsets, np.arange(n_items) - np.repeat(offsets[:-1], lengths))
-    responses = draw_answers(streams.answers, crew, confusion, truth, keys)
-    parameters = TrueParameters(start, confusion, crew.kinds(), crew.copies(), moves, start)
+    apparent = mislead(streams.hard, truth, n_classes, hard)
+    responses = draw_answers(streams.answers, crew, confusion, apparent, keys)
+    parameters = TrueParameters(start, confusion, crew.kinds(), crew.copies(), moves, start, hard=hard)
     return Simulation(responses, truth, parameters)
 
 
@@ -171,6 +180,7 @@ def network(
     spammers: int = 0,
     adversaries: int = 0,
     copycats: int = 0,
+    hard: float = 0.0,
     activity: str = "equal",
     prior: ArrayLike | None = None,
     seed: int = 0,
@@ -188,7 +198,7 @@ def network(
         Share of edges within a class.
     n_items, n_workers, n_classes, answers_per_item, good, accuracy
         As in `independent`.
-    spammers, adversaries, copycats, activity, prior, seed
+    spammers, adversaries, copycats, hard, activity, prior, seed
         As in `independent`.
 
     Returns
@@ -206,6 +216,7 @@ def network(
     check_between("degree", degree, 0, n_items - 1)
     check_between("homophily", homophily, 0, 1)
     crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
+    check_between("hard", hard, 0, 1)
     crew.check_size(n_items, Sentence("Lower {n_items}."))
     n_edges = round(n_items * degree / 2)
     require_memory(
@@ -216,13 +227,14 @@ def network(
     truth = streams.truth.choice(n_classes, size=n_items, p=shares)
     source, target = draw_edges(streams.structure, truth, n_classes, n_edges, homophily)
     confusion = crew.draw_confusion(streams.workers)
-    responses = draw_answers(streams.answers, crew, confusion, truth, np.arange(n_items))
+    apparent = mislead(streams.hard, truth, n_classes, hard)
+    responses = draw_answers(streams.answers, crew, confusion, apparent, np.arange(n_items))
     graph = Graph.from_edges(source, target, items=responses.items)
     # By Bayes' rule an edge speaks for agreement by the odds that it lies within a class, over those of any pair.
     alike = float(np.sum(shares**2))
     odds = np.log(max(homophily, 1e-9) * (1 - alike) / (max(1 - homophily, 1e-9) * alike)) if alike < 1 else 0.0
     coupling = max(float(odds), 0.0)
-    parameters = TrueParameters(shares, confusion, crew.kinds(), crew.copies(), coupling=coupling)
+    parameters = TrueParameters(shares, confusion, crew.kinds(), crew.copies(), coupling=coupling, hard=hard)
     return Simulation(responses, truth, parameters, graph)
 
 
@@ -232,7 +244,7 @@ class _Streams:
     def __init__(self, seed: int) -> None:
         if not is_whole(seed) or seed < 0:
             raise bad_parameter("seed", "a whole number >= 0", seed)
-        self.truth, self.structure, self.workers, self.answers = np.random.default_rng(seed).spawn(4)
+        self.truth, self.structure, self.workers, self.answers, self.hard = np.random.default_rng(seed).spawn(5)
 
 
 def _class_shares(prior: ArrayLike | None, n_classes: int) -> Floats:

@@ -35,6 +35,8 @@ class TrueParameters:
         ``transition[from, to]`` and the distribution of first labels, if the truth is a Markov chain.
     coupling : float or None
         In a network: by how many nats an edge speaks for its ends being of one class.
+    hard : float
+        Share of items on which all workers err together.
     """
 
     prior: Floats
@@ -44,6 +46,7 @@ class TrueParameters:
     transition: Floats | None = None
     initial: Floats | None = None
     coupling: float | None = None
+    hard: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,226 @@
+"""How often 95 % intervals contain the truth, in simulated crowds.
+
+Writes the tables of docs/intervals.md, which are the same in every run:
+
+    python benchmarks/intervals.py            # a few minutes
+    python benchmarks/intervals.py --quick    # two situations and few seeds; prints, writes nothing
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import consilience as cs
+from consilience.models.information import informativeness
+
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "docs" / "measured" / "coverage.md"
+
+QUANTITIES = ("accuracy", "informativeness", "class shares", "expected accuracy", "alpha")
+GOOD, WEAK = "good", "weak"
+
+
+class Situation(NamedTuple):
+    """A kind of crowd to draw, and the model to fit."""
+
+    name: str
+    draw: Callable[[int], cs.simulate.Simulation]  # takes the seed
+    model: Callable[[], Any]
+    n_seeds: int
+
+
+def accuracies(kind: str, n_classes: int) -> tuple[float, float]:
+    """Return the range from which the accuracy of workers is drawn."""
+    return (0.6, 0.95) if kind == GOOD else (1 / n_classes + 0.1, 0.75)
+
+
+def shares(n_classes: int, seed: int) -> NDArray[np.float64]:
+    """Return class shares, none of them very small."""
+    drawn = np.maximum(np.random.default_rng([seed, n_classes]).dirichlet(np.full(n_classes, 5.0)), 0.08)
+    return np.asarray(drawn / drawn.sum())
+
+
+def independent(
+    n_classes: int, n_workers: int, per_item: int, n_items: int, kind: str, n_seeds: int, **further: Any
+) -> Situation:
+    def draw(seed: int) -> cs.simulate.Simulation:
+        workers = {"good": "all"} if kind == "uneven" else {"accuracy": accuracies(kind, n_classes)}
+        return cs.simulate.independent(
+            n_items,
+            n_workers,
+            n_classes,
+            answers_per_item=min(per_item, n_workers),
+            prior=shares(n_classes, seed),
+            seed=seed,
+            **workers,
+            **further,
+        )
+
+    hard = ", hard items .1" if further.get("hard") else ""
+    name = f"{n_classes} classes, {n_workers} workers, {per_item} per item, {n_items:,} items, {kind}{hard}"
+    return Situation(name, draw, cs.DawidSkene, n_seeds)
+
+
+def sequences(n_classes: int, n_sequences: int, kind: str, n_seeds: int, **further: Any) -> Situation:
+    def draw(seed: int) -> cs.simulate.Simulation:
+        return cs.simulate.sequences(
+            n_sequences,
+            (10, 30),
+            10,
+            n_classes,
+            answers_per_item=4,
+            accuracy=accuracies(kind, n_classes),
+            stickiness=0.5,
+            transition=np.random.default_rng([seed, n_classes]).dirichlet(np.full(n_classes, 3.0), n_classes),
+            seed=seed,
+            **further,
+        )
+
+    hard = ", hard items .1" if further.get("hard") else ""
+    name = f"{n_sequences} sequences, {n_classes} classes, {kind}{hard}"
+    return Situation(name, draw, lambda: cs.HiddenMarkov(coupling=1.0), n_seeds)
+
+
+def network(n_classes: int, n_items: int, kind: str, n_seeds: int, **further: Any) -> Situation:
+    def draw(seed: int) -> cs.simulate.Simulation:
+        return cs.simulate.network(
+            n_items,
+            10,
+            n_classes,
+            answers_per_item=3,
+            accuracy=accuracies(kind, n_classes),
+            prior=shares(n_classes, seed),
+            seed=seed,
+            **further,
+        )
+
+    hard = ", hard items .1" if further.get("hard") else ""
+    return Situation(f"network of {n_items:,} items, {n_classes} classes, {kind}{hard}", draw, cs.MarkovField, n_seeds)
+
+
+SITUATIONS = [
+    *(
+        independent(n_classes, *sizes, kind, 40)
+        for n_classes in (2, 3, 5)
+        for sizes in (
+            (5, 3, 100),
+            (5, 5, 500),
+            (20, 3, 500),
+            (20, 5, 100),
+            (20, 10, 500),
+            (100, 3, 5000),
+            (100, 5, 500),
+        )
+        for kind in (GOOD, WEAK)
+    ),
+    *(independent(n_classes, 20, 5, 500, "uneven", 40) for n_classes in (2, 3, 5)),
+    *(sequences(n_classes, n, kind, 20) for n_classes, n in ((2, 30), (3, 100)) for kind in (GOOD, WEAK)),
+    *(network(n_classes, n, kind, 20) for n_classes, n in ((2, 500), (3, 1000)) for kind in (GOOD, WEAK)),
+]
+HARD = [
+    independent(3, 20, 5, 500, GOOD, 40, hard=0.1),
+    independent(3, 20, 5, 500, WEAK, 40, hard=0.1),
+    independent(3, 100, 3, 5000, GOOD, 20, hard=0.1),
+    sequences(3, 100, GOOD, 10, hard=0.1),
+    network(3, 1000, GOOD, 10, hard=0.1),
+]
+QUICK = [independent(3, 20, 5, 100, GOOD, 3), independent(2, 5, 5, 500, WEAK, 3)]
+
+
+class Truth(NamedTuple):
+    """What intervals should contain."""
+
+    accuracy: NDArray[np.float64]
+    informativeness: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    right: float
+    alpha: float
+
+
+def find_truth(crowd: cs.simulate.Simulation, labels: NDArray[Any]) -> Truth:
+    """Return the truth behind a crowd. On hard items workers answer by the row of another class."""
+    true = crowd.parameters
+    n_classes = len(true.prior)
+    seeming = (1 - true.hard) * np.eye(n_classes) + true.hard * (1 - np.eye(n_classes)) / max(n_classes - 1, 1)
+    confusion = np.einsum("kj,mjl->mkl", seeming, true.confusion)
+    return Truth(
+        (np.diagonal(confusion, axis1=1, axis2=2) * true.prior).sum(axis=1),
+        informativeness(confusion, true.prior),
+        true.prior,
+        float(np.mean(labels == crowd.truth)),
+        find_alpha(true.prior @ seeming, true.confusion),
+    )
+
+
+def find_alpha(prior: NDArray[np.float64], confusion: NDArray[np.float64]) -> float:
+    """Return alpha of all items that could be drawn, where any two workers meet equally often."""
+    n_workers = len(confusion)
+    pairs = confusion.sum(axis=0) ** 2 - (confusion**2).sum(axis=0)  # of different workers, twice: (K, L)
+    observed = 1 - float(prior @ pairs.sum(axis=1)) / (n_workers * (n_workers - 1))
+    answers = np.einsum("k,mkl->l", prior, confusion) / n_workers
+    return 1 - observed / (1 - float(np.sum(answers**2)))
+
+
+def measure(situation: Situation) -> NDArray[np.float64]:
+    """Return the share of intervals that contain the truth, for each quantity, over all seeds."""
+    return np.mean([measure_once(situation, seed) for seed in range(situation.n_seeds)], axis=0)
+
+
+def measure_once(situation: Situation, seed: int) -> list[float]:
+    crowd = situation.draw(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = situation.model()
+        model.fit(crowd.responses, **({} if crowd.graph is None else {"graph": crowd.graph}))
+    truth = find_truth(crowd, model.labels_)
+    report = model.worker_report()
+    alpha = cs.metrics.krippendorff_interval(crowd.responses)
+    pairs = [
+        *((report[f"{name}_low"], report[f"{name}_high"]) for name in ("accuracy", "informativeness")),
+        (model.prior_low_, model.prior_high_),
+        (model.expected_accuracy_low_, model.expected_accuracy_high_),
+        (alpha.low, alpha.high),
+    ]
+    return [covered(np.asarray(low), np.asarray(high), true) for (low, high), true in zip(pairs, truth, strict=True)]
+
+
+def covered(low: NDArray[np.float64], high: NDArray[np.float64], true: Any) -> float:
+    """Return the share of intervals that contain the truth; of workers without answers nothing is known."""
+    known = ~np.isnan(low)
+    return float(np.mean(((low <= true + 1e-9) & (true - 1e-9 <= high))[known]))
+
+
+def tabulate(rows: Iterable[tuple[str, NDArray[np.float64]]]) -> str:
+    """Return coverage in percent as Markdown, with the mean of all rows in the end."""
+    rows = list(rows)
+    lines = [f"| | {' | '.join(QUANTITIES)} |", "|---|" + ":-:|" * len(QUANTITIES)]
+    for name, found in [*rows, ("mean", np.mean([found for _, found in rows], axis=0))]:
+        lines.append(f"| {name} | {' | '.join(f'{100 * share:.0f}' for share in found)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    asked = parser.parse_args()
+    measured = []
+    for situation in QUICK if asked.quick else [*SITUATIONS, *HARD]:
+        found = measure(situation)
+        measured.append((situation.name, found))
+        print(situation.name, *(f"{100 * share:.0f}" for share in found), flush=True)
+    if not asked.quick:
+        n_plain = len(SITUATIONS)
+        text = "\n\n".join([tabulate(measured[:n_plain]), "With hard items:", tabulate(measured[n_plain:])])
+        TABLE.write_text(f"{text}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

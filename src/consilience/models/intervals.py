@@ -1,0 +1,458 @@
+r"""95 % intervals of what a fit says: about workers, about class shares, and about its own labels.
+
+They are computed once, after the fit, from its posteriors :math:`q`. Nothing is fitted again.
+
+**Accuracy of a worker.** Let :math:`p_i` be the posterior probability that answer i of the worker is right. The
+reported accuracy is :math:`x = \frac{1}{n} \sum_i p_i`. Answers whose truth is in doubt tell less. The share of
+information that is left is
+
+.. math:: f = \frac{\frac{1}{n} \sum_i p_i^2 - x^2}{x (1 - x)}
+
+which is 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM map of x.) So the n answers are worth
+:math:`n f / d` answers with a known truth. d is the design effect: 1 for independent items; for sequences, and where
+answers have weights, the variance of sums over (worker, sequence) pairs, or (worker, item) pairs, relative to that of
+independent answers, pooled over workers.
+
+The fit pulls each worker towards the crowd: with :math:`\theta` the accuracy of the worker's reported matrix, x is too
+close to the crowd's accuracy by :math:`(1 - f) (\theta - a)`. The interval is therefore centred at
+
+.. math:: y = x + \frac{1 - f}{f} (x - \theta)
+
+and its ends are quantiles of a Beta distribution with :math:`y n f / d` right and :math:`(1 - y) n f / d` wrong
+answers, and half an answer more of each kind.
+
+**Informativeness.** The worker's matrix is tilted (the odds of all right answers are multiplied by one number) until
+its accuracy is y. With :math:`I` the informativeness of this matrix :math:`\Gamma`, H the entropy of the class shares
+:math:`\pi` and :math:`a_l = \sum_k \pi_k \Gamma_{kl}`, the delta method gives
+
+.. math:: \operatorname{var} I = \frac{1}{H^2} \sum_k \frac{\pi_k^2}{n_k f / d} \operatorname{var}_{l \sim \Gamma_k}
+          \log \frac{\Gamma_{kl}}{a_l}
+
+The interval is symmetric in :math:`\sqrt I`, where the variance is stable as I goes to 0. Its lower end is 0 where
+independence of answer and truth cannot be rejected.
+
+**Class shares.** Shares, and the accuracy of all workers for each class, may move together. For item i, the scores of
+the log odds of right answers to class k, shared by all workers, and of the class shares are
+
+.. math:: u_{ik} = q_{ik} \sum_{a \in i} ([l_a = k] - \Gamma_{m_a, kk}), \quad v_{ik} = q_{ik} - \pi_k
+
+Their covariance :math:`S = (\sum_i s_i s_i^T + P)^{-1}`, :math:`s_i = (u_i, v_i)`, is that of the estimates. P is the
+information of the workers' prior: it holds classes together and leaves the common direction free. For sequences
+:math:`S (\sum_s s_s s_s^T + P) S` is taken, with scores summed over each sequence. The ends are Beta quantiles.
+
+**Expected accuracy.** This is the mean reported probability c of the labels. What the labels get right differs from it
+by chance, by what is not known of parameters, and by what is not known of the power t that posteriors were raised to:
+
+.. math:: \operatorname{var} = \operatorname{E}_t \Big[ \frac{1}{N^2} \sum_i c_i (1 - c_i) + g^T S g \Big] +
+          \operatorname{var}_t \bar c
+
+with g the derivative of the mean of c. The powers stand for how well each predicted hidden answers or known labels; see
+`consilience.models.calibration`. The ends are Beta quantiles, rounded outwards to whole items.
+
+All intervals take the model at its word that workers err independently. They do not cover errors that workers share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.items import Sequences
+from ..data.responses import Responses
+from ..kernels.types import Floats
+from .cells import sum_by
+from .information import informativeness
+
+# So many entries of matrices are worked on at a time.
+MOST_ENTRIES = 1 << 16
+# Two-sided 95 %.
+TAILS = (0.025, 0.975)
+NORMAL = 1.959963984540054
+# The least share of information that is believed to be left.
+LEAST_LEFT = 0.01
+# A design effect of 1 counts as if so many units had spoken for it.
+FEW_UNITS = 10
+# With more classes than this, shares are judged one by one: the matrix of scores would be large.
+MOST_CLASSES = 50
+
+
+class Intervals(NamedTuple):
+    """The lower and upper ends of all intervals."""
+
+    workers: Floats  # (M, 4): accuracy, low and high; informativeness, low and high
+    prior: Floats  # (2, K)
+    expected: Floats  # (2,): accuracy of the labels
+
+
+class Estimates(NamedTuple):
+    """What was learned."""
+
+    confusion: Floats  # (M, K, A)
+    counts: Floats  # (M, L, K): expected counts of answers
+    prior: Floats  # (K,)
+    pseudo_counts: Floats  # (K,): of a worker's answers about each class
+    prior_is_known: bool
+
+
+class Confidence(NamedTuple):
+    """Reported posteriors at each power that they may have to be raised to. All are equally likely."""
+
+    powers: Floats
+    raised: Callable[[float], Floats]
+
+
+def find_intervals(
+    r: Responses, posterior: Floats, label_codes: NDArray[np.int64], found: Estimates, confidence: Confidence
+) -> Intervals:
+    """Return the intervals of a fit.
+
+    Parameters
+    ----------
+    r : Responses
+        The answers.
+    posterior : array (N, K)
+        Posteriors of the fit, not calibrated.
+    label_codes : array (N,)
+        Labels.
+    found : Estimates
+        What was learned.
+    confidence : Confidence
+        The calibrated posteriors.
+    """
+    right = right_matrix(found.confusion, r)
+    shared = find_covariance(r, posterior, right, found)
+    answers = weigh_answers(r, posterior, right, found, shared)
+    return Intervals(
+        judge_workers(r, posterior, found, answers),
+        judge_shares(posterior, found, shared),
+        judge_labels(label_codes, confidence, shared, find_doubt(r, right, found, answers)),
+    )
+
+
+def right_matrix(confusion: Floats, r: Responses) -> Floats:
+    """Return the probability that an answer of each worker is right, by class, (M, K)."""
+    spoken = confusion[:, :, : r.n_labels].sum(axis=2)
+    named = np.flatnonzero(r.label_of_class >= 0)
+    right = np.zeros(confusion.shape[:2])
+    right[:, named] = confusion[:, named, r.label_of_class[named]]
+    return np.asarray(np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0))
+
+
+# Workers
+
+
+class Answers(NamedTuple):
+    """What each worker's answers are worth, (M,) each."""
+
+    total: Floats  # sum of weights
+    accuracy: Floats  # as reported
+    centre: Floats  # accuracy without the pull towards the crowd
+    worth: Floats  # number of answers with a known truth that would tell as much
+
+
+def weigh_answers(r: Responses, posterior: Floats, right: Floats, found: Estimates, shared: Shared | None) -> Answers:
+    """Return what each worker's answers are worth."""
+    total, accuracy, left, design = measure_answers(r, posterior)
+    believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
+    centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
+    worth = total * left / design
+    if shared is not None:
+        mean = right @ found.prior
+        moves = np.concatenate([found.prior * right * (1 - right), found.prior * (right - mean[:, None])], axis=1)
+        common = np.einsum("mi,ij,mj->m", moves, shared.covariance, moves)
+        spread = np.maximum(centre * (1 - centre), 0.25 / (total + 1))
+        worth = worth / (1 + worth * common / spread)
+    return Answers(total, accuracy, centre, worth)
+
+
+def judge_workers(r: Responses, posterior: Floats, found: Estimates, answers: Answers) -> Floats:
+    """Return the intervals of accuracy and informativeness, (M, 4); NaN for workers without answers."""
+    total, accuracy, centre, worth = answers
+    ends = np.full((r.n_workers, 4), np.nan)
+    answered = total > 0
+    if r.n_labels == 1 and r.n_classes == 1:  # nobody can err
+        ends[answered, :2] = 1.0
+    else:
+        low, high = beta_ends(centre, worth)
+        ends[answered, 0] = np.minimum(low, accuracy)[answered]
+        ends[answered, 1] = np.maximum(high, accuracy)[answered]
+    met, centre = found.counts.sum(axis=1), (centre * worth + 0.5) / (worth + 1)
+    if r.silence_counts:
+        # A matrix has learned from silence too, and says more than the accuracy of what was said.
+        met, centre = np.broadcast_to(posterior.sum(axis=0), met.shape), np.full(r.n_workers, np.nan)
+    size = max(1, MOST_ENTRIES // max(1, found.confusion[0].size))
+    for first in range(0, r.n_workers, size):
+        part = slice(first, first + size)
+        worth_met = met[part] * (worth / np.maximum(total, 1e-300))[part, None]
+        ends[part, 2:] = judge_information(found.confusion[part], found.prior, centre[part], worth_met, r)
+    return ends
+
+
+def measure_answers(r: Responses, posterior: Floats) -> tuple[Floats, Floats, Floats, float]:
+    """Return each worker's sum of weights, accuracy and share of information left; and the design effect of all."""
+    item, klass = r.item_of_answer(), r.class_of_label[r.label]
+    chance = np.where(klass >= 0, posterior[item, klass], 0.0)
+    weight = np.ones(len(item)) if r.weight is None else r.weight
+    total, right, squares = (
+        sum_by(r.worker, value, r.n_workers) for value in (weight, weight * chance, weight * chance**2)
+    )
+    scale = np.maximum(total, 1e-300)
+    accuracy = right / scale
+    spread = np.maximum(squares / scale - accuracy**2, 0.0)
+    left = np.clip((spread + 1e-9) / (accuracy * (1 - accuracy) + 1e-9), LEAST_LEFT, 1.0)
+    if r.weight is None and r.sequences is None:
+        return total, accuracy, left, 1.0
+    unit = item if r.sequences is None else r.sequences.of_items()[item]
+    away = weight * (chance - accuracy[r.worker])
+    return total, accuracy, left, design_effect(r.worker, unit, weight, away, spread)
+
+
+def design_effect(
+    worker: NDArray[np.int32], unit: NDArray[np.int64], weight: Floats, away: Floats, spread: Floats
+) -> float:
+    """Return by what factor sums of answers vary more than if a worker's answers in one unit were independent.
+
+    `away` are weighted deviations from the worker's mean, `spread` (M,) is the variance of an answer.
+    """
+    order = np.argsort(worker, kind="stable")  # units of a worker are in order already
+    owner, place = worker[order], unit[order]
+    first = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(place) != 0))[: len(owner)])
+    if not len(first):
+        return 1.0
+    sums, sizes = np.add.reduceat(away[order], first), np.add.reduceat(weight[order], first)
+    total = sum_by(owner[first], sizes, len(spread))
+    together = sum_by(owner[first], sizes**2, len(spread))
+    # The variance of the sums about each worker's mean, were all answers independent.
+    free = spread * np.maximum(total - together / np.maximum(total, 1e-300), 0.0)
+    if free.sum() <= 1e-9 * total.sum():
+        return 1.0
+    n_units = len(first)
+    return (float(np.sum(sums**2) / free.sum()) * n_units + FEW_UNITS) / (n_units + FEW_UNITS)
+
+
+def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Floats, r: Responses) -> Floats:
+    """Return the interval of informativeness of some workers, (M, 2).
+
+    `centre` (M,) is the accuracy to tilt matrices to, NaN to leave them as they are. `met` (M, K) is how many answers
+    with a known truth their answers about each class are worth.
+    """
+    reported = informativeness(confusion, prior)
+    tilted = tilt(confusion, prior, centre, r)
+    middle = informativeness(tilted, prior)
+    entropy = -float(np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
+    if entropy <= 0:
+        return np.stack([reported, reported], axis=1)
+    answer = np.einsum("k,mkl->ml", prior, tilted)
+    odds = np.log(np.maximum(tilted, 1e-300) / np.maximum(answer, 1e-300)[:, None, :])
+    telling = np.einsum("mkl,mkl->mk", tilted, odds)
+    variance = np.maximum(np.einsum("mkl,mkl,mkl->mk", tilted, odds, odds) - telling**2, 0.0)
+    error = (prior**2 * variance / np.maximum(met, 0.5)).sum(axis=1) / entropy**2
+    # Of one who tells nothing, 2 n I H has a chi-squared distribution, and its root a variance of about a half.
+    nothing = 1 / (2 * np.maximum(met.sum(axis=1), 0.5) * entropy)
+    deviation = np.sqrt(np.where(middle > 1e-8, error / (4 * np.maximum(middle, 1e-8)), nothing))
+    low = np.maximum(np.sqrt(middle) - NORMAL * deviation, 0.0) ** 2
+    high = np.minimum(np.sqrt(middle) + NORMAL * deviation, 1.0) ** 2
+    return np.stack([np.minimum(low, reported), np.maximum(high, reported)], axis=1)
+
+
+def tilt(confusion: Floats, prior: Floats, target: Floats, r: Responses) -> Floats:
+    """Return matrices (M, K, A) with the odds of right answers multiplied until the accuracy is the `target`."""
+    named = np.flatnonzero(r.label_of_class >= 0)
+    right = confusion[:, named, r.label_of_class[named]]
+    share = prior[named]
+    low, high = np.full(len(right), -12.0), np.full(len(right), 12.0)
+    for _ in range(30):
+        middle = (low + high) / 2
+        raised = right * np.exp(middle)[:, None]
+        below = (share * raised / (1 - right + raised)).sum(axis=1) < target
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    tilted = confusion.copy()
+    tilted[:, named, r.label_of_class[named]] *= np.exp(np.where(np.isnan(target), 0.0, low))[:, None]
+    return np.asarray(tilted / tilted.sum(axis=2, keepdims=True))
+
+
+def judge_voters(right: Floats, total: Floats, information: Floats, prior: Floats) -> Floats:
+    """Return the same as `judge_workers` where truth is taken to be the vote: nothing else is known."""
+    ends = np.full((len(total), 4), np.nan)
+    answered, scale = total > 0, np.maximum(total, 1e-300)
+    accuracy = right / scale
+    low, high = beta_ends(np.clip(accuracy, 0.0, 1.0), total)
+    ends[answered, 0] = np.minimum(low, accuracy)[answered]
+    ends[answered, 1] = np.maximum(high, accuracy)[answered]
+    entropy = -float(np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
+    reach = NORMAL / np.sqrt(2 * np.maximum(total, 0.5) * entropy) if entropy > 0 else np.zeros(len(total))
+    ends[:, 2] = np.maximum(np.sqrt(information) - reach, 0.0) ** 2
+    ends[:, 3] = np.minimum(np.sqrt(information) + reach, 1.0) ** 2
+    return ends
+
+
+def judge_votes(
+    shares: Floats, label_codes: NDArray[np.int64], prior: Floats, sequences: Sequences | None
+) -> tuple[Floats, Floats]:
+    """Return the intervals of class shares and of the accuracy of labels, where vote shares are all that is known."""
+    n_items = len(shares)
+    away = shares - prior
+    factor = 1.0
+    if sequences is not None:
+        away, factor = sum_sequences(away, sequences), few_units(len(sequences))
+    variance = np.sum(away**2, axis=0) * factor / n_items**2
+    low, high = beta_ends(prior, prior * (1 - prior) / np.maximum(variance, 1 / n_items**2))
+    chosen = shares[np.arange(n_items), label_codes]
+    expected = accuracy_ends(float(chosen.mean()), float(np.sum(chosen * (1 - chosen))) / n_items**2, n_items)
+    alone = np.stack([np.minimum(low, prior), np.maximum(high, prior)]) if len(prior) > 1 else np.stack([prior, prior])
+    return alone, np.array(expected)
+
+
+# What all items say together
+
+
+class Shared(NamedTuple):
+    """The covariance of estimates that all items share, and how each item depends on them."""
+
+    covariance: Floats  # of the log odds of right answers by class, (K,), and of class shares
+    votes: Floats  # (N, K): sum over answers of [l = k] - Gamma_kk
+
+
+def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estimates) -> Shared | None:
+    """Return the covariance of what all items share; None if there are too many classes."""
+    n_classes = len(found.prior)
+    if n_classes > MOST_CLASSES:
+        return None
+    votes = count_surprise(r, right)
+    scores = np.concatenate([posterior * votes, posterior - found.prior], axis=1)
+    answered = r.votes_per_worker() > 0
+    held = found.pseudo_counts * (right * (1 - right))[answered].sum(axis=0)
+    prior = np.zeros((2 * n_classes, 2 * n_classes))
+    if held.sum() > 0:
+        prior[:n_classes, :n_classes] = np.diag(held) - np.outer(held, held) / held.sum()
+    if found.prior_is_known:
+        scores = scores[:, :n_classes]
+        prior = prior[:n_classes, :n_classes]
+    covariance = np.linalg.pinv(scores.T @ scores + prior, rcond=1e-9, hermitian=True)
+    if r.sequences is not None:
+        sums = sum_sequences(scores, r.sequences)
+        covariance = covariance @ (sums.T @ sums + prior) @ covariance * few_units(len(sums))
+    if found.prior_is_known:
+        covariance = np.pad(covariance, (0, n_classes))
+    return Shared(covariance, votes)
+
+
+def sum_sequences(values: Floats, sequences: Sequences) -> Floats:
+    """Return the sums of the rows of each sequence that has items."""
+    first = sequences.offsets[:-1][np.diff(sequences.offsets) > 0]
+    return np.asarray(np.add.reduceat(values, first, axis=0))
+
+
+def few_units(n_units: int) -> float:
+    """Return by what a variance from few units must be multiplied where quantiles are those of a normal."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(n_units - 1, 1), TAILS[1]) / NORMAL) ** 2
+
+
+def sum_answers(r: Responses, weight: Floats, values: Floats) -> Floats:
+    """Return for each item the sum over its answers of `values` of their workers, times their weights."""
+    from scipy.sparse import csr_array
+
+    return np.asarray(csr_array((weight, r.worker, r.offsets), shape=(r.n_items, r.n_workers)) @ values)
+
+
+def count_surprise(r: Responses, right: Floats) -> Floats:
+    """Return for each item the sum over its answers of [l = k] - Gamma_kk, (N, K)."""
+    weight = np.ones(r.n_responses) if r.weight is None else r.weight
+    expected = sum_answers(r, weight, right)
+    klass = r.class_of_label[r.label]
+    named = np.flatnonzero(klass >= 0)
+    place = r.item_of_answer()[named] * r.n_classes + klass[named]
+    votes = sum_by(place, weight[named], r.n_items * r.n_classes).reshape(r.n_items, r.n_classes)
+    return np.asarray(votes - expected)
+
+
+def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None) -> Floats:
+    """Return the interval of each class share, (2, K)."""
+    prior, n_classes = found.prior, len(found.prior)
+    if found.prior_is_known or n_classes == 1:
+        return np.stack([prior, prior])
+    free = prior * (1 - prior)
+    if shared is None:
+        mean = posterior.mean(axis=0)
+        left = ((posterior**2).mean(axis=0) - mean**2 + 1e-9) / (mean * (1 - mean) + 1e-9)
+        worth = len(posterior) * np.clip(left, LEAST_LEFT, 1.0)
+    else:
+        # Shares move by diag(pi) - pi pi^T times the change of their log odds.
+        moves = np.diag(prior) - np.outer(prior, prior)
+        variance = np.einsum("ki,ij,kj->k", moves, shared.covariance[n_classes:, n_classes:], moves)
+        worth = np.minimum(free / np.maximum(variance, 1e-300), len(posterior))
+    low, high = beta_ends(prior, worth)
+    return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
+
+
+def find_doubt(r: Responses, right: Floats, found: Estimates, answers: Answers) -> Floats:
+    """Return the variance of the log odds of each item's label, (N,), for what is not known of single workers.
+
+    Prior and answers together say as much about a worker's log odds as `worth` and the pseudo-counts do.
+    """
+    accuracy = right @ found.prior
+    known = (answers.worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3)
+    weight = np.ones(r.n_responses) if r.weight is None else r.weight**2
+    return sum_answers(r, weight, 1 / np.maximum(known, 1e-3))
+
+
+def judge_labels(
+    label_codes: NDArray[np.int64], confidence: Confidence, shared: Shared | None, doubt: Floats
+) -> Floats:
+    """Return the interval of the accuracy of the labels, (2,)."""
+    powers, times = np.unique(confidence.powers, return_counts=True)
+    n_items, rows = len(label_codes), np.arange(len(label_codes))
+    means, variances = [], []
+    for power in powers.tolist():
+        reported = confidence.raised(power)
+        chosen = reported[rows, label_codes]
+        variance = float(np.sum(chosen * (1 - chosen))) / n_items**2
+        if shared is not None:
+            slope = power * mean_slope(reported, chosen, label_codes, shared.votes)
+            variance += float(slope @ shared.covariance @ slope)
+        # A probability is not linear in log odds: what is not known of these moves its mean.
+        bend = float(np.mean(0.5 * power**2 * doubt * chosen * (1 - chosen) * (2 * chosen - 1)))
+        means.append(float(chosen.mean()))
+        variances.append(variance + bend**2)
+    mean = float(np.average(means, weights=times))
+    spread = float(np.average((np.array(means) - mean) ** 2, weights=times))
+    low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread, n_items)
+    return np.array([low, high])
+
+
+def mean_slope(reported: Floats, chosen: Floats, label_codes: NDArray[np.int64], votes: Floats) -> Floats:
+    """Return the derivative of the mean probability of the labels by what all items share, (2 K,)."""
+    away = -chosen[:, None] * reported
+    away[np.arange(len(chosen)), label_codes] += chosen
+    return np.concatenate([np.einsum("nk,nk->k", away, votes), away.sum(axis=0)]) / len(chosen)
+
+
+def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of whole items with this mean and variance."""
+    from scipy.special import betaincinv
+
+    if variance <= 0 or not 0 < mean < 1:
+        return mean, mean
+    worth = max(mean * (1 - mean) / variance, 1e-3)
+    low, high = (float(betaincinv(mean * worth, (1 - mean) * worth, tail)) for tail in TAILS)
+    low, high = np.floor(low * n_items + 1e-9) / n_items, np.ceil(high * n_items - 1e-9) / n_items
+    return min(float(low), mean), max(float(high), mean)
+
+
+def beta_ends(share: Floats, worth: Floats) -> tuple[Floats, Floats]:
+    """Return the 95 % interval of shares that so many answers speak for: quantiles of Beta(s n + 1/2, (1 - s) n + 1/2).
+
+    >>> low, high = beta_ends(np.array([1.0]), np.array([3.0]))
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.47], [1.0])
+    """
+    from scipy.special import betaincinv
+
+    for_it, against = share * worth + 0.5, (1 - share) * worth + 0.5
+    low, high = (np.asarray(betaincinv(for_it, against, tail)) for tail in TAILS)
+    return low, high
