@@ -30,11 +30,11 @@ from ..engines.base import Engine
 from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..metrics.agreement import krippendorff_interval
-from .base import Model
 from .calibration import Fold, find_judging, raise_to
 from .held_out import mean_and_error, shrink_rows
 from .latent import LatentModel
 from .majority_vote import MajorityVote, find_tied
+from .predicting import PredictingModel
 
 # How many standard errors a difference must exceed to count as one.
 STANDARD_ERRORS = 2
@@ -64,9 +64,9 @@ class Comparison:
         Number of items.
     n_differ : int
         Items whose label is not the vote's, as expected over random ties.
-    expected_accuracy : float
-        Share of right labels that the calibrated probabilities let expect; nan if no item has two answers, so that
-        nothing checks them.
+    expected_accuracy, expected_accuracy_low, expected_accuracy_high : float
+        Share of right labels that the calibrated probabilities let expect, and its 95 % interval; nan if no item has
+        two answers, so that nothing checks them.
     expected_gain : float
         How much larger the expected accuracy is than that of the vote.
     alpha, alpha_low, alpha_high : float
@@ -94,6 +94,8 @@ class Comparison:
     n_items: int
     n_differ: int
     expected_accuracy: float
+    expected_accuracy_low: float
+    expected_accuracy_high: float
     expected_gain: float
     alpha: float
     alpha_low: float
@@ -160,7 +162,8 @@ class Comparison:
             return "expected accuracy is not known"
         side = "above" if self.expected_gain >= 0 else "below"
         gain = f"{100 * abs(self.expected_gain):.1f} percentage points {side} the vote's"
-        return f"expected accuracy {self.expected_accuracy:.1%}, {gain}"
+        interval = f"{self.expected_accuracy_low:.1%} to {self.expected_accuracy_high:.1%}"
+        return f"expected accuracy {self.expected_accuracy:.1%} ({interval} if workers err independently), {gain}"
 
     def describe_test(self) -> str:
         """Return the verdict in words, with its figures."""
@@ -199,7 +202,7 @@ class Comparison:
 
 
 def compare_with_vote(
-    model: Model, responses: Responses, graph: object, gold: object, engine: Engine, seed: int = 0
+    model: PredictingModel, responses: Responses, graph: object, gold: object, engine: Engine, seed: int = 0
 ) -> Comparison:
     """Compare a fitted model with majority vote on the same answers.
 
@@ -218,7 +221,7 @@ def compare_with_vote(
     return Comparison(
         n_items=len(rows),
         n_differ=round(float((1 - chances[rows, ours]).sum())),
-        expected_accuracy=float(right.mean()) if are_checked(r) else math.nan,
+        **expect_accuracy(model, r),
         expected_gain=float((right - np.einsum("nk,nk->n", chances, model.posterior_)).mean()),
         **dict(zip(("alpha", "alpha_low", "alpha_high"), krippendorff_interval(r), strict=True)),
         held_out_gain=gain,
@@ -229,6 +232,12 @@ def compare_with_vote(
         vote_top_share=float(chances[:, top].mean()),
         kept_share=float(np.nan_to_num(keep_shares(r, vote, ours), nan=1.0).min()),
     )
+
+
+def expect_accuracy(model: PredictingModel, r: Responses) -> dict[str, float]:
+    """Return the expected accuracy of the labels and its interval, by the names of the fields of `Comparison`."""
+    names = ("expected_accuracy", "expected_accuracy_low", "expected_accuracy_high")
+    return {name: getattr(model, f"{name}_") if are_checked(r) else math.nan for name in names}
 
 
 def keep_shares(r: Responses, vote: MajorityVote, labels: NDArray[np.int64]) -> Floats:
@@ -250,7 +259,7 @@ def are_checked(r: Responses) -> bool:
 
 
 def hide_from(
-    model: Model, r: Responses, vote: MajorityVote, graph: object, gold: object, engine: Engine, seed: int
+    model: PredictingModel, r: Responses, vote: MajorityVote, graph: object, gold: object, engine: Engine, seed: int
 ) -> tuple[list[Fold], float]:
     """Return hidden answers, what a fit to the others says about them, and the power to raise its posteriors to.
 

@@ -34,6 +34,7 @@ from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_
 from .inputs import as_responses
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField
+from .predicting import PredictingModel
 from .register import MODELS, model_class
 
 log = logging.getLogger("consilience")
@@ -133,10 +134,10 @@ def as_graph(graph: Any, responses: Responses) -> Graph:
 
 def choose_model(
     model: str | Model, responses: Responses, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
-) -> Model:
+) -> PredictingModel:
     """Return an unfitted model with these parameters: the one named, or a copy of the one given."""
     given = dict(parameters or {})
-    if isinstance(model, Model):
+    if isinstance(model, PredictingModel):
         check_parameters(type(model), given)
         return model.fresh(**given)
     if isinstance(model, str) and model == "auto":

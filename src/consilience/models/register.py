@@ -12,6 +12,7 @@ from ..errors import StoreError
 
 if TYPE_CHECKING:
     from .base import Model
+    from .predicting import PredictingModel
 
 
 class Entry(NamedTuple):
@@ -39,12 +40,12 @@ def name_of(model: Model) -> str:
     raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
 
 
-def model_class(name: str) -> type[Model]:
+def model_class(name: str) -> type[PredictingModel]:
     """Return the class of a model by its name in the register.
 
     >>> model_class("dawid-skene").__name__
     'DawidSkene'
     """
     module, class_name = MODELS[name]
-    found: type[Model] = getattr(import_module(f".{module}", __package__), class_name)
+    found: type[PredictingModel] = getattr(import_module(f".{module}", __package__), class_name)
     return found
