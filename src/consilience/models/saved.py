@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -108,7 +108,7 @@ def _make_model(header: dict[str, Any], path: str | os.PathLike[str]) -> Predict
     kind = model_class(name)
     _compare("parameter", kind._defaults(), header["parameters"])
     _compare("scalar", kind._scalars, header["scalars"])
-    model = cast(PredictingModel, kind(**{key: _from_json(value) for key, value in header["parameters"].items()}))
+    model = kind(**{key: _from_json(value) for key, value in header["parameters"].items()})
     for scalar, is_right in model._scalars.items():
         value = header["scalars"][scalar]
         if not is_right(value):
