@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from ..specs import Fault
+from .graph_check import GraphCheck
 from .register import MODELS, model_class
 
 # Arrays of schema 1, and what they are called since.
@@ -28,7 +30,18 @@ def upgrade(header: dict[str, Any], arrays: dict[str, str]) -> tuple[dict[str, A
             raise Fault("it holds arrays of two schemas")
         header = _upgrade_header_2(header)
         arrays = arrays | ({"uncalibrated_posterior": arrays["posterior"]} if "posterior" in arrays else {})
-    return header, arrays
+    return _complete_field(header), arrays
+
+
+def _complete_field(header: dict[str, Any]) -> dict[str, Any]:
+    """Return the header of a field with what fields did not have at first: listeners, and errors in the check."""
+    parameters, notes = header.get("parameters"), header.get("notes")
+    if header.get("model") != "markov-field" or not isinstance(parameters, dict) or not isinstance(notes, dict):
+        return header
+    check = notes.get("graph_check_")
+    if isinstance(check, dict):
+        notes = notes | {"graph_check_": asdict(GraphCheck(0.0, 0.0, 0.0, 0.0)) | check}
+    return header | {"parameters": {"listeners": "all"} | parameters, "notes": notes}
 
 
 def _is_calibrated(name: object) -> bool:
