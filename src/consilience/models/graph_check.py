@@ -23,8 +23,8 @@ the correlation over edges whose ends have the same label, pooled over workers, 
 If errors are independent, products of different pairs are uncorrelated, and the standard error of rho is the root of
 the sum of (e_mn e_mn')^2, divided by the same. Labels that the graph has smoothed can make errors look alike. So can
 labels without the graph, if many of them are wrong and the truth is smooth. So rho is computed by both, and the smaller
-one counts. Measured (docs/networks.md): simulated outlines .49 to .84, and .28 to .36 if they are off by half a pixel;
-outlines drawn by a crowd .68; papers, songs and sentences up to .15; independent noise on pixels and networks 0.
+one counts. Measured (docs/networks.md): simulated outlines .49 to .80, and .26 to .38 if they are off by half a pixel;
+outlines drawn by a crowd .68; papers, songs and sentences up to .14; independent noise on pixels and networks 0.
 """
 
 from __future__ import annotations
