@@ -36,7 +36,7 @@ class Grade(enum.IntEnum):
 
 # Each kind of label, in the order in which `Responses` sorts it.
 LABELS: dict[str, list[Any]] = {
-    "str": ["=1+1", "cat", "nan", "🦉"],
+    "str": ["=1+1", "cat", "none", "🦉"],
     "int": [-7, 0, 3, 2**40],
     "bool": [False, True],
     "float": [-1.5, 0.0, 0.25, float("inf")],

@@ -79,7 +79,8 @@ def test_the_command_takes_edges(crowd, folder):
     told = json.loads(result.stdout)
     assert told["model"] == "MarkovField"
     assert told["field"]["coupling"] > 0.5
-    assert "can be trusted" in told["field"]["explanation"]
+    assert "the graph tells something" in told["field"]["explanation"]
+    assert told["field"]["listeners"] == "all"
     assert (folder / "labels.csv").exists()
 
 

@@ -131,7 +131,7 @@ def test_crowds_are_not_taken_for_functions(seed):
             worker = np.repeat(np.arange(n), rng.integers(1, 3, n))
             label = np.repeat(rng.integers(0, n_classes, n), np.bincount(worker))
             item = np.arange(len(worker)) % (len(worker) // 3)
-            cs.Responses.from_frame({"item": item, "worker": worker, "label": label})
+            cs.Responses.from_frame({"item": item, "worker": worker, "label": label}, classes=np.unique(label))
         # Rare classes, of which most workers never meet any.
         for share in (0.9, 0.97, 0.995):
             crowd = cs.simulate.independent(

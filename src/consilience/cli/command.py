@@ -122,12 +122,14 @@ def spell_options(command: click.Command) -> Spelling:
     >>> spell("n_items", None), spell("n_items", 7), spell("tol", None)
     ('--items', '--items 7', None)
     """
-    options = {option.name: option.opts[-1] for option in command.params if isinstance(option, click.Option)}
+    options = {option.name: option for option in command.params if isinstance(option, click.Option)}
 
     def spell(name: str, value: object) -> str | None:
         given = value.value if isinstance(value, Python) else value
-        option = options.get(name)
-        return option if option is None or given is None else f"{option} {shlex.quote(str(given))}"
+        if name not in options:
+            return None
+        text = options[name].opts[-1]
+        return text if given is None or options[name].is_flag else f"{text} {shlex.quote(str(given))}"
 
     return spell
 

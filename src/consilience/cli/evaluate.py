@@ -24,6 +24,9 @@ MOST_CLASSES = 20
 @click.option("--label", metavar="COL", help="Column of labels, in either file, if not label, answer or response.")
 @click.option("--sequence", metavar="COL", help="Column of sequences, in either file.")
 @click.option("--position", metavar="COL", help="Column of positions in a sequence, in either file.")
+@click.option(
+    "--normalise", is_flag=True, help="Take labels that differ only in case, spaces or Unicode form as the same."
+)
 @quiet_option
 @json_option
 @debug_option

@@ -59,6 +59,7 @@ class Options:
     duplicates: str
     abstain: str
     background: str | None
+    normalise: bool
     items: str | None
     gold: str | None
     graph: str | None
@@ -156,6 +157,9 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 )
 @click.option(
     "--background", metavar="LABEL", help="With --abstain answer: the class of items about which all are silent."
+)
+@click.option(
+    "--normalise", is_flag=True, help="Take labels that differ only in case, spaces or Unicode form as the same."
 )
 @click.option("--items", metavar="FILE", help="Items that exist even if nobody answered them, in the order wanted.")
 @click.option(
@@ -280,7 +284,7 @@ def read_answers(options: Options, features: Any) -> Responses:
     from ..formats.answers import read_responses
 
     columns = ("item", "worker", "label", "sequence", "position", "weight")
-    names = (*columns, "classes", "duplicates", "abstain", "background")
+    names = (*columns, "classes", "duplicates", "abstain", "background", "normalise")
     items: Any = options.items
     if items is None and features is not None:
         items = range(features.shape[0])

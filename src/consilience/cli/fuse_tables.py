@@ -55,7 +55,8 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.chain is not None:
         facts.append(("Chain", f"coupling {summary.chain['coupling']:g}, from 0 (independent items) to 1"))
     if summary.field is not None:
-        facts.append(("Graph", f"coupling {summary.field['coupling']:.2f} nats per agreeing neighbour"))
+        heard = "" if summary.field["listeners"] == "all" else ", for items that nobody answered"
+        facts.append(("Graph", f"coupling {summary.field['coupling']:.2f} nats per agreeing neighbour{heard}"))
     facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     if summary.calibration is not None:
         facts.append(("Calibration", summary.calibration))

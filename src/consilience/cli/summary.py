@@ -141,7 +141,12 @@ def _describe_field(model: Model) -> Record | None:
     """Return the coupling of a field and what a shuffled graph says of it, for models that have one."""
     if not isinstance(model, MarkovField):
         return None
-    return {"coupling": model.coupling_, "explanation": str(model.graph_check_)}
+    used = "" if model.listeners == "all" else " So neighbours speak only for items that nobody answered."
+    return {
+        "coupling": model.coupling_,
+        "listeners": model.listeners,
+        "explanation": f"{model.graph_check_}{used}",
+    }
 
 
 def _describe_calibration(model: Model) -> Record:

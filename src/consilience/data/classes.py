@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,11 @@ ABSTAIN = ("ignore", "answer")
 
 
 def choose_classes(
-    classes: ArrayLike | None, labels: Values, abstain: str = "ignore", background: Any = None
+    classes: ArrayLike | None,
+    labels: Values,
+    abstain: str = "ignore",
+    background: Any = None,
+    spell: Callable[[Any], Any] | None = None,
 ) -> tuple[Values, Any]:
     """Return the classes, and the background: None where silence means nothing.
 
@@ -30,6 +35,8 @@ def choose_classes(
         As in `Responses.from_frame`.
     labels : ndarray
         What workers said.
+    spell : callable, optional
+        Brings a label to the form that the labels have been brought to.
     """
     if not is_among(abstain, ABSTAIN):
         raise parameter_error("abstain", "Responses", "'ignore' or 'answer'", abstain)
@@ -40,7 +47,9 @@ def choose_classes(
             ),
             keyword="background",
         )
-    known = _read_classes(classes, labels)
+    known = _read_classes(classes, labels, spell)
+    if spell is not None:
+        background = spell(background)
     if abstain == "ignore":
         return known, None
     chosen = _choose_background(_spell_as(labels, background), known, labels, given=classes is not None)
@@ -102,7 +111,7 @@ def _find_close(background: Any, labels: Values) -> Any:
     return next((texts[text] for text in difflib.get_close_matches(word, likely, n=1, cutoff=0.8)), None)
 
 
-def _read_classes(classes: ArrayLike | None, labels: Values) -> Values:
+def _read_classes(classes: ArrayLike | None, labels: Values, spell: Callable[[Any], Any] | None) -> Values:
     """Return the classes: the labels, or those given, which must include at least one label."""
     if classes is None:
         return labels
@@ -110,6 +119,8 @@ def _read_classes(classes: ArrayLike | None, labels: Values) -> Values:
         entries = objects(list(classes))
         classes = entries[sorted_order(entries)]
     values = read_distinct(classes, "classes")
+    if spell is not None:
+        values = to_values(to_column(list(dict.fromkeys(map(spell, values.tolist())))))
     if not len(values):
         raise InputError("classes must name at least one class.", keyword="classes")
     found = lookup(labels, to_column(values))

@@ -13,8 +13,9 @@ from ..arguments import is_among
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
 from .frames import is_table, open_frame, open_series
 from .responses import Responses
+from .spelling import normalise_column
 from .tables import Table
-from .vocabulary import Column, Values, find_missing, is_missing, lookup, plain_labels, to_values
+from .vocabulary import Column, Values, find_missing, is_missing, lookup, plain_labels, to_column, to_values
 
 KEY_REMEDY = "Say which item each label belongs to."
 
@@ -62,10 +63,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     known[find_missing(labels)] = False
     if not known.any():
         raise InputError(f"{table.name} holds no label.")
-    code = lookup(classes, labels)
-    if (known & (code < 0)).any():
-        # Text may be spelled in another way than the classes: "True" where they are "true" and "false".
-        code = np.where(code < 0, lookup(classes, plain_labels(labels)), code)
+    code = _find_classes(labels, known, classes, responses.normalised)
     _check_labels(table.name, labels, known & (code < 0), classes)
     item = responses.find_items(keys)
     _check_items(table.name, keys, known, item, responses)
@@ -84,6 +82,17 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     judging = np.zeros(responses.n_items, bool)
     judging[item[drawn]] = True
     return Gold(classes_of_items, judging)
+
+
+def _find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, normalised: bool) -> NDArray[np.int64]:
+    """Return the class of each label that is known, or -1; normalised labels are the same in any spelling."""
+    if normalised:
+        labels, classes = normalise_column(labels), to_values(normalise_column(to_column(classes)))
+    code = lookup(classes, labels)
+    if (known & (code < 0)).any():
+        # Text may be spelled in another way than the classes: "True" where they are "true" and "false".
+        code = np.where(code < 0, lookup(classes, plain_labels(labels)), code)
+    return code
 
 
 def _read_random(table: Table, known: NDArray[np.bool_]) -> NDArray[np.bool_]:

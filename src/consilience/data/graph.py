@@ -66,6 +66,7 @@ class Graph:
     weights: Floats
     n_self_loops: int = 0
     description: str = "given edges"
+    directed: bool = False  # whether an edge may have different weights on both sides; a node counts the one on its own
 
     def __repr__(self) -> str:
         loops = f", {self.n_self_loops:,} self loops dropped" if self.n_self_loops else ""
@@ -378,9 +379,10 @@ class Graph:
         edge = np.arange(len(source)) + np.repeat(self.offsets[order] - (np.cumsum(degrees) - degrees), degrees)
         # A graph is its own transpose: with edges in order of their sources, the neighbours of each target are sorted.
         ends = (rank[self.neighbours[edge]], source)
-        matrix = coo_array((self.weights[edge], ends), shape=(self.n_items, self.n_items)).tocsr()
+        weights = self.weights[self.reverse_edges] if self.directed else self.weights
+        matrix = coo_array((weights[edge], ends), shape=(self.n_items, self.n_items)).tocsr()
         parts = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
-        return order, Graph(self.items[order], *parts, self.n_self_loops, self.description)
+        return order, Graph(self.items[order], *parts, self.n_self_loops, self.description, self.directed)
 
     def _order_outward(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return all nodes, outward from the one of each component that comes first in `starts`."""

@@ -10,14 +10,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import check_truth
 from ..errors import DataWarning, InputError, ParameterError, Sentence, plural, warn
 from .classes import choose_classes
 from .duplicates import check_policy, settle_duplicates
 from .items import Sequences, encode_items, read_keys
 from .responses import Responses, keep_weights
 from .silence import warn_of_silence
+from .slips import Source, warn_of_slips
+from .spelling import choose_spelling, merge_spellings
 from .tables import Table
-from .vocabulary import encode_sorted, to_values
+from .vocabulary import encode_sorted, is_categorical, to_values
 
 _HOW_TO_DROP = {
     "pandas": ", as dropna(subset=[{0!r}]) does. If a label is called NA or None, read it with keep_default_na=False",
@@ -33,6 +36,7 @@ def read_answers(
     duplicates: str,
     abstain: str,
     background: Any,
+    normalise: bool,
 ) -> Responses:
     """Read a table of answers; see `Responses.from_frame`.
 
@@ -43,18 +47,24 @@ def read_answers(
     names : mapping
         For each role that a column can play (item, worker, label, sequence, position, weight) its name, None where it
         is not given.
-    classes, items, duplicates, abstain, background
+    classes, items, duplicates, abstain, background, normalise
         As in `Responses.from_frame`.
     """
     from ..kernels.layout import order_by
 
     check_policy(duplicates)
+    check_truth("normalise", "Responses", normalise)
     columns = find_columns(table, **names)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
     drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(columns['label'])}."
     fill = "Every answer must say who gave it about what: fill it in or drop the row."
-    label, labels = encode_sorted(table.values(columns["label"], drop))
+    said = table.values(columns["label"], drop)
+    label, labels = encode_sorted(said)
+    spell = choose_spelling(labels) if normalise else None
+    if spell is not None:
+        label, labels = merge_spellings(label, labels, spell, ordered=is_categorical(said))
+    del said
     worker, workers = encode_sorted(table.values(columns["worker"], fill))
     weight = _read_weights(table, columns["weight"]) if "weight" in columns else None
     key_names = [columns[role] for role in ("item", "sequence", "position") if role in columns]
@@ -84,11 +94,13 @@ def read_answers(
         keys=keys,
         backend=table.backend,
         columns=columns,
+        normalised=normalise,
     )
     answers = settle_duplicates(answers, duplicates, order, table)
-    known, silent = choose_classes(classes, answers.labels, abstain, background)
+    known, silent = choose_classes(classes, answers.labels, abstain, background, spell)
     answers = replace(answers, classes=known, background=silent, weight=keep_weights(answers.weight))
     warn_of_silence(answers)
+    warn_of_slips(answers, Source(named=classes is not None))
     return answers
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import to_floats
+from ..arguments import check_truth, to_floats
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural
 from ..memory import NUMBER, require_memory
 from .classes import choose_classes
@@ -17,6 +17,8 @@ from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
 from .responses import Responses, keep_weights
 from .silence import warn_of_silence
+from .slips import Source, warn_of_slips
+from .spelling import choose_spelling, merge_spellings, normalise_column
 from .vocabulary import (
     Codes,
     Values,
@@ -46,9 +48,11 @@ def read_matrix(
     workers: Any,
     abstain: str,
     background: Any,
+    normalise: bool,
 ) -> Responses:
     """Read F[item, worker]; see `Responses.from_matrix`."""
     check_size(F, 1, "F")
+    check_truth("normalise", "Responses", normalise)
     matrix = _to_matrix(F)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
@@ -56,10 +60,13 @@ def read_matrix(
     entries = np.ma.getdata(matrix)[answered]
     if not len(entries):
         raise InputError(f"F has no answers: all {matrix.size:,} entries are missing.")
-    codes, vocabulary = _encode_entries(entries, labels)
+    codes, vocabulary = _encode_entries(entries, labels, normalise)
+    spell = choose_spelling(vocabulary) if normalise else None
+    if spell is not None:
+        codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
     n_items, n_workers = matrix.shape
     names, keys = read_names(workers, n_workers, "workers"), _row_keys(items, n_items, lengths)
-    known, silent = choose_classes(classes, vocabulary, abstain, background)
+    known, silent = choose_classes(classes, vocabulary, abstain, background, spell)
     answers = Responses(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
@@ -70,8 +77,10 @@ def read_matrix(
         classes=known,
         keys=keys,
         background=silent,
+        normalised=normalise,
     )
     warn_of_silence(answers)
+    warn_of_slips(answers, Source(named=labels is not None or classes is not None, tabular=False))
     return answers
 
 
@@ -132,6 +141,7 @@ def read_probabilities(
         background=silent,
     )
     warn_of_silence(answers)
+    warn_of_slips(answers, Source(named=True, tabular=False, normalises=False))
     return answers
 
 
@@ -204,7 +214,7 @@ def _missing_entries(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
     return mask
 
 
-def _encode_entries(entries: NDArray[Any], labels: ArrayLike | None) -> tuple[Codes, Values]:
+def _encode_entries(entries: NDArray[Any], labels: ArrayLike | None, normalise: bool) -> tuple[Codes, Values]:
     """Return codes and vocabulary of the answers in a matrix."""
     if entries.dtype == object:
         kinds = set(map(type, entries.tolist()))
@@ -228,7 +238,10 @@ def _encode_entries(entries: NDArray[Any], labels: ArrayLike | None) -> tuple[Co
                 Sentence("Name the entry that stands for no answer with {missing}."),
             )
         return entries.astype(np.int32), vocabulary
-    codes = lookup(vocabulary, to_column(entries, "F"))
+    known, column = vocabulary, to_column(entries, "F")
+    if normalise:
+        known, column = to_values(normalise_column(to_column(known))), normalise_column(column)
+    codes = lookup(known, column)
     if (codes < 0).any():
         unknown = dict.fromkeys(entries[codes < 0].tolist())
         raise InputError(

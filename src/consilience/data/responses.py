@@ -67,6 +67,7 @@ class Responses:
     backend: str = "pyarrow"  # the frame library in which results go back
     background: Any = None  # where silence is an answer: the class of items about which all are silent
     columns: Mapping[str, str] = field(default_factory=dict)
+    normalised: bool = False  # whether labels are in their normal form; then gold is matched by that
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
@@ -235,6 +236,7 @@ class Responses:
         duplicates: str = "error",
         abstain: str = "ignore",
         background: Any = None,
+        normalise: bool = False,
     ) -> Responses:
         """Read answers from a long table: one row per answer.
 
@@ -274,10 +276,20 @@ class Responses:
             With ``abstain="answer"``: the class that an item is taken for at first if all are silent about it. Default:
             "O" where the labels are tags. A class that nobody said is added to the classes, unless `classes` is given
             or the name looks like a misspelt label: then it is an error.
+        normalise : bool, default False
+            Whether labels that differ only in case, spaces or Unicode form are the same. Labels, `classes` and
+            `background` are then in lower case (IOB tags keep their first letter), without spaces around them, and in
+            the form NFC. Gold may be written in any way.
 
         Returns
         -------
         Responses
+
+        Warns
+        -----
+        DataWarning
+            When labels differ only in how they are written; when they look like ids, free text or scores, or like a
+            missing value ("NA"); or when silence seems to be an answer.
 
         Examples
         --------
@@ -296,7 +308,7 @@ class Responses:
             "position": position,
             "weight": weight,
         }
-        return read_answers(open_frame(frame), names, classes, items, duplicates, abstain, background)
+        return read_answers(open_frame(frame), names, classes, items, duplicates, abstain, background, normalise)
 
     @classmethod
     def from_matrix(
@@ -310,6 +322,7 @@ class Responses:
         workers: Any = None,
         abstain: str = "ignore",
         background: Any = None,
+        normalise: bool = False,
     ) -> Responses:
         """Read answers from a matrix: F[item, worker] is a label.
 
@@ -333,6 +346,8 @@ class Responses:
         abstain, background
             As in `from_frame`: what a missing entry means. A matrix of labelling functions is read with
             ``abstain="answer"``, and with the class of rows about which all are silent as `background`.
+        normalise : bool, default False
+            As in `from_frame`.
 
         Returns
         -------
@@ -346,7 +361,7 @@ class Responses:
         """
         from .matrices import read_matrix  # which needs this class
 
-        return read_matrix(F, missing, lengths, labels, classes, items, workers, abstain, background)
+        return read_matrix(F, missing, lengths, labels, classes, items, workers, abstain, background, normalise)
 
     @classmethod
     def from_probabilities(

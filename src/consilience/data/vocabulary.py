@@ -214,6 +214,11 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def is_categorical(column: Column) -> bool:
+    """Tell whether a column has categories, whose order means something."""
+    return not isinstance(column, np.ndarray) and bool(pa.types.is_dictionary(column.type))
+
+
 def find_missing(column: Column) -> NDArray[np.int64]:
     """Return the indices of nulls, NaNs and Nones."""
     if isinstance(column, np.ndarray):

@@ -24,7 +24,7 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
         One file, a pattern such as ``"answers/*.parquet"``, or a folder.
     **columns
         Names of columns and the other parameters of `Responses.from_frame`: item, worker, label, sequence, position,
-        weight, classes, items, duplicates, abstain, background. Here `items` may also be the path of a file.
+        weight, classes, items, duplicates, abstain, background, normalise. Here `items` may also be the path of a file.
 
     Returns
     -------

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..arguments import is_among
+from ..arguments import check_truth, is_among
 from ..data.frames import open_frame
 from ..data.gold import KEY_REMEDY, open_gold
 from ..data.items import read_positions
+from ..data.spelling import choose_spelling, normalise_column
 from ..data.tables import Table
 from ..data.tagging import looks_iob2
 from ..data.vocabulary import (
@@ -138,6 +139,7 @@ def evaluate(
     label: str | None = None,
     sequence: str | None = None,
     position: str | None = None,
+    normalise: bool = False,
 ) -> Evaluation:
     """Compare labels with known ones.
 
@@ -152,6 +154,8 @@ def evaluate(
         item and as a label.
     item, label, sequence, position : str, optional
         Names of columns, tried first in both tables; in a table that has no such column the usual names are looked for.
+    normalise : bool, default False
+        Whether labels that differ only in case, spaces or Unicode form are the same.
 
     Returns
     -------
@@ -167,6 +171,7 @@ def evaluate(
     >>> round(result.log_loss, 3)
     0.164
     """
+    check_truth("normalise", "evaluate", normalise)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
     labels = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
     table = replace(open_frame(labels, "the table of labels"), preferred=names)
@@ -177,8 +182,13 @@ def evaluate(
     _check_names(names, table, known_table)
     _check_order(table, known_table)
     given, known = _read(table, (*roles, "label")), _read(known_table, (*roles, "known label"))
+    spell = choose_spelling(encode_in_order_of_appearance(given.label)[1]) if normalise else None
+    if spell is not None:
+        given, known = (each._replace(label=normalise_column(each.label, spell)) for each in (given, known))
     row, gold_row, n_gold = _match(given, known)
     shown, posterior = _probabilities(given.table, given.rows[row])
+    if spell is not None:
+        shown, posterior = _merge_classes(list(map(spell, shown)), posterior)
     said, gold_said, named = _to_one_type([given.label, known.label, pa.array(shown, pa.string())])
     classes = encode_in_order_of_appearance(pa.concat_arrays([named, said, gold_said]))[1]
     truth = lookup(classes, gold_said)[gold_row]
@@ -342,6 +352,14 @@ def _probabilities(table: Table, rows: NDArray[np.int64]) -> tuple[list[str], Fl
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"Columns {listing(found)} of {table.name} must hold numbers: {error}.") from error
     return list(found.values()), posterior
+
+
+def _merge_classes(names: list[str], posterior: Floats | None) -> tuple[list[str], Floats | None]:
+    """Return each name once, with the sum of its columns."""
+    distinct = list(dict.fromkeys(names))
+    if posterior is None or len(distinct) == len(names):
+        return names, posterior
+    return distinct, posterior @ np.array([[name == other for other in distinct] for name in names], float)
 
 
 def _to_one_type(columns: list[Column]) -> list[pa.Array]:

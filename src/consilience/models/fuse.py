@@ -15,6 +15,7 @@ from ..data.hidden_answers import count_units
 from ..data.responses import Responses
 from ..data.tagging import looks_iob2
 from ..engines import open_engine
+from ..engines.base import Engine
 from ..errors import (
     ConsilienceWarning,
     DataWarning,
@@ -77,15 +78,18 @@ def fuse(
     -------
     Model
         The fitted model, with `comparison_` against majority vote: a `Comparison`, or None where there is nothing to
-        compare (the model is the vote, or there are too few answers to hide any). With a graph also `graph_check_`,
-        the same fit on a shuffled graph.
+        compare (the model is the vote, or there are too few answers to hide any). With a graph also `graph_check_`, a
+        `GraphCheck`: what the same fit on a shuffled graph tells, and whether workers' errors run along the edges. If
+        they do, and no coupling is given, only items that nobody answered hear their neighbours
+        (``listeners="unanswered"``).
 
     Warns
     -----
     ConsilienceWarning
         When the fit does not predict hidden answers better than the vote does: then the vote may be as good.
     DataWarning
-        When each item has one answer, or a class that nobody said seems to be misspelt.
+        When each item has one answer, or a class that nobody said seems to be misspelt; when a graph tells nothing, or
+        workers' errors run along its edges. Reading gives others, see `Responses.from_frame`.
 
     Examples
     --------
@@ -109,16 +113,49 @@ def fuse(
         chosen = chosen.set_params(callback=callback)
     with open_engine(engine) as opened:
         chosen.fit(responses, graph=graph, gold=gold, engine=opened)
+        doubt = None
+        if isinstance(chosen, MarkovField):
+            log.info("Comparing with a shuffled graph")
+            chosen, doubt = settle_graph(chosen, responses, graph, gold, opened)
         chosen.comparison_ = None
         if not isinstance(chosen, MajorityVote) and count_units(responses) > 1:
             log.info("Comparing with majority vote")
             chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold, opened)
-        if isinstance(chosen, MarkovField):
-            log.info("Comparing with a shuffled graph")
-            chosen.graph_check_ = chosen.check_graph(responses, graph, gold, opened)
     for warning in find_doubts(chosen, responses, gold is not None):
         warn(warning)
+    if doubt is not None:
+        warn(doubt)
     return chosen
+
+
+def settle_graph(
+    field: MarkovField, responses: Responses, graph: Any, gold: Any, engine: Engine
+) -> tuple[MarkovField, DataWarning | None]:
+    """Return a fitted field with its `graph_check_`, and what the user should know about the graph.
+
+    Where a worker's errors run along the edges, neighbours repeat them. Then the field is fitted again, so that only
+    items that nobody answered hear their neighbours; unless the user gave a coupling.
+    """
+    check = field.check_graph(responses, graph, gold, engine)
+    doubt = None
+    if check.sound and check.repeats_errors and field._learns_coupling():
+        doubt = DataWarning(
+            "A worker's errors at neighbouring items of the graph are alike (correlation "
+            f"{check.error_correlation:.2f}): neighbours repeat errors as well as the truth. So the labels come from "
+            "the answers alone, and neighbours speak only for items that nobody answered.",
+            Sentence("To let them speak for all items, give {coupling}.", coupling=round(field.coupling_, 2)),
+            "Known labels show which is better.",
+        )
+        field = field.fresh(coupling=field.coupling_, listeners="unanswered")
+        field.fit(responses, graph=graph, gold=gold, engine=engine)
+    elif not check.silent and not check.sound and check.changed > 0:
+        doubt = DataWarning(
+            f"Nothing shows that the graph tells anything about these labels, and it changed {check.changed:.1%} of "
+            f"them; a shuffled graph changes {check.shuffled_changed:.1%}.",
+            "Fuse without it, unless known labels show that it helps.",
+        )
+    field.graph_check_ = check
+    return field, doubt
 
 
 def as_graph(graph: Any, responses: Responses) -> Graph:

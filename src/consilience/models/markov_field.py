@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -48,51 +48,14 @@ from .checks import check_choice
 from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
 from .field_coupling import MULTIPLES, choose_coupling
+from .graph_check import GraphCheck, judge_graph
 from .inputs import as_responses
 from .intervals import find_covariance, judge_shares, right_matrix
 from .latent import LatentModel
 from .sizes import check_messages
 from .starts import find_starts
 
-# A learned coupling below this is as good as none.
-NO_COUPLING = 0.05
-
-
-@dataclass(frozen=True)
-class GraphCheck:
-    """The same fit on a shuffled graph, where neighbours mean nothing.
-
-    Attributes
-    ----------
-    coupling, shuffled_coupling : float
-        What was learned on the graph, and on a random one with the same degrees, for edges of the usual weight.
-    changed, shuffled_changed : float
-        Share of labels that differ from those of `DawidSkene`, which knows no graph.
-    """
-
-    coupling: float
-    shuffled_coupling: float
-    changed: float
-    shuffled_changed: float
-
-    @property
-    def sound(self) -> bool:
-        """Whether the graph tells something that a random one does not."""
-        return self.coupling > max(NO_COUPLING, 2 * self.shuffled_coupling)
-
-    def __str__(self) -> str:
-        figures = (
-            f"coupling {self.coupling:.2f}, {self.changed:.1%} of labels changed; shuffled graph: "
-            f"{self.shuffled_coupling:.2f}, {self.shuffled_changed:.1%}"
-        )
-        if self.coupling <= NO_COUPLING:
-            return f"The graph tells next to nothing about these labels, and has no say ({figures})."
-        if not self.sound:
-            return (
-                "A random graph with the same degrees does nearly as much: do not trust the change that this graph "
-                f"makes ({figures})."
-            )
-        return f"Neighbours agree far more than by chance, and what the graph changes can be trusted ({figures})."
+LISTENERS = ("all", "unanswered")
 
 
 class MarkovField(LatentModel):
@@ -116,6 +79,10 @@ class MarkovField(LatentModel):
     degree_normalised : bool
         Divide each edge's weight by the geometric mean of its ends' degrees, so that nodes with many neighbours do not
         dominate.
+    listeners : {"all", "unanswered"}
+        Which items hear their neighbours: all, or only those that nobody answered. The labels of the others are then
+        those of `DawidSkene`. That is for workers whose errors run along the edges (see `check_graph`), and for a
+        coupling that is given.
     start : {"majority", "moments", "best", "dawid-skene"}, fitted model or array
         Where to start. "dawid-skene" fits `DawidSkene` first; with few answers that is too sure of itself for the
         neighbours to be heard.
@@ -126,7 +93,7 @@ class MarkovField(LatentModel):
     ----------
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
         As for `DawidSkene`. The trace is the mean-field objective without the field's normaliser: at a given coupling
-        it never falls by mean field; while the coupling is learned, and for the other inferences, it is a guide.
+        it never falls by mean field if all items listen; while the coupling is learned, and otherwise, it is a guide.
     coupling_ : float
         The coupling used.
     coupling_scores_ : list of CouplingScore
@@ -169,6 +136,7 @@ class MarkovField(LatentModel):
         coupling: str | float = "learn",
         inference: str = "mean_field",
         degree_normalised: bool = False,
+        listeners: str = "all",
         workers: str = "confusion",
         estimation: str = "variational",
         prior: Any = "learn",
@@ -184,6 +152,7 @@ class MarkovField(LatentModel):
         self.coupling = coupling
         self.inference = inference
         self.degree_normalised = degree_normalised
+        self.listeners = listeners
         self.workers = workers
         self.estimation = estimation
         self.prior = prior
@@ -197,7 +166,11 @@ class MarkovField(LatentModel):
         self.callback = callback
 
     def check_graph(self, responses: Any, graph: Any, gold: Any = None, engine: Any = None) -> GraphCheck:
-        """Fit the same model to a shuffled graph with the same degrees, and say what that tells about this fit.
+        """Say what the graph tells: fit the same model to a shuffled graph, and see whether errors run along the edges.
+
+        If neighbours agree no more than on a shuffled graph with the same degrees, the graph tells nothing. If a
+        worker's errors at neighbouring items are alike, neighbours repeat them instead of correcting them. That the
+        labels which the graph changes are right, only known labels can show.
 
         The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted again, with
         a learned one, to both.
@@ -221,7 +194,7 @@ class MarkovField(LatentModel):
             )
         aligned = require_graph(graph).aligned_with(r.items)
         # Only labels and couplings are compared, which calibration leaves alone.
-        learner = self.fresh(callback=None, coupling="learn", calibration="none")
+        learner = self.fresh(callback=None, coupling="learn", listeners="all", calibration="none")
         shared = {name: value for name, value in learner.get_params().items() if name in DawidSkene._defaults()}
         independent = DawidSkene(**{**shared, "start": "majority"})
         with open_engine(engine) as opened, quietly():
@@ -229,11 +202,11 @@ class MarkovField(LatentModel):
             shuffled = learner.fit(r, aligned.shuffled(self.seed), gold, opened)
             alone = independent.fit(r, gold=gold, engine=opened)
         unit = weight_unit(aligned.weights)
-        return GraphCheck(
-            here.coupling_ * unit,
-            shuffled.coupling_ * unit,
-            float(np.mean(here._label_codes != alone._label_codes)),
-            float(np.mean(shuffled._label_codes != alone._label_codes)),
+        return judge_graph(
+            r.with_classes(alone.classes_),
+            aligned,
+            (here.coupling_ * unit, shuffled.coupling_ * unit),
+            (here._label_codes, shuffled._label_codes, alone._label_codes),
         )
 
     def _check_parameters(self) -> None:
@@ -243,6 +216,14 @@ class MarkovField(LatentModel):
         named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
         if not named and not (is_number(self.coupling) and 0 <= self.coupling < np.inf):
             raise parameter_error("coupling", "MarkovField", "'learn', 'paper' or a number >= 0", self.coupling)
+        check_choice(self, "listeners", LISTENERS)
+        if self.listeners == "unanswered" and self._learns_coupling():
+            raise ParameterError(
+                "A coupling is learned from items that were answered, and with listeners='unanswered' they do not hear "
+                "their neighbours.",
+                Sentence("Give {coupling}, such as the one of a fit in which all listen.", coupling=1.0),
+                keyword="listeners",
+            )
         started = isinstance(self.start, str) and self.start == "dawid-skene"
         if self.max_iter == 0 and (started or (named and self.coupling == "learn")):
             raise ParameterError(
@@ -264,7 +245,7 @@ class MarkovField(LatentModel):
             aligned = replace(aligned, weights=aligned.weights * scale)
         if self.coupling == "paper":
             aligned = replace(aligned, weights=aligned.weights * paper_couplings(r, aligned))
-        return aligned
+        return aligned if self.listeners == "all" else silence_answered(r, aligned)
 
     def _check_size(self, r: Responses, graph: Graph | None) -> None:
         super()._check_size(r, graph)
@@ -360,7 +341,8 @@ class MarkovField(LatentModel):
         self._check_fitted()
         if not self.coupling_scores_:
             why = "there was nothing to judge it by" if self._learns_coupling() else "it was given"
-            return f"Coupling {self.coupling_:.3g}: {why}."
+            heard = "" if self.listeners == "all" else ", and counts only for items that nobody answered"
+            return f"Coupling {self.coupling_:.3g}: {why}{heard}."
         words = "neighbours tell nothing that the answers do not" if self.coupling_ == 0 else "neighbours tend to agree"
         return explain_choice(self.coupling_, self.coupling_scores_, words)
 
@@ -401,6 +383,16 @@ def require_graph(graph: Any) -> Graph:
             "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
         )
     raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges)", graph)
+
+
+def silence_answered(r: Responses, graph: Graph) -> Graph:
+    """Return the graph with no weight on what neighbours say to items that were answered; they are still heard.
+
+    Where silence is an answer, all items were answered.
+    """
+    answered = np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
+    heard = np.where(np.repeat(answered, graph.degrees), 0.0, graph.weights)
+    return replace(graph, weights=heard, directed=True)
 
 
 def paper_couplings(r: Responses, graph: Graph) -> Floats:

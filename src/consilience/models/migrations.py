@@ -32,15 +32,33 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
             raise Fault("it holds arrays of two schemas")
         header = _upgrade_header_2(header)
         arrays = arrays | ({"uncalibrated_posterior": arrays["posterior"]} if "posterior" in arrays else {})
-    if header["schema"] < 4 and isinstance(header.get("notes"), dict) and "comparison_" in header["notes"]:
-        # Ties were counted in favour of the model, and answers hidden in another way.
-        header = header | {"notes": header["notes"] | {"comparison_": None}}
-    if header["schema"] < 4 and (model := header.get("model")) in MODELS:
-        if any(name in arrays for name in _NEW_IN_4):
-            raise Fault("it holds arrays of two schemas")
-        held = {name.strip("_") for name in model_class(model)._arrays}
-        arrays = arrays | dict.fromkeys(name for name in _NEW_IN_4 if name in held)
+    if header["schema"] < 4:
+        header, arrays = _forget_notes(_complete_field(header)), _add_intervals(header.get("model"), arrays)
     return header, arrays
+
+
+def _forget_notes(header: dict[str, Any]) -> dict[str, Any]:
+    """Comparison and check of the graph were made in another way: they are not there any more."""
+    notes = header.get("notes")
+    return header | {"notes": dict.fromkeys(notes)} if isinstance(notes, dict) else header
+
+
+def _complete_field(header: dict[str, Any]) -> dict[str, Any]:
+    """In a field, all items listened to their neighbours."""
+    parameters = header.get("parameters")
+    if header.get("model") != "markov-field" or not isinstance(parameters, dict):
+        return header
+    return header | {"parameters": {"listeners": "all"} | parameters}
+
+
+def _add_intervals(model: object, arrays: Members) -> Members:
+    """There were no intervals."""
+    if not isinstance(model, str) or model not in MODELS:
+        return arrays
+    if any(name in arrays for name in _NEW_IN_4):
+        raise Fault("it holds arrays of two schemas")
+    held = {name.strip("_") for name in model_class(model)._arrays}
+    return arrays | dict.fromkeys(name for name in _NEW_IN_4 if name in held)
 
 
 def _is_calibrated(name: object) -> bool:

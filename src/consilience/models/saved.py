@@ -22,7 +22,7 @@ from .archive import Archive, open_archive, write_archive
 from .base import Model
 from .checks import in_order_of_classes
 from .comparison import Comparison
-from .markov_field import GraphCheck
+from .graph_check import GraphCheck
 from .migrations import upgrade
 from .predicting import PredictingModel
 from .register import MODELS, model_class, name_of

@@ -15,6 +15,8 @@ The pull h of a class is log pi if pi is given. A pi that is learned has no say 
 neighbours say the same, and counted twice it would grow until small classes die out. At beta = 0 neighbours say
 nothing, and h is log pi again. Nodes without edges take the class prior of a fit without the graph.
 
+In a directed graph the weight of an edge may differ between its sides: what counts for a node is the one on its own.
+
 The objective is that of mean field, sum q (log evidence + h + beta s / 2 - log q) plus the parameters' bounds; the
 field's own normaliser, which nobody can compute, is left out. At fixed coupling it never falls by mean field.
 """
@@ -261,7 +263,9 @@ def run_belief_propagation(
 
     sent = np.ones((len(graph.neighbours), unary.shape[1])) if messages is None else messages.copy()
     beliefs = np.zeros_like(unary)
-    links, width = (graph.offsets, graph.weights, graph.reverse_edges), width_of(unary.shape[1], len(graph.neighbours))
+    # What a message counts is up to the node that hears it.
+    heard = graph.weights[graph.reverse_edges] if graph.directed else graph.weights
+    links, width = (graph.offsets, heard, graph.reverse_edges), width_of(unary.shape[1], len(graph.neighbours))
     if graph.is_forest:
         for order in (graph.outward_order[::-1].copy(), graph.outward_order):
             sweep_messages(order, *links, unary, coupling, 0.0, sent, beliefs, width)

@@ -1,0 +1,219 @@
+"""Slips in the data that show in the labels: several spellings of one label, scores, ids and free text as labels.
+
+Everything is judged by the vocabularies and the number of answers with each label. Only where labels are many, the
+answers are looked at one by one.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataWarning, Sentence, listing, plural, shorten, warn
+from .responses import Responses
+from .spelling import group_spellings
+from .vocabulary import Values, lookup, to_column
+
+# How other programs write that there is no value. "none" is a common class.
+NO_VALUE = frozenset(["NA", "N/A", "#N/A", "<NA>", "n/a", "nan", "NaN", "NAN", "NaT", "null", "NULL", "Null", "None"])
+# Fewer labels are always taken for classes. So are fewer whole numbers.
+FEWEST_LABELS, FEWEST_WHOLE = 20, 50
+# Ids are not looked for in fewer answers.
+FEWEST_IN_ALL = 20
+# With fewer answers per label, on average, hardly anybody agrees with anybody.
+FEWEST_ANSWERS = 3
+# Numbers are classes, not scores, if two workers give an item the same one at least so often.
+LEAST_AGREEMENT = 0.25
+# Labels are ids if they are those of the item or worker in at least this share of answers.
+MOST_SAME = 0.9
+# More ids of workers are not compared: that would take long.
+MOST_WORKERS = 20_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where answers come from, which decides what can be done about them: the words differ."""
+
+    named: bool = False  # whether the user named the classes, and so has looked at the labels
+    tabular: bool = True  # a long table; else a matrix
+    normalises: bool = True  # whether it can be read with normalise=True
+
+
+def warn_of_slips(r: Responses, source: Source) -> None:
+    """Warn of labels that look like a slip."""
+    for warning in find_slips(r, source):
+        warn(warning)
+
+
+def find_slips(r: Responses, source: Source) -> Iterator[DataWarning]:
+    """Yield the warnings that the labels and workers of these answers call for."""
+    doubt = None if source.named else doubt_ids(r, source) or doubt_number(r, source) or doubt_scores(r, source)
+    # Where labels are no classes, their spellings do not matter.
+    doubts = [doubt] if doubt else [doubt_spellings(r, source), doubt_no_value(r, source)]
+    yield from filter(None, [*doubts, doubt_workers(r)])
+
+
+def doubt_spellings(r: Responses, source: Source) -> DataWarning | None:
+    """Return the warning that labels differ only in how they are written; not of those that were named as classes."""
+    wanted = set(r.classes.tolist()) if source.named else set()
+    groups = [group for group in group_spellings(r.labels.tolist()) if not wanted.issuperset(group)]
+    if not groups:
+        return None
+    return DataWarning(
+        f"{_list_groups(groups)} differ only in case, spaces or Unicode form, and are taken as different labels.",
+        *(
+            [Sentence("If they mean the same, read them with {normalise}.", normalise=True)]
+            if source.normalises
+            else []
+        ),
+        Sentence("If not, name them all with {classes}."),
+        keyword="normalise",
+    )
+
+
+def doubt_workers(r: Responses) -> DataWarning | None:
+    """Return the warning that ids of workers differ only in how they are written."""
+    groups = group_spellings(r.workers.tolist()) if r.n_workers <= MOST_WORKERS else []
+    if not groups:
+        return None
+    return DataWarning(
+        f"The workers {_list_groups(groups)} differ only in case, spaces or Unicode form, and are taken as different "
+        "workers.",
+        "If they are the same person, write each id in one way.",
+    )
+
+
+def doubt_no_value(r: Responses, source: Source) -> DataWarning | None:
+    """Return the warning that a label may stand for no answer; not of one that was named as a class."""
+    wanted = set(r.classes.tolist()) if source.named else {r.background} if r.silence_counts else set()
+    odd = [
+        code
+        for code, label in enumerate(r.labels.tolist())
+        if isinstance(label, str) and (label.strip() in NO_VALUE or not label.strip()) and label not in wanted
+    ]
+    if not odd:
+        return None
+    counts = np.bincount(r.label, minlength=r.n_labels)[odd]
+    labels, n_answers = r.labels[odd].tolist(), plural(int(counts.sum()), "answer")
+    drop = "drop those rows." if source.tabular else "name it with {missing}."
+    verb = "label {} is" if len(odd) == 1 else "labels {} are"
+    return DataWarning(
+        f"The {verb.format(listing(labels))} taken as an answer like any other ({n_answers}).",
+        Sentence(f"If it stands for no answer, {drop}", missing=labels[0]),
+        Sentence("If it is an answer, name all labels with {classes}."),
+    )
+
+
+def doubt_ids(r: Responses, source: Source) -> DataWarning | None:
+    """Return the warning that labels are ids of the items or workers."""
+    if r.n_labels < 3 or r.n_responses < FEWEST_IN_ALL or r.silence_counts:
+        return None
+    whose = "workers" if _are_workers(r) else "items" if _are_items(r) else None
+    if whose is None:
+        return None
+    return DataWarning(
+        f"The labels are ids of the {whose}, such as {listing(r.labels.tolist(), 3)}. Each is taken as a class.",
+        _say_column(r, source),
+    )
+
+
+def doubt_number(r: Responses, source: Source) -> DataWarning | None:
+    """Return the warning that there are nearly as many labels as answers."""
+    if r.n_labels < FEWEST_LABELS or r.n_responses >= FEWEST_ANSWERS * r.n_labels:
+        return None
+    rare = np.argsort(np.bincount(r.label, minlength=r.n_labels), kind="stable")[:3]
+    return DataWarning(
+        f"There are {plural(r.n_labels, 'label')} in {plural(r.n_responses, 'answer')}, such as "
+        f"{listing(r.labels[np.sort(rare)].tolist())}. Each is taken as a class, and most were said only once or "
+        "twice, as ids and free text are.",
+        _say_column(r, source),
+        "Bring free text to a few labels first.",
+    )
+
+
+def doubt_scores(r: Responses, source: Source) -> DataWarning | None:
+    """Return the warning that labels are many numbers, on which workers rarely agree."""
+    numbers = _read_numbers(r.labels) if r.n_labels >= FEWEST_LABELS else None
+    if numbers is None or (r.n_labels < FEWEST_WHOLE and (numbers == np.round(numbers)).all()):
+        return None
+    agreement = _agree(r)
+    if agreement is not None and agreement >= LEAST_AGREEMENT:
+        return None
+    seldom = "" if agreement is None else f", and two workers rarely give an item the same one ({agreement:.0%})"
+    return DataWarning(
+        f"The labels are {len(numbers):,} different numbers, from {numbers.min():.6g} to {numbers.max():.6g}{seldom}. "
+        "Each is taken as a class of its own, and which numbers are close to each other is not used.",
+        _say_column(r, source),
+        "Sort scores into a few grades first.",
+        Sentence("If they are classes, name them with {classes}."),
+    )
+
+
+def _say_column(r: Responses, source: Source) -> str | Sentence:
+    if not source.tabular:
+        return "Check that the entries are labels."
+    taken = shorten(r.columns["label"]).replace("{", "{{").replace("}", "}}")
+    return Sentence(f"If {taken} is not the column of the answers, name the right one with {{label}}.")
+
+
+def _list_groups(groups: list[list[str]]) -> str:
+    shown = "; ".join(_list_group(group) for group in groups[:3])
+    return shown if len(groups) <= 3 else f"{shown}; and {len(groups) - 3} more such groups"
+
+
+def _list_group(group: list[str]) -> str:
+    r"""Return spellings as text; those that look alike on the screen by the codes of their letters.
+
+    >>> print(_list_group(["Cat", "cat"]), _list_group(["e\u0301", "\xe9"]))
+    'Cat', 'cat' 'e\u0301', '\xe9'
+    """
+    alike = len({unicodedata.normalize("NFC", text) for text in group}) < len(group)
+    texts = [text.encode("unicode_escape").decode("ascii") for text in group] if alike else group
+    return listing(texts, 4).replace("\\\\", "\\") if alike else listing(texts, 4)
+
+
+def _are_workers(r: Responses) -> bool:
+    """Tell whether labels are ids of workers: of the one who answered in nearly all answers, or names of anyone."""
+    if not r.n_workers / 2 <= r.n_labels <= r.n_workers:
+        return False
+    found = lookup(r.workers, to_column(r.labels))
+    same = bool(np.mean(found[r.label] == r.worker) >= MOST_SAME)
+    return same or (bool((found >= 0).all()) and all(map(_is_name, r.labels.tolist())))
+
+
+def _is_name(label: object) -> bool:
+    """Tell whether a label is text that can hardly be both a label and an id by chance, as "1" and "A" are."""
+    return isinstance(label, str) and len(label) > 1 and not label.strip().isdecimal()
+
+
+def _are_items(r: Responses) -> bool:
+    """Tell whether the label of nearly every answer is the id of the item, or the sequence, that it is about."""
+    ids, owner = (r.items, None) if r.sequences is None else (r.sequences.ids, r.sequences.of_items())
+    # Otherwise they cannot be; with millions of items that is much quicker to see.
+    if not len(ids) / 2 <= r.n_labels <= len(ids):
+        return False
+    found = lookup(ids, to_column(r.labels))
+    item = r.item_of_answer()
+    return bool(np.mean(found[r.label] == (item if owner is None else owner[item])) >= MOST_SAME)
+
+
+def _read_numbers(labels: Values) -> NDArray[np.float64] | None:
+    """Return labels as finite numbers; None if they are not all numbers."""
+    if labels.dtype.kind not in "iufO":
+        return None
+    try:
+        numbers = np.array([float(label) for label in labels.tolist()])
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _agree(r: Responses) -> float | None:
+    """Return how often an answer is the same as the one before it about the same item; None if there are none."""
+    item = r.item_of_answer()
+    pairs = item[1:] == item[:-1]
+    return float(np.mean((r.label[1:] == r.label[:-1])[pairs])) if pairs.any() else None

@@ -1,0 +1,89 @@
+"""Labels that differ only in how they are written: by case, by spaces, or by the Unicode form of their letters.
+
+The normal form of a label is NFC(casefold(NFD(text))), with each run of white space as one blank and none around the
+text: "Cat", "cat" and " cat " are all "cat". Letters of full width, ligatures and the like are left alone (that would
+be NFKC, which also takes "x²" for "x2"). Labels that are no text stay as they are.
+
+IOB tags are told by their capital letter, so where all labels are tags it stays one: "b-per" and "B-PER " are "B-per".
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any
+
+from .tagging import SCHEMES, split_tag
+from .vocabulary import (
+    Codes,
+    Column,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    objects,
+    to_column,
+)
+
+
+def normalise_label(label: Any) -> Any:
+    """Return the normal form of a label.
+
+    >>> normalise_label("  New  York "), normalise_label("STRASSE") == normalise_label("Straße"), normalise_label(7)
+    ('new york', True, 7)
+    """
+    if not isinstance(label, str) or isinstance(label, Enum):
+        return label
+    text = " ".join(label.split()).casefold()
+    if text.isascii():
+        return text
+    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", label).casefold())
+    return " ".join(unicodedata.normalize("NFC", folded.casefold()).split())
+
+
+def normalise_tag(label: Any) -> Any:
+    """Return the normal form of an IOB tag, with a capital as its first letter.
+
+    >>> normalise_tag("b-PER"), normalise_tag(" o")
+    ('B-per', 'O')
+    """
+    text = normalise_label(label)
+    return text[:1].upper() + text[1:] if isinstance(text, str) else text
+
+
+def choose_spelling(labels: Values) -> Callable[[Any], Any]:
+    """Return the function that brings labels, and the classes that go with them, to their normal form."""
+    tags = [normalise_tag(label) for label in labels.tolist()]
+    for letters in set(SCHEMES.values()):
+        parts = {split_tag(tag, letters) for tag in tags}
+        if None not in parts and parts - {("O", "")}:
+            return normalise_tag
+    return normalise_label
+
+
+def merge_spellings(
+    codes: Codes, labels: Values, spell: Callable[[Any], Any], ordered: bool = False
+) -> tuple[Codes, Values]:
+    """Return codes and vocabulary of labels in their normal form; with `ordered` in the order they had, else sorted."""
+    encode = encode_in_order_of_appearance if ordered else encode_sorted
+    place, merged = encode(to_column(list(map(spell, labels.tolist()))))
+    return place[codes], merged
+
+
+def normalise_column(column: Column, spell: Callable[[Any], Any] = normalise_label) -> Column:
+    """Return a column with each label in its normal form."""
+    codes, labels = encode_in_order_of_appearance(column)
+    return to_column(objects(list(map(spell, labels.tolist())))[codes])
+
+
+def group_spellings(values: Iterable[Any]) -> list[list[str]]:
+    """Return the texts that have the same normal form, for each normal form that has several.
+
+    >>> group_spellings(["Cat", "dog", "cat", 3])
+    [['Cat', 'cat']]
+    """
+    groups: dict[str, list[str]] = {}
+    for value in values:
+        if isinstance(value, str) and not isinstance(value, Enum):
+            groups.setdefault(normalise_label(value), []).append(value)
+    return [group for group in groups.values() if len(group) > 1]

@@ -1,0 +1,380 @@
+"""What is said about a graph, in each situation in which it could be false; and items that do not hear neighbours."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import consilience as cs
+from command_line import run
+from consilience.errors import DataWarning, ParameterError
+from consilience.models.graph_check import GraphCheck, correlate_errors, measure_agreement
+from masks import dice, draw_masks, draw_noise
+from real_data import FOLDER, gold_of, needs_data
+
+AGREES = "Answers about neighbours agree more than by chance, so the graph tells something about these labels ("
+NO_SAY = "The graph has next to no say in these labels ("
+CHANCE = "Answers about neighbours agree no more than chance explains: nothing shows that the graph tells anything"
+ALIKE = "But a worker's errors at neighbouring items are alike, too (correlation "
+UNKNOWN = "There are too few answers to tell whether a worker's errors at neighbouring items are alike."
+RIGHT = "Whether the changed labels are right, only known labels can tell."
+
+
+def network(**keywords):
+    return cs.simulate.network(**{"n_items": 400, "n_workers": 6, "n_classes": 3, "degree": 6, "seed": 1} | keywords)
+
+
+def fused_quietly(r, graph, **keywords):
+    """Return the fused model and what was warned about the graph."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = cs.fuse(r, graph=graph, **keywords)
+    told = [each for each in caught if "graph" in str(each.message)]
+    assert all(each.category is DataWarning for each in told)
+    return model, [str(each.message) for each in told]
+
+
+# ---------------------------------------------------------------------------------------------- what is measured
+
+
+def correlate_slowly(r, graph, labels):
+    """Return what `correlate_errors` does, for answers without weights, edge by edge."""
+    said = {}
+    for item, worker, label in zip(r.item_of_answer().tolist(), r.worker.tolist(), r.label.tolist(), strict=True):
+        if r.class_of_label[label] >= 0:
+            said[item, worker] = float(r.class_of_label[label] != labels[item])
+    error = {
+        (i, m): value - np.mean([v for (j, o), v in said.items() if o == m and labels[j] == labels[i]])
+        for (i, m), value in said.items()
+    }
+    products, squares = [], []
+    for i in range(graph.n_items):
+        for j in graph.neighbours[graph.offsets[i] : graph.offsets[i + 1]].tolist():
+            for m in range(r.n_workers):
+                if i < j and labels[i] == labels[j] and (i, m) in error and (j, m) in error:
+                    products.append(error[i, m] * error[j, m])
+                    squares.append((error[i, m] ** 2 + error[j, m] ** 2) / 2)
+    if not sum(squares):
+        return 0.0, np.inf
+    return sum(products) / sum(squares), np.sqrt(np.sum(np.square(products))) / sum(squares)
+
+
+@given(st.integers(0, 10**6))
+def test_correlation_equals_its_slow_twin(seed):
+    rng = np.random.default_rng(seed)
+    n, m, k = rng.integers(2, 9), rng.integers(1, 5), rng.integers(1, 4)
+    F = rng.integers(-1, k + 1, (n, m))
+    F[0, 0] = 0
+    r = cs.Responses.from_matrix(F, labels=range(k + 1), classes=range(k), abstain="ignore")  # k is "unsure"
+    graph = cs.Graph.from_edges(rng.integers(0, n, 12), rng.integers(0, n, 12), items=r.items)
+    labels = rng.integers(0, k, n)
+    assert correlate_errors(r, graph, labels) == pytest.approx(correlate_slowly(r, graph, labels))
+
+
+def test_an_answer_that_is_spread_is_wrong_in_part():
+    whole = draw_masks(0, 24).responses
+    P = np.eye(2)[whole.label.reshape(whole.n_items, whole.n_workers)]
+    graph, labels = cs.Graph.grid((24, 24)), draw_masks(0, 24).truth
+    for votes in (P, 0.5 * P, 0.8 * P + 0.1):  # the last errs by .1 or .9: the same but for a scale
+        soft = cs.Responses.from_probabilities(votes)
+        assert correlate_errors(soft, graph, labels) == pytest.approx(correlate_errors(whole, graph, labels))
+
+
+def agree_slowly(votes, edges):
+    """Return what `measure_agreement` does, edge by edge, from vote shares of items that all have answers."""
+    ends = np.array([votes[i] for edge in edges for i in edge])
+    mean = ends.mean(axis=0)
+    C = np.mean([np.outer(x - mean, x - mean) for x in ends], axis=0)
+    found = np.mean([(votes[i] - mean) @ (votes[j] - mean) for i, j in edges]) / np.trace(C)
+    return found, np.sqrt((C**2).sum() / len(edges)) / np.trace(C)
+
+
+def test_agreement_equals_its_slow_twin():
+    rng = np.random.default_rng(0)
+    votes = rng.dirichlet(np.ones(3), 9)
+    edges = [(i, j) for i in range(9) for j in range(i) if rng.random() < 0.5]
+    r = cs.Responses.from_probabilities(votes[:, None])
+    graph = cs.Graph.from_edges(*zip(*edges, strict=True), items=r.items)
+    assert measure_agreement(r, graph) == pytest.approx(agree_slowly(votes, edges))
+
+
+def test_agreement_on_shuffled_graphs_is_within_its_standard_error():
+    crowds = [network(n_items=n, answers_per_item=a) for n in (60, 400) for a in (1, 3)]
+    found = [measure_agreement(c.responses, c.graph.shuffled(seed)) for c in crowds for seed in range(25)]
+    scores = np.array([value / error for value, error in found])
+    assert abs(scores.mean()) < 0.5
+    assert 0.7 < scores.std() < 1.3
+    assert scores.max() < 3.3
+
+
+def test_nothing_to_measure():
+    graph = cs.Graph.from_edges([0], [1], items=range(3))
+    alike = cs.Responses.from_matrix([[0, 0], [0, 0], [0, 0]])
+    assert measure_agreement(alike, graph) == (0.0, np.inf)
+    assert correlate_errors(alike, graph, np.zeros(3, int)) == (0.0, np.inf)
+    apart = cs.Graph.from_edges([], [], items=range(3))
+    r = cs.Responses.from_matrix([[0, 1], [1, 1], [0, 1]])
+    assert measure_agreement(r, apart) == (0.0, np.inf)
+    assert correlate_errors(r, apart, np.zeros(3, int)) == (0.0, np.inf)
+
+
+@pytest.mark.parametrize("wobble", [1.0, 1.5, 3.0])
+def test_errors_along_outlines_are_seen(wobble):
+    masks = draw_masks(2, wobbles=(wobble,) * 5)
+    correlation, error = correlate_errors(masks.responses, masks.graph, masks.truth)
+    assert correlation > 0.45
+    assert error < 0.05
+
+
+@pytest.mark.parametrize("accuracy", [0.9, 0.75, 0.6])
+def test_independent_errors_are_not_seen(accuracy):
+    noise = draw_noise(0, 32, accuracy=accuracy)
+    for labels in (noise.truth, cs.MajorityVote().fit(noise.responses)._label_codes):
+        assert abs(correlate_errors(noise.responses, noise.graph, labels)[0]) < 0.05
+
+
+# ---------------------------------------------------------------------------- situations, and what is said in each
+
+
+def situation(name):
+    """Return answers and a graph."""
+    if name == "outlines":
+        masks = draw_masks(1, 40)
+        return masks.responses, masks.graph
+    if name == "outlines, shuffled":
+        masks = draw_masks(1, 32)
+        return masks.responses, masks.graph.shuffled(3)
+    if name == "one reader":
+        masks = draw_masks(1, 32, (2.0,))
+        return masks.responses, masks.graph
+    if name == "noise on pixels":
+        noise = draw_noise(0, 32)
+        return noise.responses, noise.graph
+    if name == "weak workers, shuffled":  # on which a coupling of .3 is learned, and 40% of labels change
+        noise = draw_noise(0, accuracy=0.55)
+        return noise.responses, noise.graph.shuffled(1)
+    if name == "coin flips":
+        noise = draw_noise(0, 32, accuracy=0.5)
+        return noise.responses, noise.graph
+    if name == "all agree":
+        crowd = network(accuracy=1.0)
+        return crowd.responses, crowd.graph
+    keywords = {
+        "network": {},
+        "shuffled": {},
+        "one answer each": {"answers_per_item": 1},
+        "unlike": {"homophily": 0.05, "n_items": 1000},
+        "tiny": {"n_items": 12, "degree": 3},
+    }
+    crowd = network(**keywords[name])
+    return crowd.responses, crowd.graph.shuffled(3) if name == "shuffled" else crowd.graph
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "parts", "warned"),
+    [
+        ("outlines", AGREES, [ALIKE, "may well have been right before."], "are alike (correlation 0."),
+        ("outlines, shuffled", NO_SAY, [], None),
+        ("one reader", AGREES, [UNKNOWN], None),
+        ("noise on pixels", AGREES, ["errors at neighbouring items have a correlation of -0.01.", RIGHT], None),
+        ("weak workers, shuffled", CHANCE, [], "Nothing shows that the graph tells anything about these labels, and"),
+        ("coin flips", NO_SAY, [], None),
+        ("all agree", AGREES, [UNKNOWN], None),
+        ("network", AGREES, ["errors at neighbouring items have a correlation of ", RIGHT], None),
+        ("shuffled", NO_SAY, [], None),
+        ("one answer each", AGREES, [UNKNOWN], None),
+        ("unlike", NO_SAY, ["Neighbours differ more than by chance, which this model cannot use."], None),
+        ("tiny", CHANCE, [], "Nothing shows"),
+    ],
+)
+def test_what_is_said(name, start, parts, warned):
+    r, graph = situation(name)
+    model, warnings_given = fused_quietly(r, graph)
+    text = str(model.graph_check_)
+    assert text.startswith(start)
+    assert "trusted" not in text
+    for part in parts:
+        assert part in text
+    for other in {ALIKE, UNKNOWN, RIGHT, "Neighbours differ"} - {o for o in (ALIKE, UNKNOWN, RIGHT) if o in parts}:
+        assert other in text if any(other in part for part in parts) else other not in text
+    assert len(warnings_given) == (warned is not None)
+    assert warned is None or warned in warnings_given[0]
+    assert model.graph_check_.sound == (start == AGREES)
+
+
+def test_words_of_a_check():
+    assert "do not trust" in str(GraphCheck(0.3, 0.25, 0.1, 0.1))
+    assert str(GraphCheck(0.01, 0.0, 0.0, 0.0)).startswith(NO_SAY)
+    assert str(GraphCheck(0.01, 0.0, 0.02, 0.0, degree=200)).startswith(AGREES)  # many weak neighbours have a say
+    assert "(coupling 1.20, 5.1% of labels changed; shuffled graph: coupling 0.02, 0.3%)" in str(
+        GraphCheck(1.2, 0.02, 0.051, 0.003)
+    )
+    known = GraphCheck(1.2, 0.0, 0.0, 0.0, 8.0, 0.5, 0.01, -0.001, 0.01)
+    assert str(known).endswith("A worker's errors at neighbouring items have a correlation of 0.00.")
+    assert "agreement beyond chance 0.50 +- 0.01" in str(known)
+    assert GraphCheck(1.0, 0.0, 0.1, 0.0, error_correlation=0.5, error_correlation_error=0.1).repeats_errors
+    assert not GraphCheck(1.0, 0.0, 0.1, 0.0, error_correlation=0.5, error_correlation_error=0.2).repeats_errors
+    assert not GraphCheck(1.0, 0.0, 0.1, 0.0, error_correlation=0.3, error_correlation_error=0.01).repeats_errors
+
+
+# --------------------------------------------------------------------------------- labels where errors run along edges
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_masks_are_not_worse_with_the_graph(seed):
+    masks = draw_masks(seed, 40, (1.0, 1.5, 1.5, 2.0, 3.0))
+    fused, (warned,) = fused_quietly(masks.responses, masks.graph)
+    alone = cs.DawidSkene(calibration="none").fit(masks.responses)
+    assert dice(masks.truth, fused.labels_) >= dice(masks.truth, alone.labels_)
+    assert fused.listeners == "unanswered"
+    assert np.array_equal(fused.labels_, alone.labels_)
+    assert f"give coupling={fused.coupling_:.2f}"[:-1] in warned
+    assert "counts only for items that nobody answered" in fused.explain_coupling()
+
+
+def test_a_coupling_that_is_given_stays():
+    masks = draw_masks(0, 32)
+    for keywords in ({"coupling": 1.0}, {"model": cs.MarkovField(coupling=1.0)}):
+        fused, warned = fused_quietly(masks.responses, masks.graph, **keywords)
+        assert fused.listeners == "all"
+        assert fused.coupling_ == 1.0
+        assert ALIKE in str(fused.graph_check_)
+        assert not warned
+
+
+def test_pixels_that_nobody_answered_hear_their_neighbours():
+    masks = draw_masks(0, 40)
+    r = masks.responses
+    silent = np.random.default_rng(0).random(r.n_items) < 0.2
+    part = r.keep(~silent[r.item_of_answer()])
+    fused, _ = fused_quietly(part, masks.graph)
+    alone = cs.DawidSkene().fit(part)
+    assert fused.listeners == "unanswered"
+    assert np.array_equal(fused.labels_[~silent], alone.labels_[~silent])
+    assert np.mean(fused.labels_[silent] == masks.truth[silent]) > 0.95
+    assert np.mean(alone.labels_[silent] == masks.truth[silent]) < 0.9
+
+
+@needs_data
+def test_outlines_drawn_by_a_crowd():
+    data = cs.datasets.load("bubil_mri")
+    r, gold = data.responses, gold_of("bubil_mri")
+    truth = [gold[item] for item in r.items.tolist()]
+    fused, (warned,) = fused_quietly(r, data.graph)
+    alone = cs.DawidSkene().fit(r)
+    assert fused.graph_check_.error_correlation == pytest.approx(0.68, abs=0.03)
+    assert "are alike" in warned
+    assert cs.metrics.macro_f1(truth, fused.labels_) >= cs.metrics.macro_f1(truth, alone.labels_)
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "metric"), [("music", "euclidean"), ("sentence_polarity", "cosine")])
+def test_errors_of_real_crowds_do_not_run_along_nearest_neighbours(name, metric):
+    import pyarrow.parquet as pq
+
+    r, features = cs.read_responses(FOLDER / name / "responses.parquet"), np.load(FOLDER / name / "features.npy")
+    if metric == "euclidean":
+        features = (features - features.mean(axis=0)) / features.std(axis=0)
+    items = pq.read_table(FOLDER / name / "items.parquet")["item"].to_numpy()
+    graph = cs.Graph.knn(features, 5, metric, items=items).aligned_with(r.items)
+    labels = cs.DawidSkene(calibration="none").fit(r)._label_codes
+    correlation, error = correlate_errors(r, graph, labels)
+    assert abs(correlation) < 0.1
+    assert error < 0.05
+    value, spread = measure_agreement(r, graph)
+    assert value > 5 * spread
+
+
+# ------------------------------------------------------------------------------------------------ who hears neighbours
+
+INFERENCES = ["mean_field", "icm", "belief_propagation"]
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_answered_items_are_as_without_a_graph(inference):
+    crowd = network(answers_per_item=3)
+    alone = cs.DawidSkene(calibration="none").fit(crowd.responses)
+    given_one = cs.MarkovField(coupling=2.0, listeners="unanswered", inference=inference, calibration="none")
+    model = given_one.fit(crowd.responses, graph=crowd.graph)
+    assert np.allclose(model.posterior_, alone.posterior_, atol=1e-9)
+    assert np.array_equal(model.predict_proba(crowd.responses, graph=crowd.graph), model.posterior_)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_unanswered_items_are_as_their_neighbours_say(inference, tmp_path):
+    """A path a - x - b of which x was not answered, many times over: the posterior of x is known exactly."""
+    rng = np.random.default_rng(0)
+    n, beta = 60, 1.3
+    F = rng.integers(0, 2, (3 * n, 4))
+    F[1::3] = -1
+    r = cs.Responses.from_matrix(F)
+    middle = np.arange(1, 3 * n, 3)
+    graph = cs.Graph.from_edges([*middle, *middle], [*(middle - 1), *(middle + 1)], items=r.items)
+    model = cs.MarkovField(coupling=beta, listeners="unanswered", inference=inference, calibration="none")
+    model.fit(r, graph=graph)
+    ends = np.stack([model.posterior_[middle - 1], model.posterior_[middle + 1]])
+    if inference == "belief_propagation":
+        expected = (1 + (np.exp(beta) - 1) * ends).prod(axis=0)
+    else:
+        heard = ends if inference == "mean_field" else ends > 0.5
+        expected = np.exp(beta * heard.sum(axis=0))
+    expected /= expected.sum(axis=1, keepdims=True)
+    clear = np.all(abs(ends - 0.5) > 0.01, axis=(0, 2))
+    assert np.allclose(model.posterior_[middle][clear], expected[clear], atol=1e-4)
+    again = cs.load(model.save(tmp_path / "field.model"))
+    assert again.listeners == "unanswered"
+    assert np.array_equal(again.predict_proba(r, graph=graph), model.posterior_)
+
+
+def test_all_items_are_answered_where_silence_is_an_answer():
+    F = np.random.default_rng(0).integers(-1, 2, (40, 3))
+    F[:5] = -1
+    r = cs.Responses.from_matrix(F, abstain="answer", background=0)
+    graph = cs.Graph.grid((5, 8))
+    model = cs.MarkovField(coupling=5.0, listeners="unanswered", calibration="none").fit(r, graph=graph)
+    alone = cs.DawidSkene(calibration="none").fit(r)
+    assert np.allclose(model.posterior_, alone.posterior_, atol=1e-9)
+
+
+def test_listeners_that_cannot_be():
+    crowd = network(n_items=50)
+    with pytest.raises(ParameterError, match="listeners"):
+        cs.MarkovField(listeners="some").fit(crowd.responses, graph=crowd.graph)
+    with pytest.raises(ParameterError, match=r"Give coupling=1\.0"):
+        cs.MarkovField(listeners="unanswered").fit(crowd.responses, graph=crowd.graph)
+
+
+def test_a_check_of_a_field_in_which_few_listen():
+    masks = draw_masks(0, 32)
+    fused, _ = fused_quietly(masks.responses, masks.graph)
+    assert fused.check_graph(masks.responses, masks.graph) == fused.graph_check_
+
+
+# ------------------------------------------------------------------------------------------------------- the command
+
+
+def test_the_command_says_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    masks = draw_masks(0, 32)
+    r = masks.responses
+    lines = [f"{i},{m},{x}" for i, m, x in zip(r.item_of_answer(), r.worker, r.label, strict=True)]
+    (tmp_path / "answers.csv").write_text("\n".join(["item,worker,label", *lines]) + "\n")
+    source = np.repeat(np.arange(r.n_items), masks.graph.degrees)
+    edges = [f"{a},{b}" for a, b in zip(source, masks.graph.neighbours, strict=True) if a < b]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
+    result = run("fuse", "answers.csv", "--graph", "edges.csv", "--save", "masks.model", "--calibration", "none")
+    assert result.exit_code == 0, result.output
+    assert "So neighbours speak only for items that nobody answered." in " ".join(result.stdout.split())
+    assert "per agreeing neighbour, for items that nobody answered" in " ".join(result.stdout.split())
+    assert "Warning: A worker's errors at neighbouring items of the graph are alike" in result.stderr
+    assert "coupling=" not in result.stderr  # there is no such option
+    again = cs.load("masks.model")
+    assert again.listeners == "unanswered"
+    assert again.graph_check_.repeats_errors
+    told = json.loads(run("fuse", "answers.csv", "--graph", "edges.csv", "--json", "--calibration", "none").stdout)
+    assert told["field"]["listeners"] == "unanswered"

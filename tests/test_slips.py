@@ -1,0 +1,326 @@
+"""Slips in the labels: what gives a warning, what gives none, and `normalise`."""
+
+import json
+import unicodedata
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import consilience as cs
+from command_line import run
+from consilience.data.spelling import choose_spelling, group_spellings, normalise_label
+from consilience.errors import DataWarning, ParameterError
+from real_data import FOLDER, needs_data
+
+ITEM = np.repeat(np.arange(100), 3)
+WORKER = np.tile(["ann", "bob", "cy"], 100)
+CAFE = ("café", unicodedata.normalize("NFD", "café"))
+
+
+def table(labels, item=ITEM, worker=WORKER):
+    return {"item": item, "worker": worker, "label": labels}
+
+
+def draw(*labels, seed=0, n=300):
+    return np.random.default_rng(seed).choice(np.array(labels, dtype=object), n)
+
+
+def slips(source, **keywords):
+    """Return the texts of the warnings that reading gives."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cs.Responses.from_frame(source, **keywords)
+    assert all(warning.category is DataWarning for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+# Several spellings of a label
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ["Cat", "cat"],
+        ["cat", " cat"],
+        ["cat", "cat\t"],
+        ["cat", "cat\u00a0"],
+        ["not spam", "not  spam"],
+        ["New York", "NEW\u2003york "],
+        CAFE,
+        ["STRASSE", "straße"],
+        ["ΣΊΣΥΦΟΣ", "σίσυφος"],
+        [unicodedata.normalize("NFD", "ÉTÉ"), "été"],
+        ["B-PER", "b-per"],
+    ],
+)
+def test_spellings_are_named_and_can_be_one(spellings):
+    source = table(draw(*spellings, "other"))
+    (text,) = slips(source)
+    assert "differ only in case, spaces or Unicode form" in text
+    assert "normalise=True" in text
+    assert not slips(source, normalise=True)
+    assert cs.Responses.from_frame(source, normalise=True).n_labels == 2
+    assert cs.Responses.from_frame(source, normalise=True).normalised
+    assert not slips(source, classes=[*spellings, "other"])  # which says that they are different
+    assert len(slips(source, classes=[spellings[0], "other"])) == 1  # the others are then no class
+
+
+@pytest.mark.parametrize(
+    "pair", [("cat", "cats"), ("1", "\uff11"), ("x2", "x²"), ("resume", "résumé"), (1, 2), (True, False)]
+)
+def test_other_labels_stay_apart(pair):
+    source = table(draw(*pair))
+    assert not slips(source)
+    assert cs.Responses.from_frame(source, normalise=True).n_labels == 2
+
+
+def test_spellings_that_look_alike_are_shown_by_their_codes():
+    (text,) = slips(table(draw(*CAFE)))
+    assert r"'cafe\u0301', 'caf\xe9'" in text
+
+
+def test_many_spellings_are_not_all_listed():
+    words = [f"{letter}{word}" for word in "abcdefgh" for letter in "xX"]
+    (text,) = slips(table(draw(*words)))
+    assert text.startswith("'Xa', 'xa'; 'Xb', 'xb'; 'Xc', 'xc'; and 5 more such groups differ only")
+
+
+@given(st.text(max_size=6))
+def test_the_normal_form_is_one(text):
+    once = normalise_label(text)
+    assert normalise_label(once) == once == unicodedata.normalize("NFC", once)
+    assert once == once.strip()
+    for other in (f" {text}\n", unicodedata.normalize("NFD", text), unicodedata.normalize("NFC", text)):
+        assert normalise_label(other) == once
+
+
+@given(st.lists(st.text("aAbB \u0301é", max_size=3), unique=True, max_size=8))
+def test_groups_equal_their_slow_twin(texts):
+    slow = {frozenset(b for b in texts if normalise_label(a) == normalise_label(b)) for a in texts}
+    assert {frozenset(group) for group in group_spellings(texts)} == {group for group in slow if len(group) > 1}
+
+
+def test_categories_keep_their_order():
+    labels = pd.Categorical(["Low", "high", "low", "Mid "], ["high", "Mid ", "low", "Low"])
+    frame = pd.DataFrame({"item": [1, 2, 3, 4], "worker": [1, 1, 1, 1], "label": labels})
+    assert cs.Responses.from_frame(frame, normalise=True).labels.tolist() == ["high", "mid", "low"]
+
+
+def test_other_types_are_left_alone():
+    for labels in ([1, 2, 1], [True, False, True], ["A", 1, "a"]):
+        r = cs.Responses.from_frame({"item": [1, 2, 3], "worker": [1, 1, 1], "label": labels}, normalise=True)
+        assert r.n_labels == 2
+
+
+def test_tags_stay_tags():
+    answers = {
+        "sequence": ["s"] * 4,
+        "position": [0, 1, 2, 3],
+        "worker": ["w"] * 4,
+        "label": ["b-PER", "I-per", "o", "O "],
+    }
+    r = cs.Responses.from_frame(answers, normalise=True)
+    assert r.labels.tolist() == ["B-per", "I-per", "O"]
+    assert choose_spelling(np.array(["o", "a"], dtype=object))("O") == "o"
+
+
+# Whatever goes with the labels
+
+
+def test_classes_and_background_are_brought_to_the_same_form():
+    source = table(draw("Cat", "cat", "dog"))
+    r = cs.Responses.from_frame(source, normalise=True, classes=["DOG", "Cat", "cat", "Fox"])
+    assert r.classes.tolist() == ["dog", "cat", "fox"]
+    r = cs.Responses.from_frame(source, normalise=True, abstain="answer", background=" CAT")
+    assert r.background == "cat"
+
+
+@pytest.mark.parametrize("model", [cs.MajorityVote(), cs.DawidSkene()])
+def test_gold_may_be_written_in_any_way(model):
+    r = cs.Responses.from_frame(table(draw("Cat", "cat", "dog")), normalise=True)
+    model.fit(r, gold={0: " CAT ", 1: "Dog", 2: "dog"})
+    assert model.labels_[:3].tolist() == ["cat", "dog", "dog"]
+    with pytest.raises(ValueError, match="not among the classes"):
+        model.fit(r, gold={0: "bird"})
+
+
+def test_gold_of_labels_as_they_are_must_be_as_they_are():
+    r = cs.Responses.from_frame(table(draw("cat", "dog")))
+    with pytest.raises(ValueError, match="not among the classes"):
+        cs.DawidSkene().fit(r, gold={0: "Cat"})
+
+
+def test_every_reader_normalises(tmp_path):
+    labels = draw("Cat", "cat ", "dog")
+    matrix = labels.reshape(100, 3)
+    r = cs.Responses.from_matrix(matrix, normalise=True)
+    assert r.labels.tolist() == ["cat", "dog"]
+    coded = cs.Responses.from_matrix((matrix == "dog").astype(int), labels=["Cat", "DOG"], normalise=True)
+    assert coded.labels.tolist() == ["cat", "dog"]
+    assert cs.Responses.from_matrix(matrix, labels=["DOG", "Cat"], normalise=True).labels.tolist() == ["dog", "cat"]
+    with pytest.warns(DataWarning, match="normalise=True"):
+        cs.Responses.from_matrix(matrix)
+    path = tmp_path / "answers.csv"
+    pd.DataFrame(table(labels)).to_csv(path, index=False)
+    assert cs.read_responses(path, normalise=True).labels.tolist() == ["cat", "dog"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
+        assert cs.fuse(table(labels), normalise=True).classes_.tolist() == ["cat", "dog"]
+    for odd in (1, "yes", None):
+        with pytest.raises(ParameterError, match="normalise"):
+            cs.Responses.from_frame(table(labels), normalise=odd)
+
+
+def test_soft_votes_of_classes_that_differ_only_in_spelling():
+    P = np.full((4, 2, 2), 0.5)
+    cs.Responses.from_probabilities(P, classes=["cat", "Cat"])  # named, so they are what was meant
+
+
+def test_the_command_line_normalises_and_warns_once(tmp_path):
+    answers, gold, output = tmp_path / "answers.csv", tmp_path / "gold.csv", tmp_path / "labels.csv"
+    truth = draw("cat", "dog", n=100)
+    said = np.where(np.arange(300) % 7 == 0, "Dog", np.repeat(truth, 3))
+    pd.DataFrame(table(np.where(np.arange(300) % 2, said, np.char.title(said.astype(str))))).to_csv(
+        answers, index=False
+    )
+    pd.DataFrame({"item": range(100), "label": np.char.upper(truth.astype(str))}).to_csv(gold, index=False)
+    plain = run("fuse", answers, "--json")
+    assert plain.stderr.count("differ only in case") == 1
+    assert "read them with --normalise. If not, name them all with --classes." in plain.stderr
+    result = run("fuse", answers, "--normalise", "--gold", gold, "-o", output, "--classes", "Cat,DOG")
+    assert result.exit_code == 0, result.stderr
+    assert "differ only" not in result.stderr
+    assert set(pd.read_csv(output)["label"]) == {"cat", "dog"}
+    assert json.loads(run("evaluate", output, gold, "--json").stdout)["accuracy"] == 0
+    assert json.loads(run("evaluate", output, gold, "--normalise", "--json").stdout)["accuracy"] == 1
+
+
+def test_evaluate_sums_the_probabilities_of_spellings():
+    labels = {"item": [1, 2], "label": ["Cat", "dog"], "p(Cat)": [0.5, 0.1], "p(cat)": [0.3, 0.1], "p(dog)": [0.2, 0.8]}
+    result = cs.evaluate(labels, {1: "CAT", 2: "Dog"}, normalise=True)
+    assert result.accuracy == 1
+    assert result.log_loss == pytest.approx(-np.log(0.8))
+
+
+# Labels that are no classes
+
+
+def scores(n_items=500, n_workers=6, seed=0):
+    rng = np.random.default_rng(seed)
+    true = np.repeat(rng.uniform(0, 100, n_items), n_workers)
+    return {
+        "item": np.repeat(np.arange(n_items), n_workers),
+        "worker": np.tile(np.arange(n_workers), n_items),
+        "label": rng.normal(true, 5),
+    }
+
+
+@pytest.mark.parametrize("digits", [0, 1])
+@pytest.mark.parametrize("kind", [float, str])
+def test_scores(digits, kind):
+    source = scores()
+    source["label"] = [kind(x) for x in source["label"].round(digits)]
+    (text,) = slips(source)
+    assert "different numbers, from -" in text or digits  # with one digit there are more labels than answers / 3
+    assert "label=" in text
+    assert not slips(source, classes=sorted(set(source["label"])))
+
+
+def test_many_numbers_that_are_classes_pass():
+    crowd = cs.simulate.independent(3000, n_workers=20, n_classes=300, answers_per_item=3, accuracy=(0.6, 0.9), seed=1)
+    r = crowd.responses
+    assert not slips({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
+
+
+def test_hundreds_of_numbers_with_one_answer_per_item():
+    rng = np.random.default_rng(0)
+    (text,) = slips({"item": np.arange(3000), "worker": np.arange(3000) % 9, "label": rng.integers(0, 200, 3000)})
+    assert "200 different numbers, from 0 to 199. Each is taken as a class" in text
+
+
+def test_an_id_of_each_answer_and_free_text():
+    (text,) = slips(table([f"r{n}" for n in range(300)]))
+    assert text.startswith("There are 300 labels in 300 answers, such as 'r0', ")
+    (text,) = slips(table([f"it says {n // 2}" for n in range(300)]))
+    assert "150 labels in 300 answers" in text
+    assert "few labels" in text
+
+
+def test_ids_of_items_and_workers():
+    for ids in (ITEM, np.char.add("q", ITEM.astype(str))):
+        (text,) = slips({"item": ids, "worker": WORKER, "label": ids})
+        assert "ids of the items" in text
+    (text,) = slips({"item": ITEM, "worker": WORKER, "answer": draw("ann", "bob", "cy")})
+    assert "ids of the workers" in text
+    assert "If 'answer' is not the column of the answers, name the right one with label=." in text
+
+
+def test_braces_in_the_name_of_a_column_are_harmless():
+    frame = {"item": ITEM, "worker": WORKER, "{x}": [f"r{n}" for n in range(300)]}
+    (text,) = slips(frame, label="{x}")
+    assert "If '{x}' is not the column" in text
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        table(np.random.default_rng(0).integers(0, 3, 300), worker=np.tile([0, 1, 2], 100)),
+        table(draw("a", "b", "c"), worker=np.tile(["a", "b", "c"], 100)),
+        table(draw("1", "2", "3"), worker=np.tile(["1", "2", "3"], 100)),
+        table(np.random.default_rng(0).integers(0, 30, 300)),
+        table(draw(*[f"class {k}" for k in range(90)])),
+        table(draw(0.0, 0.5, 1.0)),
+        table(draw(*np.arange(0, 5.5, 0.5))),
+        table(draw("none", "some", "na ja", "nano")),
+        {"item": [1, 2, 3], "worker": ["a", "b", "c"], "label": ["x", "y", "z"]},
+    ],
+)
+def test_plain_labels_pass(source):
+    assert not slips(source)
+
+
+# Words for nothing, and workers
+
+
+@pytest.mark.parametrize("word", ["NA", "N/A", "nan", "NaN", "null", "NULL", "None", "", "  ", " NA"])
+def test_words_for_nothing(word):
+    source = table(draw("yes", "no", word))
+    (text,) = slips(source)
+    assert text.startswith(f"The label {word!r} is taken as an answer like any other (")
+    assert "drop those rows" in text
+    assert not slips(source, classes=["yes", "no", word])
+    assert len(slips(source, classes=["yes", "no"])) == 1
+    with pytest.warns(DataWarning, match="missing="):
+        cs.Responses.from_matrix(source["label"].reshape(100, 3))
+
+
+def test_workers_in_several_spellings():
+    (text,) = slips(table(draw("yes", "no"), worker=np.tile(["Ann", "ann ", "cy"], 100)))
+    assert text.startswith("The workers 'Ann', 'ann ' differ only in case")
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bluebird",
+        "dog",
+        "llm_judges",
+        "music",
+        "ner",
+        "product",
+        "rte",
+        "sentence_polarity",
+        "web",
+        "bubil_mri",
+        "sleep",
+    ],
+)
+def test_real_labels_pass(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cs.read_responses(FOLDER / name / "responses.parquet")
