@@ -548,7 +548,7 @@ def test_agreement_knows_its_limits():
 def test_agreement_needs_no_array_of_items_by_labels():
     n = 50_000
     answers = np.repeat(np.arange(n), 2).reshape(n, 2)
-    r = Responses.from_matrix(answers)
+    r = Responses.from_matrix(answers, labels=range(n))
     assert metrics.krippendorff_alpha(r) == 1
     assert metrics.pairwise_agreement(r) == 1
     np.testing.assert_array_equal(metrics.agreement_matrix(r)[1], np.full((2, 2), n))

@@ -161,7 +161,7 @@ def test_what_fits_is_not_refused(max_iter, estimation, workers, calibration, sm
 
 
 def test_sequential_workers_and_transitions(small_machine):
-    r = cs.Responses.from_matrix(np.arange(60).reshape(30, 2), lengths=[10, 10, 10])
+    r = cs.Responses.from_matrix(np.arange(60).reshape(30, 2), lengths=[10, 10, 10], labels=range(60))
     small_machine(20 << 20)
     with pytest.raises(InputError, match="2 workers x 61 previous answers x 60 labels x 60 classes"):
         cs.HiddenMarkov(workers="sequential", coupling=1.0).fit(r)
@@ -416,7 +416,7 @@ def test_moments_too_large_for_memory(small_machine):
     with pytest.raises(InputError, match=r"moments of 600 items.*start='majority'"):
         cs.DawidSkene(start="moments").fit(r)
     small_machine(20 << 20)
-    tagged = cs.Responses.from_matrix(np.arange(3000).reshape(-1, 2) % 50, lengths=[150] * 10)
+    tagged = cs.Responses.from_matrix(np.arange(3000).reshape(-1, 2) % 50, lengths=[150] * 10, labels=range(50))
     with pytest.raises(InputError, match=r"HiddenMarkov needs the moments of 1,500 items for all pairs of 50 classes"):
         cs.HiddenMarkov(start="moments", coupling=1.0).fit(tagged)
 
