@@ -45,11 +45,15 @@ less than the matrices expect, because nobody errs, the difference is added to P
 **Expected accuracy.** This is the mean reported probability c of the labels. What the labels get right differs from it
 by chance, by what is not known of parameters, and by what is not known of the power t that posteriors were raised to:
 
-.. math:: \operatorname{var} = \operatorname{E}_t \Big[ \frac{1}{N^2} \sum_i c_i (1 - c_i) + g^T S g \Big] +
-          \operatorname{var}_t \bar c
+.. math:: \operatorname{var} = \operatorname{E}_t \Big[ \frac{1}{N^2} \sum_i c_i (1 - c_i) + g^T S g + b^2 \Big] +
+          \operatorname{var}_t \bar c + \frac{1}{4} (\bar q - \bar c_1)^2
 
-with g the derivative of the mean of c. The powers stand for how well each predicted hidden answers or known labels; see
-`consilience.models.calibration`. The ends are Beta quantiles, rounded outwards to whole items.
+with g the derivative of the mean of c. Two biases are counted as variances. The first is b, the mean of
+:math:`\frac{1}{2} t^2 v_i c_i (1 - c_i) (2 c_i - 1)`: what is not known of single workers gives an item's log odds the
+variance :math:`v_i`, and a probability is not linear in them. The second is half of the change in the mean, from
+:math:`\bar q` to :math:`\bar c_1`, when each item is judged by counts without it. The powers stand for how well each
+predicted hidden answers or known labels; see `consilience.models.calibration`. The ends are Beta quantiles, rounded
+outwards to whole items.
 
 All intervals take the model at its word that workers err independently. They do not cover errors that workers share.
 """
@@ -130,7 +134,7 @@ def find_intervals(
     return Intervals(
         judge_workers(r, posterior, found, answers),
         judge_shares(posterior, found, shared),
-        judge_labels(label_codes, confidence, shared, find_doubt(r, right, found, answers)),
+        judge_labels(posterior, label_codes, confidence, shared, find_doubt(r, right, found, answers)),
     )
 
 
@@ -413,7 +417,11 @@ def find_doubt(r: Responses, right: Floats, found: Estimates, answers: Answers) 
 
 
 def judge_labels(
-    label_codes: NDArray[np.int64], confidence: Confidence, shared: Shared | None, doubt: Floats
+    posterior: Floats,
+    label_codes: NDArray[np.int64],
+    confidence: Confidence,
+    shared: Shared | None,
+    doubt: Floats,
 ) -> Floats:
     """Return the interval of the accuracy of the labels, (2,)."""
     powers, times = np.unique(confidence.powers, return_counts=True)
@@ -432,7 +440,9 @@ def judge_labels(
         variances.append(variance + bend**2)
     mean = float(np.average(means, weights=times))
     spread = float(np.average((np.array(means) - mean) ** 2, weights=times))
-    low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread, n_items)
+    # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
+    gap = float(np.mean(posterior[rows, label_codes] - confidence.raised(1.0)[rows, label_codes])) / 2
+    low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread + gap**2, n_items)
     return np.array([low, high])
 
 
