@@ -34,6 +34,7 @@ class Situation(NamedTuple):
     draw: Callable[[int], cs.simulate.Simulation]  # takes the seed
     model: Callable[[], Any]
     n_seeds: int
+    n_gold: int = 0  # known labels of random items
 
 
 def accuracies(kind: str, n_classes: int) -> tuple[float, float]:
@@ -125,7 +126,8 @@ SITUATIONS = [
     *(network(n_classes, n, kind, 20) for n_classes, n in ((2, 500), (3, 1000)) for kind in (GOOD, WEAK)),
 ]
 HARD = [
-    independent(3, 20, 5, 500, GOOD, 40, hard=0.1),
+    plain := independent(3, 20, 5, 500, GOOD, 40, hard=0.1),
+    *(plain._replace(name=f"the same, {n} labels known", n_gold=n) for n in (50, 100)),
     independent(3, 20, 5, 500, WEAK, 40, hard=0.1),
     independent(3, 100, 3, 5000, GOOD, 20, hard=0.1),
     sequences(3, 100, GOOD, 10, hard=0.1),
@@ -178,7 +180,9 @@ def measure_once(situation: Situation, seed: int) -> list[float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = situation.model()
-        model.fit(crowd.responses, **({} if crowd.graph is None else {"graph": crowd.graph}))
+        known = np.random.default_rng(seed).permutation(len(crowd.truth))[: situation.n_gold]
+        gold = {int(item): int(crowd.truth[item]) for item in known} or None
+        model.fit(crowd.responses, gold=gold, **({} if crowd.graph is None else {"graph": crowd.graph}))
     truth = find_truth(crowd, model.labels_)
     report = model.worker_report()
     alpha = cs.metrics.krippendorff_interval(crowd.responses)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import gzip
 import math
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import consilience as cs
+from consilience.models import calibration, intervals
+from consilience.models.information import informativeness
 
 
 def weighted_alpha(matrix, weight):
@@ -82,3 +89,424 @@ def test_little_agreement_to_judge_by(matrix, expected):
     assert math.isnan(found[0]) or -1 <= found[1] <= found[0] <= found[2] <= 1
     if expected[0] == 1:
         assert found == pytest.approx(expected, abs=1e-3)
+
+
+# ------------------------------------------------------------------------------------------------------- twins of sums
+
+
+def slow_answers(r, posterior, confusion, counts):
+    """Right answers, information left and centre of each worker, one answer after the other."""
+    found = []
+    for m in range(r.n_workers):
+        own = [(posterior[i, r.label[a]], w) for a, i, w in answers_of(r) if r.worker[a] == m]
+        n = sum(w for _, w in own)
+        x = sum(p * w for p, w in own) / n
+        left = (sum(p * p * w for p, w in own) / n - x * x + 0.25 / n) / (x * (1 - x) + 0.25 / n)
+        theta = sum(counts[m, :, k].sum() * confusion[m, k, k] for k in range(posterior.shape[1])) / n
+        found.append((n, x, x + (1 - left) / left * (x - theta), n * left))
+    return np.array(found).T
+
+
+def answers_of(r):
+    """Index, item and weight of each answer."""
+    weight = np.ones(r.n_responses) if r.weight is None else r.weight
+    return [(a, i, weight[a]) for i in range(r.n_items) for a in range(r.offsets[i], r.offsets[i + 1])]
+
+
+def small_crowd(seed=0, n_items=60, **further):
+    return cs.simulate.independent(
+        n_items, n_workers=6, n_classes=3, answers_per_item=4, accuracy=(0.5, 0.9), seed=seed, **further
+    )
+
+
+def estimates_of(model, prior_is_known=False):
+    pseudo_counts = np.full(3, model.smoothing_[0] * 2 + model.smoothing_[1])
+    return intervals.Estimates(model.confusion_, model._counts, model.prior_, pseudo_counts, prior_is_known)
+
+
+def test_worth_and_centre_of_answers():
+    r = small_crowd().responses
+    model = cs.DawidSkene(calibration="none").fit(r)
+    found, right = estimates_of(model), np.diagonal(model.confusion_, axis1=1, axis2=2)
+    answers = intervals.weigh_answers(r, model.posterior_, right, found, None)
+    slow = slow_answers(r, model.posterior_, model.confusion_, model._counts)
+    np.testing.assert_allclose(answers, slow, rtol=1e-6)
+    shared = intervals.find_covariance(r, model.posterior_, right, found)
+    together = intervals.weigh_answers(r, model.posterior_, right, found, shared)
+    assert (together.worth < answers.worth).all()  # what all share is not known either
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_covariance_of_what_items_share(known):
+    r = small_crowd().responses
+    model = cs.DawidSkene(calibration="none").fit(r)
+    found, q, pi = estimates_of(model, known), model.posterior_, model.prior_
+    right = np.diagonal(model.confusion_, axis1=1, axis2=2)
+    scores = np.zeros((r.n_items, 6))
+    for a, i, _ in answers_of(r):
+        for k in range(3):
+            scores[i, k] += q[i, k] * ((r.label[a] == k) - right[r.worker[a], k])
+    scores[:, 3:] = q - pi
+    held = found.pseudo_counts * (right * (1 - right)).sum(axis=0)
+    information = scores.T @ scores
+    information[:3, :3] += np.diag(held) - np.outer(held, held) / held.sum()
+    for k in range(3):
+        lack = 0.0
+        for i in range(r.n_items):
+            workers = [r.worker[a] for a, item, _ in answers_of(r) if item == i]
+            lack += q[i, k] ** 2 * sum(right[m, k] * (1 - right[m, k]) for m in workers) - scores[i, k] ** 2
+        information[k, k] += max(lack, 0.0)
+    expected = np.zeros((6, 6))
+    size = 3 if known else 6
+    expected[:size, :size] = np.linalg.pinv(information[:size, :size], rcond=1e-9, hermitian=True)
+    shared = intervals.find_covariance(r, q, right, found)
+    np.testing.assert_allclose(shared.covariance, expected, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(shared.votes * q, scores[:, :3], atol=1e-12)
+
+
+def test_slope_of_the_mean_probability_of_labels():
+    """Move the log odds of right answers to a class, and the class shares, by a little."""
+    r = small_crowd().responses
+    model = cs.DawidSkene(calibration="none").fit(r)
+    right = np.diagonal(model.confusion_, axis1=1, axis2=2)
+    labels = model.posterior_.argmax(axis=1)
+
+    def mean(odds, shares):
+        log_odds = np.log(model.prior_) + shares + np.zeros((r.n_items, 1))
+        matrices = model.confusion_ * np.exp(odds[:, None] * np.eye(3))
+        matrices /= matrices.sum(axis=2, keepdims=True)
+        for a, i, _ in answers_of(r):
+            log_odds[i] += np.log(matrices[r.worker[a], :, r.label[a]])
+        posterior = np.exp(log_odds) / np.exp(log_odds).sum(axis=1, keepdims=True)
+        return posterior[np.arange(r.n_items), labels].mean(), posterior
+
+    posterior = mean(np.zeros(3), np.zeros(3))[1]
+    slope = intervals.mean_slope(
+        posterior, posterior[np.arange(r.n_items), labels], labels, intervals.count_surprise(r, right)
+    )
+    steps = 1e-5 * np.eye(6)
+    expected = [(mean(h[:3], h[3:])[0] - mean(-h[:3], -h[3:])[0]) / 2e-5 for h in steps]
+    np.testing.assert_allclose(slope, expected, atol=1e-8)
+
+
+def test_design_effect():
+    worker = np.repeat([0, 1], 400).astype(np.int32)
+    unit = np.tile(np.repeat(np.arange(40), 10), 2)
+    rng = np.random.default_rng(0)
+
+    def effect(value):
+        spread = np.array([value[:400].var(), value[400:].var()])
+        away = value - np.repeat([value[:400].mean(), value[400:].mean()], 400)
+        return intervals.design_effect(worker, unit, np.ones(800), away, spread)
+
+    assert effect(rng.normal(size=800)) == pytest.approx(1, abs=0.35)
+    assert effect(np.repeat(rng.normal(size=80), 10)) == pytest.approx(10, rel=0.3)  # ten answers are one
+    assert effect(np.zeros(800)) == 1
+
+
+def test_a_matrix_is_tilted_to_an_accuracy():
+    crowd = small_crowd()
+    model = cs.DawidSkene(calibration="none").fit(crowd.responses)
+    target = np.array([0.4, 0.5, 0.6, 0.7, 0.8, np.nan])
+    tilted = intervals.tilt(model.confusion_, model.prior_, target, crowd.responses)
+    accuracy = np.diagonal(tilted, axis1=1, axis2=2) @ model.prior_
+    np.testing.assert_allclose(accuracy[:5], target[:5], atol=1e-6)
+    np.testing.assert_allclose(tilted[5], model.confusion_[5])
+    wrong = [tilted[0, 0, 1] / tilted[0, 0, 2], model.confusion_[0, 0, 1] / model.confusion_[0, 0, 2]]
+    assert wrong[0] == pytest.approx(wrong[1])
+
+
+# ------------------------------------------------------------------------------------------------------------ coverage
+
+
+def true_accuracy(crowd):
+    true = crowd.parameters
+    return np.diagonal(true.confusion, axis1=1, axis2=2) @ true.prior
+
+
+def inside(low, high, true):
+    return np.mean((low <= true) & (true <= high))
+
+
+@pytest.mark.parametrize(("n_classes", "accuracy"), [(2, (0.55, 0.75)), (4, (0.5, 0.95))])
+def test_intervals_contain_the_truth(n_classes, accuracy):
+    found = []
+    prior = np.arange(2, n_classes + 2) / np.arange(2, n_classes + 2).sum()
+    for seed in range(25):
+        crowd = cs.simulate.independent(
+            300, n_workers=15, n_classes=n_classes, answers_per_item=5, accuracy=accuracy, prior=prior, seed=seed
+        )
+        model = cs.DawidSkene().fit(crowd.responses)
+        report = model.worker_report()
+        told = informativeness(crowd.parameters.confusion, prior)
+        right = np.mean(model.labels_ == crowd.truth)
+        found.append(
+            [
+                inside(report["accuracy_low"].to_numpy(), report["accuracy_high"].to_numpy(), true_accuracy(crowd)),
+                inside(report["informativeness_low"].to_numpy(), report["informativeness_high"].to_numpy(), told),
+                inside(model.prior_low_, model.prior_high_, prior),
+                inside(model.expected_accuracy_low_, model.expected_accuracy_high_, right),
+            ]
+        )
+    accuracies, informations, shares, labels = np.mean(found, axis=0)
+    # 375 workers, which are not independent, 50 or 100 class shares, and 25 fits.
+    assert 0.91 <= accuracies <= 0.985
+    assert 0.9 <= informations <= 0.995
+    assert shares >= 0.85
+    assert labels >= 0.84
+
+
+def test_intervals_of_sequences_contain_the_truth():
+    found = []
+    for seed in range(8):
+        crowd = cs.simulate.sequences(
+            40, (5, 25), 8, 3, answers_per_item=4, accuracy=(0.5, 0.9), stickiness=0.5, seed=seed
+        )
+        model = cs.HiddenMarkov(coupling=1.0).fit(crowd.responses)
+        report = model.worker_report()
+        found.append(
+            inside(report["accuracy_low"].to_numpy(), report["accuracy_high"].to_numpy(), true_accuracy(crowd))
+        )
+        assert inside(model.prior_low_, model.prior_high_, crowd.parameters.prior) > 0.6
+    assert np.mean(found) >= 0.88
+
+
+def test_more_answers_make_narrower_intervals():
+    def widths(n_items):
+        model = cs.DawidSkene(calibration="none").fit(small_crowd(n_items=n_items).responses)
+        report = model.worker_report().to_pandas()
+        return np.array(
+            [
+                (report["accuracy_high"] - report["accuracy_low"]).mean(),
+                (report["informativeness_high"] - report["informativeness_low"]).mean(),
+                (model.prior_high_ - model.prior_low_).mean(),
+                model.expected_accuracy_high_ - model.expected_accuracy_low_,
+            ]
+        )
+
+    assert np.allclose(widths(3200) / widths(200), 0.25, rtol=0.4)
+
+
+def test_a_worker_who_tells_nothing_may_tell_nothing():
+    lows = []
+    for seed in range(10):
+        crowd = cs.simulate.independent(
+            300, n_workers=12, n_classes=3, answers_per_item=6, accuracy=0.8, spammers=3, seed=seed
+        )
+        report = cs.DawidSkene().fit(crowd.responses).worker_report().to_pandas()
+        lows.append(report["informativeness_low"][9:])
+        assert (report["informativeness_low"][:9] > 0.05).all()
+    assert np.mean(np.array(lows) < 0.01) > 0.85
+
+
+def test_hard_items_are_not_covered():
+    """All workers err together there, and no model of independent errors can see it; the page says so."""
+    found = []
+    for seed in range(6):
+        crowd = small_crowd(seed, 500, hard=0.15)
+        model = cs.DawidSkene().fit(crowd.responses)
+        found.append(
+            inside(model.expected_accuracy_low_, model.expected_accuracy_high_, np.mean(model.labels_ == crowd.truth))
+        )
+    assert np.mean(found) < 0.5
+
+
+# ---------------------------------------------------------------------------------------------------------- invariance
+
+
+def all_ends(model):
+    report = model.worker_report().to_pandas().set_index("worker").sort_index()
+    names = [f"{name}_{end}" for name in ("accuracy", "informativeness") for end in ("low", "high")]
+    ends = [model.expected_accuracy_low_, model.expected_accuracy_high_]
+    return np.concatenate([report[names].to_numpy().ravel(), model.prior_low_, model.prior_high_, ends])
+
+
+def table_of(r, order):
+    item = r.item_of_answer()
+    return pd.DataFrame({"item": item, "worker": r.worker, "label": r.label}).iloc[order]
+
+
+def test_neither_the_order_of_rows_nor_blocks_nor_threads_matter(monkeypatch):
+    r = small_crowd(n_items=300).responses
+    table = pa.Table.from_pandas(table_of(r, np.arange(r.n_responses)), preserve_index=False)
+    shuffled = table.take(np.random.default_rng(0).permutation(r.n_responses))
+    classes = [0, 1, 2]
+    first = cs.DawidSkene().fit(cs.Responses.from_frame(table, classes=classes))
+    ends = all_ends(first)
+    np.testing.assert_allclose(
+        all_ends(cs.DawidSkene().fit(cs.Responses.from_frame(shuffled, classes=classes))), ends, atol=1e-6
+    )
+    one, two = (cs.DawidSkene().fit(r, engine=cs.engines.Threads(n)) for n in (1, 2))
+    assert np.array_equal(all_ends(one), all_ends(two))
+    monkeypatch.setattr("consilience.data.blocks.BLOCK_SIZE", 200)
+    np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
+    monkeypatch.setattr(intervals, "MOST_ENTRIES", 10)
+    np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------------------- edge cases
+
+
+def check_ends(model):
+    """Every interval is there, holds what it is about, and lies between 0 and 1."""
+    report = model.worker_report().to_pandas()
+    answered = report["answers"] > 0
+    for name in ("accuracy", "informativeness"):
+        low, x, high = (report[f"{name}{end}"][answered] for end in ("_low", "", "_high"))
+        assert ((low >= 0) & (low <= x + 1e-12) & (x <= high + 1e-12) & (high <= 1)).all(), name
+    assert report.loc[~answered, ["accuracy", "accuracy_low", "accuracy_high"]].isna().all(axis=None)
+    assert ((model.prior_low_ >= 0) & (model.prior_low_ <= model.prior_) & (model.prior_ <= model.prior_high_)).all()
+    assert 0 <= model.expected_accuracy_low_ <= model.expected_accuracy_ <= model.expected_accuracy_high_ <= 1
+    return report
+
+
+MATRICES = {
+    "one worker": [[0], [1], [0]],
+    "one item": [[0, 1, 1]],
+    "one class": [[0, 0], [0, 0]],
+    "one answer": [[0]],
+    "unanimous": [[0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1]],
+    "a worker without answers": [[0, 1, -1], [1, 1, -1], [0, 0, -1]],
+    "an item without answers": [[0, 1, 1], [-1, -1, -1], [0, 0, 1]],
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize(
+    "model",
+    [
+        cs.DawidSkene(),
+        cs.DawidSkene(estimation="em", calibration="none"),
+        cs.DawidSkene(workers="one-coin"),
+        cs.DawidSkene(max_iter=0),
+        cs.DawidSkene(prior="uniform"),
+        cs.MajorityVote(),
+        cs.MomentMatching(),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_small_crowds(name, model):
+    labels = [0] if name in ("one class", "one answer") else [0, 1]
+    r = cs.Responses.from_matrix(MATRICES[name], labels=labels)
+    check_ends(model.fit(r))
+    if name == "one class" and not isinstance(model, cs.MajorityVote):
+        assert model.worker_report()["accuracy_low"].to_pylist() == [1, 1]
+        assert (model.expected_accuracy_low_, model.expected_accuracy_high_) == (1, 1)
+
+
+def test_a_few_right_answers_are_no_proof():
+    rows = [[0, 0, 0, 0 if i < 3 else -1] if i % 2 else [1, 1, 1, 1 if i < 3 else -1] for i in range(60)]
+    report = check_ends(cs.DawidSkene().fit(cs.Responses.from_matrix(rows, labels=[0, 1])))
+    assert report["accuracy"][3] > 0.95
+    assert report["accuracy_low"][3] < 0.6
+    assert report["accuracy_low"][0] > 0.9
+
+
+def test_weights_sequences_silence_and_gold():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=(40, 1))
+    soft = 0.2 + 0.4 * (truth[..., None] == np.arange(3)) * rng.random((40, 4, 1))
+    soft /= soft.sum(axis=2, keepdims=True)
+    check_ends(cs.DawidSkene().fit(cs.Responses.from_probabilities(soft)))
+    check_ends(cs.HiddenMarkov().fit(cs.Responses.from_probabilities(soft, lengths=[10, 10, 20])))
+    check_ends(cs.HiddenMarkov().fit(cs.Responses.from_probabilities(soft, lengths=[40])))
+    check_ends(cs.HiddenMarkov(workers="sequential", coupling=1.0).fit(small_sequences()))
+    matrix = draw_matrix(5, answered=0.4)
+    silent = cs.Responses.from_matrix(matrix, labels=[0, 1, 2], abstain="answer", background=0)
+    check_ends(cs.DawidSkene().fit(silent))
+    check_ends(cs.MajorityVote().fit(silent))
+    crowd = small_crowd()
+    known = dict(zip(crowd.responses.items.tolist(), crowd.truth.tolist(), strict=True))
+    model = cs.DawidSkene().fit(crowd.responses, gold=known)
+    check_ends(model)
+    assert (model.expected_accuracy_low_, model.expected_accuracy_high_) == (1, 1)
+    half = dict(list(known.items())[:30])
+    check_ends(cs.DawidSkene().fit(crowd.responses, gold=half))
+
+
+def small_sequences():
+    return cs.simulate.sequences(12, (3, 9), 5, 3, accuracy=0.7, seed=1).responses
+
+
+def test_a_weight_of_one_changes_nothing():
+    r = small_crowd().responses
+    posterior = cs.DawidSkene(calibration="none").fit(r).posterior_
+    plain = intervals.measure_answers(r, posterior)
+    weighted = intervals.measure_answers(dataclasses.replace(r, weight=np.ones(r.n_responses)), posterior)
+    np.testing.assert_allclose(weighted[:3], plain[:3])
+    assert weighted[3] == pytest.approx(1, abs=0.02)  # each answer is a unit of its own
+
+
+def test_a_prior_that_is_given_is_known():
+    model = cs.DawidSkene(prior=[0.2, 0.3, 0.5]).fit(small_crowd().responses)
+    assert model.prior_low_.tolist() == model.prior_.tolist() == model.prior_high_.tolist()
+
+
+def test_many_classes():
+    crowd = cs.simulate.independent(400, n_workers=10, n_classes=60, answers_per_item=4, accuracy=0.8, seed=0)
+    model = cs.DawidSkene(calibration="none").fit(crowd.responses)
+    check_ends(model)
+    assert inside(model.prior_low_, model.prior_high_, crowd.parameters.prior) > 0.85
+
+
+def test_where_nothing_can_be_calibrated_by_the_interval_is_wide():
+    matrix = draw_matrix(0, n_items=6)
+    model = cs.DawidSkene().fit(cs.Responses.from_matrix(matrix, labels=[0, 1, 2]))
+    assert model.calibration_.n_hidden == 0 or model.power_ < 1
+    assert model.expected_accuracy_high_ - model.expected_accuracy_low_ > 0.3
+
+
+def test_powers_by_their_scores():
+    weights = np.exp(calibration.weigh_powers(np.zeros((30, len(calibration.POWERS)))))
+    np.testing.assert_allclose(weights, np.exp(calibration.NOTHING_KNOWN))
+    rng = np.random.default_rng(0)
+    # A log likelihood that is quadratic in the log power, around .1.
+    away = np.log(calibration.POWERS / 0.1)
+    scores = -0.5 * (away - rng.normal(size=(25, 1))) ** 2
+    powers = calibration.draw_powers(calibration.weigh_powers(scores))
+    assert len(powers) == calibration.N_POWERS
+    assert 0.05 < powers.min() < 0.1 < powers.max() < 0.2  # the standard error of the log power is .2
+
+
+# --------------------------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("model", [cs.DawidSkene(), cs.MajorityVote(), cs.MomentMatching()], ids=repr)
+def test_intervals_are_saved(model, tmp_path):
+    model.fit(small_crowd().responses)
+    loaded = cs.load(model.save(tmp_path / "a.model"))
+    assert np.array_equal(all_ends(loaded), all_ends(model))
+
+
+@pytest.mark.parametrize("schema", [1, 2, 3])
+@pytest.mark.parametrize("name", ["dawid-skene", "majority", "moments", "markov-field", "hidden-markov"])
+def test_earlier_fits_have_no_intervals(schema, name, tmp_path):
+    packed = Path(__file__).parent / "saved" / f"schema-{schema}" / f"{name}.model.gz"
+    (tmp_path / "old.model").write_bytes(gzip.decompress(packed.read_bytes()))
+    model = cs.load(tmp_path / "old.model")
+    assert np.isnan([*model.prior_low_, model.expected_accuracy_low_, model.expected_accuracy_high_]).all()
+    assert len(model.prior_low_) == len(model.classes_)
+    assert 0 < model.expected_accuracy_ <= 1
+    low = pa.table(model.worker_report())["accuracy_low"].to_pylist()
+    # Those of a vote come from the votes.
+    assert len(low) == len(model.workers_)
+    assert all(each is None or math.isnan(each) for each in low) == (name != "majority")
+    again = cs.load(model.save(tmp_path / "new.model"))
+    assert np.isnan(again.prior_high_).all()
+
+
+def test_hard_items_are_answered_as_if_another_class_were_true():
+    crowd = cs.simulate.independent(4000, 5, 3, accuracy=1.0, hard=0.25, seed=1)
+    easy = cs.simulate.independent(4000, 5, 3, accuracy=1.0, seed=1)
+    assert np.array_equal(crowd.truth, easy.truth)
+    answers = crowd.responses.label.reshape(4000, 5)
+    assert (answers == answers[:, :1]).all()  # all err alike
+    assert np.mean(answers[:, 0] != crowd.truth) == pytest.approx(0.25, abs=0.03)
+    assert crowd.parameters.hard == 0.25
+    for simulate in (cs.simulate.sequences, cs.simulate.network):
+        wrong = simulate(100, accuracy=1.0, hard=1.0, seed=1)
+        assert (wrong.responses.labels[wrong.responses.label] != wrong.truth[wrong.responses.item_of_answer()]).all()
+    assert cs.simulate.independent(10, n_classes=1, hard=1.0).truth.tolist() == [0] * 10
+    with pytest.raises(cs.errors.ParameterError, match="hard"):
+        cs.simulate.independent(10, hard=1.5)

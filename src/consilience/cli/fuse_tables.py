@@ -9,8 +9,17 @@ from rich.console import Console
 
 from ..errors import plural
 from .summary import Record, Summary
-from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
-from .text import fit_confusion, fit_text, format_difference, format_number, format_share, make_inert, quote_blanks
+from .tables import Column, fits, open_console, print_facts, print_table, print_title, spare_width
+from .text import (
+    fit_confusion,
+    fit_text,
+    format_difference,
+    format_ends,
+    format_number,
+    format_share,
+    make_inert,
+    quote_blanks,
+)
 
 # The parameters to show, of those the model has.
 _SHOWN = ("estimation", "ties", "seed")
@@ -85,7 +94,7 @@ def print_workers(console: Console, summary: Summary) -> None:
     columns = [
         Column("worker", 12 + spare),
         Column("answers", 9, number=True),
-        Column("accuracy", number=True),
+        Column("accuracy", 16, number=True),
         Column("informativeness", 15, number=True),
         Column("worst confusion", MOST_CONFUSION + 2 * spare),
         Column("remarks", 24),
@@ -93,8 +102,12 @@ def print_workers(console: Console, summary: Summary) -> None:
     best, worst = summary.most_reliable, summary.least_reliable[::-1]
     n_hidden = summary.workers - summary.workers_with_few_answers - len(best) - len(worst)
     width = MOST_CONFUSION + 2 * spare
-    rows: list[list[object] | None] = [_describe(each, width) for each in best]
-    rows += [None] * (n_hidden > 0) + [_describe(each, width) for each in worst]
+    rows: list[list[object] | None] = []
+    for with_interval in (True, False):
+        rows = [_describe(each, width, with_interval) for each in best]
+        rows += [None] * (n_hidden > 0) + [_describe(each, width, with_interval) for each in worst]
+        if fits(console, columns, rows):
+            break
     print_title(console, "Workers, most reliable first" + (f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""))
     print_table(console, columns, rows)
     if summary.workers_with_few_answers:
@@ -103,11 +116,12 @@ def print_workers(console: Console, summary: Summary) -> None:
         )
 
 
-def _describe(worker: Record, width: int) -> list[object]:
+def _describe(worker: Record, width: int, with_interval: bool) -> list[object]:
+    ends = format_ends(worker["accuracy_low"], worker["accuracy_high"]) if with_interval else ""
     return [
         worker["worker"],
         f"{worker['answers']:,}",
-        format_number(worker["accuracy"]),
+        f"{format_number(worker['accuracy'])}{ends}",
         format_number(worker["informativeness"]),
         fit_confusion(worker["worst_confusion"], width),
         worker["remarks"],

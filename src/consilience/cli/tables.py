@@ -52,16 +52,33 @@ def print_facts(console: Console, facts: Sequence[tuple[str, str]]) -> None:
             console.print(Text(f"  {'':{width}}  {line}"))
 
 
-def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Sequence[object] | None]) -> None:
+Rows = Iterable[Sequence[object] | None]
+
+
+def print_table(console: Console, columns: Sequence[Column], rows: Rows) -> None:
     """Print rows under headings; a row that is None stands for rows left out."""
+    cells = _fill_cells(columns, rows)
+    widths = _find_widths(cells)
+    for n, line in enumerate(cells):
+        padded = [_align(*parts) for parts in zip(line, widths, columns, strict=True)]
+        console.print(Text(f"  {'  '.join(padded)}".rstrip(), style="" if n else "bold"))
+
+
+def fits(console: Console, columns: Sequence[Column], rows: Rows) -> bool:
+    """Tell whether a table is as wide as the terminal at most."""
+    return sum(width + 2 for width in _find_widths(_fill_cells(columns, rows))) <= console.width
+
+
+def _fill_cells(columns: Sequence[Column], rows: Rows) -> list[list[str]]:
     cells = [[column.name for column in columns]]
     for row in rows:
         found = zip_longest(["..."] if row is None else row, columns, fillvalue="")
         cells.append([fit_text(value, column.width) for value, column in found])  # type: ignore[union-attr]
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    for n, line in enumerate(cells):
-        padded = [_align(*parts) for parts in zip(line, widths, columns, strict=True)]
-        console.print(Text(f"  {'  '.join(padded)}".rstrip(), style="" if n else "bold"))
+    return cells
+
+
+def _find_widths(cells: list[list[str]]) -> list[int]:
+    return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
 
 
 def _align(cell: str, width: int, column: Column) -> str:

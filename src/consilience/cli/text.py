@@ -90,3 +90,14 @@ def format_share(share: float | None, sign: bool = False) -> str:
 def format_number(number: float | None) -> str:
     """Return a number with three decimals, a dash where it is not known."""
     return "-" if number is None or math.isnan(number) else f"{number:.3f}"
+
+
+def format_ends(low: float | None, high: float | None) -> str:
+    """Return the ends of an interval in brackets, after a blank; nothing where they are not known.
+
+    >>> format_ends(0.812, 0.918), format_ends(None, None)
+    (' (.81-.92)', '')
+    """
+    if low is None or high is None or math.isnan(low):
+        return ""
+    return f" ({f'{low:.2f}'.removeprefix('0')}-{f'{high:.2f}'.removeprefix('0')})"

@@ -209,7 +209,9 @@ class Model(ABC):
         Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by posterior);
         informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
         tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few answers",
-        "uninformative", "contrary", "one label").
+        "uninformative", "contrary", "one label"). After accuracy and informativeness come the ends of their 95 %
+        intervals: accuracy_low, accuracy_high, informativeness_low and informativeness_high. They are missing for
+        workers without answers.
         """
         self._check_fitted()
         return build_frame({"worker": to_column(self.workers_), **self._report_columns()}, self._backend)

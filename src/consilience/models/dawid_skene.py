@@ -74,6 +74,10 @@ class DawidSkene(LatentModel):
         What posteriors were raised to. `explain_calibration` says how it was found.
     smoothing_ : tuple of float
         The pseudo-counts off the diagonal and on it that were used, None if an array was given.
+    prior_low_, prior_high_ : ndarray of shape (n_classes,)
+        Ends of the 95 % intervals of `prior_`.
+    expected_accuracy_, expected_accuracy_low_, expected_accuracy_high_ : float
+        Share of the labels that are right, by their probabilities, and the ends of its 95 % interval.
     prior_ : ndarray of shape (n_classes,)
         Class prior.
     confusion_ : ndarray of shape (n_workers, n_classes, n_labels)

@@ -8,7 +8,8 @@ information that is left is
 
 .. math:: f = \frac{\frac{1}{n} \sum_i p_i^2 - x^2}{x (1 - x)}
 
-which is 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM map of x.) So the n answers are worth
+which is 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM map of x. Above and below the line,
+:math:`1 / 4 n` is added, for workers who hardly err.) So the n answers are worth
 :math:`n f / d` answers with a known truth. d is the design effect: 1 for independent items; for sequences, and where
 answers have weights, the variance of sums over (worker, sequence) pairs, or (worker, item) pairs, relative to that of
 independent answers, pooled over workers.
@@ -37,17 +38,22 @@ the log odds of right answers to class k, shared by all workers, and of the clas
 .. math:: u_{ik} = q_{ik} \sum_{a \in i} ([l_a = k] - \Gamma_{m_a, kk}), \quad v_{ik} = q_{ik} - \pi_k
 
 Their covariance :math:`S = (\sum_i s_i s_i^T + P)^{-1}`, :math:`s_i = (u_i, v_i)`, is that of the estimates. P is the
-information of the workers' prior: it holds classes together and leaves the common direction free. For sequences
+information of the workers' prior: it holds classes together and leaves the common direction free. (Where answers vary
+less than the matrices expect, because nobody errs, the difference is added to P.) For sequences
 :math:`S (\sum_s s_s s_s^T + P) S` is taken, with scores summed over each sequence. The ends are Beta quantiles.
 
 **Expected accuracy.** This is the mean reported probability c of the labels. What the labels get right differs from it
 by chance, by what is not known of parameters, and by what is not known of the power t that posteriors were raised to:
 
-.. math:: \operatorname{var} = \operatorname{E}_t \Big[ \frac{1}{N^2} \sum_i c_i (1 - c_i) + g^T S g \Big] +
-          \operatorname{var}_t \bar c
+.. math:: \operatorname{var} = \operatorname{E}_t \Big[ \frac{1}{N^2} \sum_i c_i (1 - c_i) + g^T S g + b^2 \Big] +
+          \operatorname{var}_t \bar c + \frac{1}{4} (\bar q - \bar c_1)^2
 
-with g the derivative of the mean of c. The powers stand for how well each predicted hidden answers or known labels; see
-`consilience.models.calibration`. The ends are Beta quantiles, rounded outwards to whole items.
+with g the derivative of the mean of c. Two biases are counted as variances. The first is b, the mean of
+:math:`\frac{1}{2} t^2 v_i c_i (1 - c_i) (2 c_i - 1)`: what is not known of single workers gives an item's log odds the
+variance :math:`v_i`, and a probability is not linear in them. The second is half of the change in the mean, from
+:math:`\bar q` to :math:`\bar c_1`, when each item is judged by counts without it. The powers stand for how well each
+predicted hidden answers or known labels; see `consilience.models.calibration`. The ends are Beta quantiles, rounded
+outwards to whole items.
 
 All intervals take the model at its word that workers err independently. They do not cover errors that workers share.
 """
@@ -128,7 +134,7 @@ def find_intervals(
     return Intervals(
         judge_workers(r, posterior, found, answers),
         judge_shares(posterior, found, shared),
-        judge_labels(label_codes, confidence, shared, find_doubt(r, right, found, answers)),
+        judge_labels(posterior, label_codes, confidence, shared, find_doubt(r, right, found, answers)),
     )
 
 
@@ -202,7 +208,9 @@ def measure_answers(r: Responses, posterior: Floats) -> tuple[Floats, Floats, Fl
     scale = np.maximum(total, 1e-300)
     accuracy = right / scale
     spread = np.maximum(squares / scale - accuracy**2, 0.0)
-    left = np.clip((spread + 1e-9) / (accuracy * (1 - accuracy) + 1e-9), LEAST_LEFT, 1.0)
+    # Of one who hardly errs it cannot be told how much is left: what is expected to be wrong is less than an answer.
+    sure = 0.25 / scale
+    left = np.clip((spread + sure) / (accuracy * (1 - accuracy) + sure), LEAST_LEFT, 1.0)
     if r.weight is None and r.sequences is None:
         return total, accuracy, left, 1.0
     unit = item if r.sequences is None else r.sequences.of_items()[item]
@@ -223,10 +231,13 @@ def design_effect(
     if not len(first):
         return 1.0
     sums, sizes = np.add.reduceat(away[order], first), np.add.reduceat(weight[order], first)
-    total = sum_by(owner[first], sizes, len(spread))
-    together = sum_by(owner[first], sizes**2, len(spread))
+    total, alone, together = (
+        sum_by(who, value, len(spread))
+        for who, value in ((owner, weight[order]), (worker, weight**2), (owner[first], sizes**2))
+    )
     # The variance of the sums about each worker's mean, were all answers independent.
-    free = spread * np.maximum(total - together / np.maximum(total, 1e-300), 0.0)
+    scale = np.maximum(total**2, 1e-300)
+    free = spread * total * np.maximum(1 - together / scale, 0.0) / np.maximum(1 - alone / scale, 1e-9)
     if free.sum() <= 1e-9 * total.sum():
         return 1.0
     n_units = len(first)
@@ -328,6 +339,10 @@ def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estim
     prior = np.zeros((2 * n_classes, 2 * n_classes))
     if held.sum() > 0:
         prior[:n_classes, :n_classes] = np.diag(held) - np.outer(held, held) / held.sum()
+    # Where nobody errs, scores vary less than they could: then what the matrices expect counts.
+    weight = np.ones(r.n_responses) if r.weight is None else r.weight
+    lack = np.sum(posterior**2 * (sum_answers(r, weight**2, right * (1 - right)) - votes**2), axis=0)
+    prior[range(n_classes), range(n_classes)] += np.maximum(lack, 0.0)
     if found.prior_is_known:
         scores = scores[:, :n_classes]
         prior = prior[:n_classes, :n_classes]
@@ -402,7 +417,11 @@ def find_doubt(r: Responses, right: Floats, found: Estimates, answers: Answers) 
 
 
 def judge_labels(
-    label_codes: NDArray[np.int64], confidence: Confidence, shared: Shared | None, doubt: Floats
+    posterior: Floats,
+    label_codes: NDArray[np.int64],
+    confidence: Confidence,
+    shared: Shared | None,
+    doubt: Floats,
 ) -> Floats:
     """Return the interval of the accuracy of the labels, (2,)."""
     powers, times = np.unique(confidence.powers, return_counts=True)
@@ -421,7 +440,9 @@ def judge_labels(
         variances.append(variance + bend**2)
     mean = float(np.average(means, weights=times))
     spread = float(np.average((np.array(means) - mean) ** 2, weights=times))
-    low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread, n_items)
+    # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
+    gap = float(np.mean(posterior[rows, label_codes] - confidence.raised(1.0)[rows, label_codes])) / 2
+    low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread + gap**2, n_items)
     return np.array([low, high])
 
 
