@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
@@ -64,6 +64,7 @@ def correlate_slowly(r, graph, labels):
     return sum(products) / sum(squares), np.sqrt(np.sum(np.square(products))) / sum(squares)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6))
 def test_correlation_equals_its_slow_twin(seed):
     rng = np.random.default_rng(seed)
