@@ -1,14 +1,15 @@
-"""How often 95 % intervals contain the truth, in simulated crowds.
+"""How often 95 % intervals contain the truth: in simulated crowds, and the accuracy of labels in real ones.
 
 Writes the tables of docs/intervals.md, which are the same in every run:
 
-    python benchmarks/intervals.py            # a few minutes
+    python benchmarks/intervals.py            # three minutes; needs the real data ($CONSILIENCE_DATA)
     python benchmarks/intervals.py --quick    # two situations and few seeds; prints, writes nothing
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,7 +22,14 @@ import consilience as cs
 from consilience.models.information import informativeness
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+from benchmarks import gold  # noqa: E402 (found from anywhere)
+
 TABLE = ROOT / "docs" / "measured" / "coverage.md"
+HARD_TABLE = ROOT / "docs" / "measured" / "coverage-hard.md"
+REAL_TABLE = ROOT / "docs" / "measured" / "coverage-real.md"
+# Known labels that are given to real crowds, and how often other ones are drawn.
+N_GOLD, N_DRAWS = 50, 10
 
 QUANTITIES = ("accuracy", "informativeness", "class shares", "expected accuracy", "alpha")
 GOOD, WEAK = "good", "weak"
@@ -210,6 +218,38 @@ def tabulate(rows: Iterable[tuple[str, NDArray[np.float64]]]) -> str:
     return "\n".join(lines)
 
 
+def measure_real(name: str) -> list[str]:
+    """Return what share of the labels of a real crowd is right, the interval, and how often it holds with labels."""
+    crowd = gold.load(name)
+
+    def fit(given: NDArray[np.int64]) -> tuple[float, float, float]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = gold.fit_with(crowd, given)
+        right = cs.metrics.accuracy(crowd.truth, model.labels_[crowd.known])
+        return right, model.expected_accuracy_low_, model.expected_accuracy_high_
+
+    right, low, high = fit(gold.draw(crowd, 0, 0))
+    draws = [fit(gold.draw(crowd, N_GOLD, seed)) for seed in range(N_DRAWS)]
+    ends = np.mean(draws, axis=0)[1:]
+    n_held = sum(low <= right <= high for right, low, high in draws)
+    return [
+        f"`{name}`",
+        f"{right:.3f}",
+        f"{low:.3f} to {high:.3f}",
+        "yes" if low <= right <= high else "no",
+        f"{ends[0]:.3f} to {ends[1]:.3f}",
+        str(n_held),
+    ]
+
+
+def tabulate_real(rows: Iterable[list[str]]) -> str:
+    """Return the rows of `measure_real` as Markdown."""
+    head = ["", "right", "interval", "holds", f"with {N_GOLD} labels, on average", f"holds, of {N_DRAWS} draws"]
+    lines = [head, ["---"] + [":-:"] * (len(head) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -220,10 +260,20 @@ def main() -> None:
         found = measure(situation)
         measured.append((situation.name, found))
         print(situation.name, *(f"{100 * share:.0f}" for share in found), flush=True)
-    if not asked.quick:
-        n_plain = len(SITUATIONS)
-        text = "\n\n".join([tabulate(measured[:n_plain]), "With hard items:", tabulate(measured[n_plain:])])
-        TABLE.write_text(f"{text}\n", encoding="utf-8")
+    if asked.quick:
+        return
+    n_plain = len(SITUATIONS)
+    real = []
+    for name in gold.CROWDS:
+        real.append(measure_real(name))
+        print(*real[-1], flush=True)
+    tables = {
+        TABLE: tabulate(measured[:n_plain]),
+        HARD_TABLE: tabulate(measured[n_plain:]),
+        REAL_TABLE: tabulate_real(real),
+    }
+    for path, text in tables.items():
+        path.write_text(f"{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

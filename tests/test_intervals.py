@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
+from benchmarks import intervals as benchmark
 from consilience.models import calibration, intervals
 from consilience.models.information import informativeness
 
@@ -510,3 +511,38 @@ def test_hard_items_are_answered_as_if_another_class_were_true():
     assert cs.simulate.independent(10, n_classes=1, hard=1.0).truth.tolist() == [0] * 10
     with pytest.raises(cs.errors.ParameterError, match="hard"):
         cs.simulate.independent(10, hard=1.5)
+
+
+# ---------------------------------------------------------------------------------------------------------- the page
+
+
+def read_table(name):
+    """Return a table of docs/measured as {row: cells}."""
+    lines = (Path(__file__).parents[1] / "docs" / "measured" / name).read_text().splitlines()
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
+    return {row[0]: row[1:] for row in rows[2:]}
+
+
+def test_the_table_of_coverage_agrees_with_a_run():
+    situation = benchmark.independent(3, 20, 5, 100, benchmark.GOOD, 40)
+    written = [float(cell) for cell in read_table("coverage.md")[situation.name]]
+    np.testing.assert_allclose(100 * benchmark.measure(situation), written, atol=2.6)
+
+
+def test_what_the_page_says_of_coverage():
+    table = read_table("coverage.md")
+    assert all(92 <= float(cell) <= 98 for cell in table["mean"])
+    workers = {name: float(row[0]) for name, row in table.items()}
+    assert {name for name, share in workers.items() if share < 92} == {
+        f"{n} classes, 5 workers, 3 per item, 100 items, weak" for n in (2, 3)
+    }
+    assert (
+        min(float(row[1]) for name, row in table.items() if "5 classes, 20" not in name or "uneven" not in name) >= 93
+    )
+    hard = read_table("coverage-hard.md")
+    expected = {name: float(row[3]) for name, row in hard.items()}
+    assert expected["3 classes, 20 workers, 5 per item, 500 items, good, hard items .1"] == 0
+    assert expected["the same, 50 labels known"] >= 80
+    real = read_table("coverage-real.md")
+    assert [name for name, row in real.items() if row[2] == "yes"] == ["bluebird", "web"]
+    assert sum(int(row[4]) for row in real.values()) == 75
