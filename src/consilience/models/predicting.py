@@ -19,7 +19,17 @@ from ..distributions import Distributions
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..errors import DataWarning, InputError, Sentence, listing, shorten, warn
-from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
+from ..fitting.em import (
+    Parameters,
+    Problem,
+    Statistics,
+    decode_labels,
+    expect_from_votes,
+    infer_posterior,
+    maximise,
+    run_em,
+)
+from ..fitting.moments import strongest_answers
 from ..formats.reading import open_path
 from ..kernels.types import Floats
 from ..specs import LABEL_DISTRIBUTIONS, ArraySpec
@@ -30,11 +40,14 @@ from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.register import WORKERS
 from ..workers.rows import Factors, anchor
 from .base import Model
+from .copies import find_copies
 from .inputs import as_responses
 from .sizes import check_posteriors, check_prediction
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
+# How long the plain fit lasts by which copies are judged.
+PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
 
 class NewItems(NamedTuple):
@@ -96,8 +109,25 @@ class PredictingModel(Model):
         known = match_gold(open_path(gold), r, r.classes)
         self._check_size(r, links)
         with open_engine(engine) as opened:
+            groups = self._find_copies(r, known, opened)
             self._learn(r, links, known, opened)
+        self._copies = groups
         return self
+
+    def _find_copies(self, r: Responses, gold: Gold | None, engine: Engine) -> NDArray[np.int64]:
+        """Return the group of near-copies that each worker belongs to, 0 for none."""
+
+        def fit_plain(part: Responses, known: NDArray[np.int32] | None) -> tuple[Floats, Floats]:
+            workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
+            smoothing = smoothing_array(VOTE_SMOOTHING, part.class_of_label, part.n_classes, part.n_workers)
+            prior = workers.prior(smoothing, "em", part.vote_shares())
+            structure = Independent(part.n_classes, None, VOTE_SMOOTHING[0], "em")
+            labels = None if known is None else Gold(known, known >= 0)
+            problem = self._place(part, workers, prior, structure, None, labels, engine)
+            found = run_em(problem, maximise(problem, expect_from_votes(problem)), PLAIN_ITERATIONS, PLAIN_TOL)
+            return found.parameters.structure.mean, found.parameters.workers.mean
+
+        return find_copies(strongest_answers(r), None if gold is None else gold.codes, fit_plain)
 
     @abstractmethod
     def _check_parameters(self) -> None:
