@@ -42,9 +42,17 @@ from ..data.responses import Responses
 from ..kernels.types import Floats
 
 Integers: TypeAlias = NDArray[np.int64]
-# Fits a plain model to answers, some of whose labels are known (-1: unknown). Returns the class prior (K,), and what
-# each worker (M, A, K) says, with silence in the end where that is an answer.
-FitPlain: TypeAlias = Callable[[Responses, NDArray[np.int32] | None], tuple[Floats, Floats]]
+
+
+class PlainFit(NamedTuple):
+    """The class prior (K,), and how each worker answers (M, A, K), with silence in the end where that is an answer."""
+
+    prior: Floats
+    matrices: Floats
+
+
+# Fits a plain model to answers, some of whose labels are known (-1: unknown).
+FitPlain: TypeAlias = Callable[[Responses, NDArray[np.int32] | None], PlainFit]
 
 # Common items that a pair must have, and workers that there must be.
 FEWEST_ITEMS, FEWEST_WORKERS = 10, 4
@@ -57,6 +65,8 @@ MOST_WORK, SPARSE_WORK = 2e9, 100
 # Pairs that are judged because they are suspect, and for comparison; and common items that are judged in all.
 MOST_SUSPECTS, MOST_OTHERS, MOST_EVENTS = 5_000, 300, 1_000_000
 # Rounds of judging, steps of EM for a worker's matrix, and pseudo-counts of it.
+DEVIATIONS, DOUBTFUL = 3.0, 0.01
+POWERS, WITHIN = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0
 MOST_ROUNDS, N_STEPS, SMOOTHING = 5, 10, 0.5
 
 
@@ -82,13 +92,13 @@ def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> 
     if not suspect.any():
         return nobody
     judged = choose_pairs(r, pairs, suspect)
-    events = find_events(sample, pairs.of(judged))
-    is_suspect, n_pairs = suspect[judged], len(pairs.first)
-    groups, earlier = group_pairs(pairs.of(judged), is_suspect, r.n_workers), list[bytes]()
+    events = find_events(sample, pairs.of(judged), suspect[judged])
+    by_all = fit(sample.responses, sample.gold).matrices
+    groups, earlier = group_pairs(events.pairs, events.suspect, r.n_workers), list[bytes]()
     while len(earlier) < MOST_ROUNDS and groups.any() and groups.tobytes() not in earlier:
         earlier.append(groups.tobytes())
-        expected = expect_agreement(sample, events, groups, fit)
-        copied = judge_pairs(events, expected, is_suspect, n_pairs)
+        expected = expect_agreement(sample, events, groups, fit, by_all)
+        copied = judge_pairs(events, expected, len(pairs.first))
         groups = group_pairs(events.pairs, copied, r.n_workers)
     return groups
 
@@ -249,13 +259,14 @@ class Events(NamedTuple):
     """Common items of pairs: the answers of both, as indices into those of the sample, and whether they agree."""
 
     pairs: Pairs
+    suspect: NDArray[np.bool_]  # for each pair
     pair: Integers
     first: Integers
     second: Integers
     agree: NDArray[np.bool_]
 
 
-def find_events(sample: Sample, pairs: Pairs) -> Events:
+def find_events(sample: Sample, pairs: Pairs, suspect: NDArray[np.bool_]) -> Events:
     """Return the common items of pairs, as many of each as can be looked at."""
     most = max(FEWEST_ITEMS, MOST_EVENTS // max(len(pairs.first), 1))
     order = np.lexsort((sample.item, sample.worker))
@@ -269,7 +280,7 @@ def find_events(sample: Sample, pairs: Pairs) -> Events:
         seconds.append(theirs[j[:most]])
     pair = np.repeat(np.arange(len(firsts)), [len(each) for each in firsts])
     first, second = np.concatenate(firsts), np.concatenate(seconds)
-    return Events(pairs, pair, first, second, sample.label[first] == sample.label[second])
+    return Events(pairs, suspect, pair, first, second, sample.label[first] == sample.label[second])
 
 
 def group_pairs(pairs: Pairs, linked: NDArray[np.bool_], n_workers: int) -> Integers:
@@ -284,28 +295,65 @@ def group_pairs(pairs: Pairs, linked: NDArray[np.bool_], n_workers: int) -> Inte
     return groups
 
 
-def expect_agreement(sample: Sample, events: Events, groups: Integers, fit: FitPlain) -> Floats:
+def expect_agreement(sample: Sample, events: Events, groups: Integers, fit: FitPlain, by_all: Floats) -> Floats:
     """Return how probable it is that the two workers of each event agree, if they do not copy each other."""
-    r, n_answers = sample.responses, len(sample.item)
-    prior, matrices = fit(count_once(r, groups), sample.gold)
-    shares = share_of(sample, groups)
-    with np.errstate(divide="ignore"):
-        logs = np.maximum(np.log(matrices), -50.0)[sample.worker, sample.label] * shares[:, None]
-    evidence = np.log(np.maximum(prior, 1e-300)) + sum_rows(sample.item, logs, r.n_items)
+    logs, evidence = weigh(sample, groups, fit)
+    owner = np.where(groups > 0, groups, groups.max() + 1 + np.arange(len(groups)))[sample.worker]
+    code = np.unique(sample.item * (owner.max() + 1) + owner, return_inverse=True)[1]
     # What each answer's group says about the item: for workers in no group it is the answer itself.
-    alone = sample.worker + groups.max() + 1
-    owner = np.where(groups[sample.worker] > 0, groups[sample.worker], alone)
-    code = np.unique(sample.item * (groups.max() + 1 + r.n_workers) + owner, return_inverse=True)[1]
-    by_group = sum_rows(code, logs, n_answers)[code]
+    by_group = sum_rows(code, logs.own, len(code))[code]
     gold = None if sample.gold is None else sample.gold[sample.item]
-    known = learn_matrices(sample, normalise(evidence[sample.item] - by_group, gold), matrices)
+    by_others = evidence[sample.item] - by_group
+    power = calibrate(sample, by_others, logs, gold)
+    others = normalise(power * by_others, gold)
+    learned = learn_matrices(sample, others, logs.matrices.mean(axis=0))
     a, b = events.pairs.first, events.pairs.second
-    alike = np.einsum("plk,plk->pk", known[a], known[b])
+    alike = np.empty((len(a), learned.shape[2]))
+    for which, known in ((events.suspect, give_credit(sample, others, learned, by_all)), (~events.suspect, learned)):
+        alike[which] = np.einsum("plk,plk->pk", known[a[which]], known[b[which]])
     same = (groups[a] == groups[b]) & (groups[a] > 0)
     item = sample.item[events.first]
     without = evidence[item] - by_group[events.first] - np.where(same[events.pair, None], 0.0, by_group[events.second])
-    posterior = normalise(without, None if gold is None else gold[events.first])
+    posterior = normalise(power * without, None if gold is None else gold[events.first])
     return np.einsum("ek,ek->e", posterior, alike[events.pair])
+
+
+class Logs(NamedTuple):
+    """What answers say by matrices that were learned from other items."""
+
+    matrices: Floats  # (2, M, A, K), of either half of the items
+    chances: Floats  # (n_answers, K): the probability of each answer
+    shares: Floats  # (n_answers,): how much each answer counts
+    own: Floats  # (n_answers, K): log probabilities times shares
+
+
+def weigh(sample: Sample, groups: Integers, fit: FitPlain) -> tuple[Logs, Floats]:
+    """Return what each answer says, and the log evidence (n_items, K) of all of them and the class prior."""
+    r = sample.responses
+    half = np.arange(r.n_items) % 2
+    weighted = count_once(r, groups)
+    fits = []
+    for which in (1, 0):
+        items = np.flatnonzero(half == which)
+        fits.append(fit(weighted.about(items), None if sample.gold is None else sample.gold[items]))
+    matrices = np.stack([each.matrices for each in fits])
+    chances = np.maximum(matrices[half[sample.item], sample.worker, sample.label], 1e-20)
+    shares = share_of(sample, groups)
+    own = np.log(chances) * shares[:, None]
+    prior = np.log(np.maximum(np.stack([each.prior for each in fits]), 1e-300))[half]
+    return Logs(matrices, chances, shares, own), prior + sum_rows(sample.item, own, r.n_items)
+
+
+def calibrate(sample: Sample, by_others: Floats, logs: Logs, gold: NDArray[np.int32] | None) -> float:
+    """Return the power to which posteriors are raised: the smallest that predicts answers nearly as well as the best.
+
+    Each worker's answers are predicted by the posteriors of others.
+    """
+    scores = []
+    for power in POWERS:
+        predicted = np.einsum("nk,nk->n", normalise(power * by_others, gold), logs.chances)
+        scores.append(np.sum(logs.shares * np.log(np.maximum(predicted, 1e-300))))
+    return POWERS[int(np.argmax(np.array(scores) >= max(scores) - WITHIN))]
 
 
 def share_of(sample: Sample, groups: Integers) -> Floats:
@@ -333,9 +381,29 @@ def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Float
     return matrices
 
 
-def judge_pairs(events: Events, expected: Floats, suspect: NDArray[np.bool_], n_pairs: int) -> NDArray[np.bool_]:
+def give_credit(sample: Sample, posterior: Floats, matrices: Floats, by_all: Floats) -> Floats:
+    """Return matrices between those by the labels of others, and those by all labels, as near to the latter as can be.
+
+    The answers of a worker may be less probable than by the former, but not much: as in a test of likelihood ratios.
+    """
+    n_workers, n_symbols, n_classes = matrices.shape
+    row = sample.worker * n_symbols + sample.label
+    posterior = (1 - DOUBTFUL) * posterior + DOUBTFUL / n_classes
+    tables = (table.reshape(-1, n_classes)[row] for table in (matrices, by_all))
+    least, most = (np.maximum(np.einsum("nk,nk->n", posterior, table), 1e-300) for table in tables)
+    n_free = n_classes * (n_symbols - 1)
+    doubt = 4.5
+    best = np.bincount(sample.worker, np.log(least), minlength=n_workers)
+    credit = np.zeros(n_workers)
+    for step in np.linspace(0.1, 1.0, 10):
+        score = np.bincount(sample.worker, np.log((1 - step) * least + step * most), minlength=n_workers)
+        credit = np.where(score >= best - doubt, step, credit)
+    return matrices + credit[:, None, None] * (by_all - matrices)
+
+
+def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> NDArray[np.bool_]:
     """Tell which pairs are copies, given the probability that they agree at each event without."""
-    n = len(events.pairs.first)
+    n, suspect = len(events.pairs.first), events.suspect
     n_common, n_agree = (np.bincount(events.pair, each, minlength=n) for each in (None, events.agree))
     usual = np.bincount(events.pair, expected, minlength=n)
     others = ~suspect if np.count_nonzero(~suspect) >= 3 else np.ones(n, bool)

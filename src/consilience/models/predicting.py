@@ -40,7 +40,7 @@ from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.register import WORKERS
 from ..workers.rows import Factors, anchor
 from .base import Model
-from .copies import find_copies
+from .copies import PlainFit, find_copies
 from .inputs import as_responses
 from .sizes import check_posteriors, check_prediction
 
@@ -117,15 +117,16 @@ class PredictingModel(Model):
     def _find_copies(self, r: Responses, gold: Gold | None, engine: Engine) -> NDArray[np.int64]:
         """Return the group of near-copies that each worker belongs to, 0 for none."""
 
-        def fit_plain(part: Responses, known: NDArray[np.int32] | None) -> tuple[Floats, Floats]:
+        def fit_plain(part: Responses, known: NDArray[np.int32] | None) -> PlainFit:
             workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
             smoothing = smoothing_array(VOTE_SMOOTHING, part.class_of_label, part.n_classes, part.n_workers)
             prior = workers.prior(smoothing, "em", part.vote_shares())
             structure = Independent(part.n_classes, None, VOTE_SMOOTHING[0], "em")
             labels = None if known is None else Gold(known, known >= 0)
             problem = self._place(part, workers, prior, structure, None, labels, engine)
-            found = run_em(problem, maximise(problem, expect_from_votes(problem)), PLAIN_ITERATIONS, PLAIN_TOL)
-            return found.parameters.structure.mean, found.parameters.workers.mean
+            start = maximise(problem, expect_from_votes(problem))
+            found = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
+            return PlainFit(found.structure.mean, found.workers.mean)
 
         return find_copies(strongest_answers(r), None if gold is None else gold.codes, fit_plain)
 
