@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,6 +41,7 @@ from scipy.special import betainc
 from ..data.hashing import draw_numbers, hash_ids, hash_items
 from ..data.responses import Responses
 from ..kernels.types import Floats
+from ..specs import is_whole
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -60,14 +62,19 @@ FEWEST_ITEMS, FEWEST_WORKERS = 10, 4
 LEAST_COPIED = 0.5
 # The probability that a crowd without copies has any.
 CHANCE = 0.01
-# What all pairs may cost, in multiplications, if they are counted from dense matrices; sparse ones cost more each.
-MOST_WORK, SPARSE_WORK = 2e9, 100
-# Pairs that are judged because they are suspect, and for comparison; and common items that are judged in all.
-MOST_SUSPECTS, MOST_OTHERS, MOST_EVENTS = 5_000, 300, 1_000_000
-# Rounds of judging, steps of EM for a worker's matrix, and pseudo-counts of it.
-DEVIATIONS, DOUBTFUL = 3.0, 0.01
+# Answers that are looked at, and multiplications that it may take to count all pairs from dense matrices; those of
+# sparse ones take longer each.
+MOST_ANSWERS, MOST_WORK, SPARSE_WORK = 100_000, 1e9, 100
+# Pairs that are judged because they are suspect, and for comparison; and common items of all of them.
+MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS, MOST_EVENTS = 1_000, 300, 5, 100_000
+MOST_ROUNDS = 5
+# Steps of EM for a worker's matrix, and its pseudo-counts in each class.
+N_STEPS, SMOOTHING = 5, 0.5
+# The powers that posteriors may be raised to; of those that predict answers well within so many nats, the smallest.
 POWERS, WITHIN = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0
-MOST_ROUNDS, N_STEPS, SMOOTHING = 5, 10, 0.5
+# By how many nats a worker's answers may be less probable by the labels of all than by those of others (three standard
+# deviations), and the share of labels that may be anything.
+DOUBT, DOUBTFUL = 4.5, 0.01
 
 
 def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> Integers:
@@ -87,20 +94,35 @@ def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> 
         return nobody
     sample = draw_sample(r, gold)
     pairs = count_agreement(sample)
-    usual = typical_agreement(pairs, r.n_workers)
-    suspect = find_suspects(pairs, usual)
+    enough = pairs.n_common >= FEWEST_ITEMS
+    n_pairs = int(enough.sum())
+    suspect = find_suspects(pairs, enough, typical_agreement(pairs, enough, r.n_workers))
     if not suspect.any():
         return nobody
-    judged = choose_pairs(r, pairs, suspect)
+    judged = choose_pairs(r, pairs, enough, suspect)
     events = find_events(sample, pairs.of(judged), suspect[judged])
-    by_all = fit(sample.responses, sample.gold).matrices
-    groups, earlier = group_pairs(events.pairs, events.suspect, r.n_workers), list[bytes]()
-    while len(earlier) < MOST_ROUNDS and groups.any() and groups.tobytes() not in earlier:
-        earlier.append(groups.tobytes())
-        expected = expect_agreement(sample, events, groups, fit, by_all)
-        copied = judge_pairs(events, expected, len(pairs.first))
+    by_all = np.ascontiguousarray(fit(sample.responses, sample.gold).matrices.transpose(2, 0, 1))
+    copied = events.suspect
+    for _ in range(MOST_ROUNDS):
         groups = group_pairs(events.pairs, copied, r.n_workers)
-    return groups
+        before, expected = copied, expect_agreement(sample, events, groups, fit, by_all)
+        copied = before & judge_pairs(events, expected, n_pairs)
+        if not copied.any() or (copied == before).all():
+            break
+    return group_pairs(events.pairs, copied, r.n_workers)
+
+
+def list_groups(groups: Integers) -> list[list[int]]:
+    """Return the members of each group, by index."""
+    return [np.flatnonzero(groups == group).tolist() for group in range(1, groups.max(initial=0) + 1)]
+
+
+def are_groups(value: object) -> bool:
+    """Tell whether a value from JSON are groups of workers, each by their indices."""
+    if not isinstance(value, list) or not all(isinstance(group, list) and len(group) > 1 for group in value):
+        return False
+    members = [member for group in value for member in group]
+    return all(map(is_whole, members)) and len(set(members)) == len(members)
 
 
 class Pairs(NamedTuple):
@@ -118,7 +140,7 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The answers that are looked at.
+    """The answers that are looked at, whose items are in an order that goes by a hash of their ids.
 
     Attributes
     ----------
@@ -126,12 +148,15 @@ class Sample:
         The answers, as about independent items.
     gold : array or None
         Known classes.
+    half : array
+        For each item, 0 or 1; the same for all items of a sequence.
     item, worker, label : array
         The same answers in order of item and worker, with silence as the label L where that is an answer.
     """
 
     responses: Responses
     gold: NDArray[np.int32] | None
+    half: Integers
     item: Integers
     worker: Integers
     label: Integers
@@ -141,95 +166,117 @@ class Sample:
         """Number of different answers."""
         return self.responses.n_labels + self.responses.silence_counts
 
+    @cached_property
+    def row(self) -> Integers:
+        """What each answer is: its worker and label."""
+        return self.worker * self.n_symbols + self.label
+
+    @cached_property
+    def known(self) -> NDArray[np.int32] | None:
+        """The known class of the item of each answer."""
+        return None if self.gold is None else self.gold[self.item]
+
 
 def draw_sample(r: Responses, gold: NDArray[np.int32] | None) -> Sample:
-    """Return the answers to as many items, by a hash of their ids, as can be looked at."""
+    """Return the answers to as many items (of as many sequences) as can be looked at."""
     sizes = np.full(r.n_items, r.n_workers) if r.silence_counts else np.diff(r.offsets)
-    share = MOST_WORK / max(work_of(sizes, r), 1.0)
-    chosen = np.ones(r.n_items, bool) if r.silence_counts else sizes > 1
-    if share < 1:
-        limit = np.uint64(share * 2.0**64)
-        if r.sequences is None:
-            chosen &= draw_numbers(0, hash_items(r.keys)) < limit
-        else:
-            chosen &= (draw_numbers(0, hash_ids(r.sequences.ids)) < limit)[r.sequences.of_items()]
-    items = np.flatnonzero(chosen)
+    share = min(MOST_ANSWERS / max(sizes.sum(), 1), MOST_WORK / max(work_of(sizes, r), 1.0))
+    limit = np.uint64(min(share * 2.0**64, 2.0**64 - 4096))
+    drawn = draw_numbers(0, hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids))
+    of_items = drawn if r.sequences is None else drawn[r.sequences.of_items()]
+    items = np.flatnonzero((of_items <= limit) & ((sizes > 1) | r.silence_counts))
+    order = of_items[items] if r.sequences is None else hash_items(r.keys, items)
+    items = items[np.argsort(order, kind="stable")]
     part = replace(r, keys=np.arange(r.n_items)).about(items)
     known = None if gold is None else gold[items]
+    half = (of_items[items] % 2).astype(np.int64)
     if not r.silence_counts:
         item, worker = part.item_of_answer(), part.worker.astype(np.int64)
-        order = np.lexsort((worker, item))
-        return Sample(part, known, item[order], worker[order], part.label[order].astype(np.int64))
+        order = np.argsort(item * r.n_workers + worker)
+        return Sample(part, known, half, item[order], worker[order], part.label[order].astype(np.int64))
     label = np.full((len(items), r.n_workers), r.n_labels, np.int64)
     label[part.item_of_answer(), part.worker] = part.label
     item, worker = (index.ravel() for index in np.indices(label.shape))
-    return Sample(part, known, item, worker, label.ravel())
-
-
-def is_dense(sizes: Integers, r: Responses) -> bool:
-    """Tell whether pairs are counted from dense matrices, because that is less work."""
-    dense = (r.n_labels + 1.0) * len(sizes) * r.n_workers**2
-    return bool(dense <= SPARSE_WORK * np.sum(sizes.astype(np.float64) ** 2))
+    return Sample(part, known, half, item, worker, label.ravel())
 
 
 def work_of(sizes: Integers, r: Responses) -> float:
     """Return how much work it is to count all pairs, in multiplications of a dense matrix."""
-    if is_dense(sizes, r):
-        return (r.n_labels + 1.0) * len(sizes) * r.n_workers**2
-    return float(SPARSE_WORK * np.sum(sizes.astype(np.float64) ** 2))
+    return min(dense_work(len(sizes), r), SPARSE_WORK * float(np.sum(sizes.astype(np.float64) ** 2)))
+
+
+def dense_work(n_items: int, r: Responses) -> float:
+    """Return how many multiplications it takes to count all pairs from dense matrices."""
+    return (r.n_labels + 1.0) * n_items * r.n_workers**2
 
 
 def count_agreement(sample: Sample) -> Pairs:
-    """Return all pairs of workers that have enough items in common."""
+    """Return all pairs of workers that have items in common."""
     r = sample.responses
-    sizes = np.bincount(sample.item, minlength=max(r.n_items, 1))
-    dense = is_dense(sizes, r)
-    n_common, n_agree = 0.0, 0.0
-    for label in (None, *range(sample.n_symbols)):
-        here = slice(None) if label is None else np.flatnonzero(sample.label == label)
-        item, worker = sample.item[here], sample.worker[here]
-        if dense:
-            said = np.zeros((len(sizes), r.n_workers), np.float32)
-            said[item, worker] = 1.0
-        else:
-            said = csr_array((np.ones(len(item), np.float32), (item, worker)), shape=(len(sizes), r.n_workers))
-        both = said.T @ said
-        if label is None:
-            n_common = both
-        else:
-            n_agree = n_agree + both
-    if dense:
-        first, second = np.nonzero(np.triu(n_common >= FEWEST_ITEMS, 1))
-        common, agree = n_common[first, second], n_agree[first, second]
+    sizes = np.bincount(sample.item, minlength=r.n_items)
+    if dense_work(r.n_items, r) <= work_of(sizes, r):
+        first, second, n_common, n_agree = count_densely(sample)
     else:
-        found = coo_array(n_common)
-        enough = (found.row < found.col) & (found.data >= FEWEST_ITEMS)
-        first, second, common = found.row[enough], found.col[enough], found.data[enough]
-        agree = np.asarray(csr_array(n_agree)[first, second]).ravel()
-    order = np.lexsort((second, first))
-    columns = (first.astype(np.int64), second.astype(np.int64), common.astype(float), agree.astype(float))
-    return Pairs(*(column[order] for column in columns))
+        n_common, n_agree = (
+            count_sparsely(sample, code) for code in (sample.item, sample.item * r.n_labels + sample.label)
+        )
+        common = n_common.tocoo()
+        upper = np.flatnonzero(common.row < common.col)
+        first, second, n_common = common.row[upper], common.col[upper], common.data[upper]
+        n_agree = np.asarray(n_agree[first, second]).ravel()
+    return Pairs(first.astype(np.int64), second.astype(np.int64), n_common.astype(float), n_agree.astype(float))
 
 
-def typical_agreement(pairs: Pairs, n_workers: int) -> Floats:
-    """Return the median of each worker's agreement with others, weighted by common items; NaN for no others."""
-    worker = np.concatenate([pairs.first, pairs.second])
-    agreement = np.tile(pairs.n_agree / pairs.n_common, 2)
-    weight = np.tile(pairs.n_common, 2)
+def count_densely(sample: Sample) -> tuple[Integers, Integers, Floats, Floats]:
+    """Return pairs, and the numbers of their common items and of those they agree about, by products of matrices."""
+    said = np.full((sample.responses.n_items, sample.responses.n_workers), -1)
+    said[sample.item, sample.worker] = sample.label
+    answered = (said >= 0).astype(np.float32)
+    common, agree = answered.T @ answered, np.zeros((said.shape[1],) * 2, np.float32)
+    for label in range(sample.n_symbols):
+        alike = (said == label).astype(np.float32)
+        agree += alike.T @ alike
+    first, second = np.nonzero(np.triu(common, 1))
+    return first, second, common[first, second], agree[first, second]
+
+
+def count_sparsely(sample: Sample, code: Integers) -> csr_array:
+    """Return how often each two workers have the same code."""
+    shape = (int(code.max(initial=0)) + 1, sample.responses.n_workers)
+    said = csr_array((np.ones(len(code), np.float32), (code, sample.worker)), shape=shape)
+    return said.T.tocsr() @ said
+
+
+def typical_agreement(pairs: Pairs, enough: NDArray[np.bool_], n_workers: int) -> Floats:
+    """Return the median of each worker's agreement with others, weighted by common items; NaN for no others.
+
+    Pairs that do not have enough items in common are taken together, for each worker.
+    """
+    few, many = pairs.of(~enough), pairs.of(enough)
+    n_few, n_agree = (
+        np.bincount(few.first, count, minlength=n_workers) + np.bincount(few.second, count, minlength=n_workers)
+        for count in (few.n_common, few.n_agree)
+    )
+    worker = np.concatenate([many.first, many.second, np.arange(n_workers)])
+    weight = np.concatenate([many.n_common, many.n_common, n_few])
+    agreement = np.concatenate([np.tile(many.n_agree / many.n_common, 2), n_agree / np.maximum(n_few, 1)])
     order = np.lexsort((agreement, worker))
     worker, agreement, weight = worker[order], agreement[order], weight[order]
     total = np.bincount(worker, weight, minlength=n_workers)
     before = np.concatenate([[0.0], np.cumsum(total)])
-    reached = np.cumsum(weight) - before[worker] >= total[worker] / 2 - 1e-9
+    reached = (np.cumsum(weight) - before[worker] >= total[worker] / 2 - 1e-9) & (weight > 0)
     usual = np.full(n_workers, np.nan)
     usual[worker[reached][::-1]] = agreement[reached][::-1]  # the first that reaches half of the weight
     return usual
 
 
-def find_suspects(pairs: Pairs, usual: Floats) -> NDArray[np.bool_]:
+def find_suspects(pairs: Pairs, enough: NDArray[np.bool_], usual: Floats) -> NDArray[np.bool_]:
     """Tell which pairs agree much more than is usual for both."""
-    expected = np.maximum(usual[pairs.first], usual[pairs.second])
-    return is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
+    many = pairs.of(enough)
+    expected = np.maximum(usual[many.first], usual[many.second])
+    suspect = np.zeros(len(enough), bool)
+    suspect[enough] = is_copied(many.n_common, many.n_agree, expected, 1.0 / max(len(many.first), 1))
+    return suspect
 
 
 def is_copied(n_common: Floats, n_agree: Floats, expected: Floats, chance: float) -> NDArray[np.bool_]:
@@ -240,19 +287,24 @@ def is_copied(n_common: Floats, n_agree: Floats, expected: Floats, chance: float
     return np.asarray(copied & (expected < 1) & (tail < chance))
 
 
-def choose_pairs(r: Responses, pairs: Pairs, suspect: NDArray[np.bool_]) -> Integers:
-    """Return the pairs to judge: suspects, those that agree most often first, and others to compare them with."""
-    suspects = np.flatnonzero(suspect)
-    if len(suspects) > MOST_SUSPECTS:
-        suspects = suspects[np.argsort(-pairs.n_agree[suspects], kind="stable")[:MOST_SUSPECTS]]
-    others = np.flatnonzero(~suspect)
-    if len(others) > MOST_OTHERS:
-        hashes = hash_ids(r.workers)
-        numbers = draw_numbers(0, hashes[pairs.first[others]] ^ hashes[pairs.second[others]])
-        # Pairs with few common items tell little: of those with the most, some at random.
-        most = np.argsort(-pairs.n_common[others], kind="stable")[: 10 * MOST_OTHERS]
-        others = others[most[np.argsort(numbers[most], kind="stable")[:MOST_OTHERS]]]
-    return np.sort(np.concatenate([suspects, others]))
+def choose_pairs(
+    r: Responses, pairs: Pairs, enough: NDArray[np.bool_], suspect: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return the pairs to judge: suspects, those that agree most often first, and others to compare them with.
+
+    The others have enough items in common; only if there are too few such pairs they are those that have the most.
+    """
+    hashes = hash_ids(r.workers)
+    numbers = draw_numbers(0, hashes[pairs.first] ^ hashes[pairs.second])  # so that their order does not matter
+    suspects, others = np.flatnonzero(suspect), np.flatnonzero(enough & ~suspect)
+    if len(others) < FEWEST_OTHERS:
+        others = np.flatnonzero(~suspect)
+        others = others[np.lexsort((numbers[others], -pairs.n_common[others]))[:MOST_OTHERS]]
+    chosen = [
+        suspects[np.lexsort((numbers[suspects], -pairs.n_agree[suspects]))[:MOST_SUSPECTS]],
+        others[np.argsort(numbers[others])[:MOST_OTHERS]],
+    ]
+    return np.sort(np.concatenate(chosen))
 
 
 class Events(NamedTuple):
@@ -268,18 +320,22 @@ class Events(NamedTuple):
 
 def find_events(sample: Sample, pairs: Pairs, suspect: NDArray[np.bool_]) -> Events:
     """Return the common items of pairs, as many of each as can be looked at."""
-    most = max(FEWEST_ITEMS, MOST_EVENTS // max(len(pairs.first), 1))
-    order = np.lexsort((sample.item, sample.worker))
-    ends = np.searchsorted(sample.worker[order], np.arange(sample.responses.n_workers + 1))
-    answers = [order[begin:end] for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
-    firsts, seconds = [], []
-    for a, b in zip(pairs.first.tolist(), pairs.second.tolist(), strict=True):
-        ours, theirs = answers[a], answers[b]
-        _, i, j = np.intersect1d(sample.item[ours], sample.item[theirs], assume_unique=True, return_indices=True)
-        firsts.append(ours[i[:most]])
-        seconds.append(theirs[j[:most]])
-    pair = np.repeat(np.arange(len(firsts)), [len(each) for each in firsts])
-    first, second = np.concatenate(firsts), np.concatenate(seconds)
+    n_workers = sample.responses.n_workers
+    by_worker = np.argsort(sample.worker, kind="stable")
+    ends = np.searchsorted(sample.worker[by_worker], np.arange(n_workers + 1))
+    # Each answer of the one who gave fewer is looked up among those of the other.
+    swap = np.diff(ends)[pairs.first] > np.diff(ends)[pairs.second]
+    one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
+    most = max(FEWEST_ITEMS, MOST_EVENTS // max(len(one), 1))
+    sizes = np.minimum(ends[one + 1] - ends[one], most)
+    pair = np.repeat(np.arange(len(one)), sizes)
+    starts = np.repeat(ends[one] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    first = by_worker[np.arange(len(pair)) + starts]
+    code = sample.item * n_workers + sample.worker  # which is sorted
+    wanted = sample.item[first] * n_workers + other[pair]
+    second = np.minimum(np.searchsorted(code, wanted), len(code) - 1)
+    common = np.flatnonzero(code[second] == wanted)
+    pair, first, second = pair[common], first[common], second[common]
     return Events(pairs, suspect, pair, first, second, sample.label[first] == sample.label[second])
 
 
@@ -297,62 +353,62 @@ def group_pairs(pairs: Pairs, linked: NDArray[np.bool_], n_workers: int) -> Inte
 
 def expect_agreement(sample: Sample, events: Events, groups: Integers, fit: FitPlain, by_all: Floats) -> Floats:
     """Return how probable it is that the two workers of each event agree, if they do not copy each other."""
-    logs, evidence = weigh(sample, groups, fit)
+    said = weigh_answers(sample, groups, fit)
     owner = np.where(groups > 0, groups, groups.max() + 1 + np.arange(len(groups)))[sample.worker]
     code = np.unique(sample.item * (owner.max() + 1) + owner, return_inverse=True)[1]
     # What each answer's group says about the item: for workers in no group it is the answer itself.
-    by_group = sum_rows(code, logs.own, len(code))[code]
-    gold = None if sample.gold is None else sample.gold[sample.item]
-    by_others = evidence[sample.item] - by_group
-    power = calibrate(sample, by_others, logs, gold)
-    others = normalise(power * by_others, gold)
-    learned = learn_matrices(sample, others, logs.matrices.mean(axis=0))
+    by_group = sum_by(code, said.logs, len(code))[:, code]
+    by_others = said.evidence[:, sample.item] - by_group
+    power = calibrate(sample, by_others, said)
+    others = normalise(power * by_others, sample.known)
+    learned = learn_matrices(sample, others, said.matrices)
     a, b = events.pairs.first, events.pairs.second
-    alike = np.empty((len(a), learned.shape[2]))
+    alike = np.empty((learned.shape[0], len(a)))
     for which, known in ((events.suspect, give_credit(sample, others, learned, by_all)), (~events.suspect, learned)):
-        alike[which] = np.einsum("plk,plk->pk", known[a[which]], known[b[which]])
-    same = (groups[a] == groups[b]) & (groups[a] > 0)
-    item = sample.item[events.first]
-    without = evidence[item] - by_group[events.first] - np.where(same[events.pair, None], 0.0, by_group[events.second])
-    posterior = normalise(power * without, None if gold is None else gold[events.first])
-    return np.einsum("ek,ek->e", posterior, alike[events.pair])
+        alike[:, which] = np.einsum("kpl,kpl->kp", known[:, a[which]], known[:, b[which]])
+    same = ((groups[a] == groups[b]) & (groups[a] > 0))[events.pair]
+    without = by_others[:, events.first] - np.where(same, 0.0, by_group[:, events.second])
+    posterior = normalise(power * without, None if sample.known is None else sample.known[events.first])
+    return np.asarray((posterior * alike[:, events.pair]).sum(axis=0))
 
 
-class Logs(NamedTuple):
-    """What answers say by matrices that were learned from other items."""
+class Said(NamedTuple):
+    """What answers say about their items, by matrices that were learned from other items. Classes come first."""
 
-    matrices: Floats  # (2, M, A, K), of either half of the items
-    chances: Floats  # (n_answers, K): the probability of each answer
+    matrices: Floats  # (K, M, A), means of both halves of the items
+    chances: Floats  # (K, n_answers): the probability of each answer
     shares: Floats  # (n_answers,): how much each answer counts
-    own: Floats  # (n_answers, K): log probabilities times shares
+    logs: Floats  # (K, n_answers): log probabilities times shares
+    evidence: Floats  # (K, n_items): sums of these, and of the log prior
 
 
-def weigh(sample: Sample, groups: Integers, fit: FitPlain) -> tuple[Logs, Floats]:
-    """Return what each answer says, and the log evidence (n_items, K) of all of them and the class prior."""
+def weigh_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
+    """Return what the answers say if each group counts once."""
     r = sample.responses
-    half = np.arange(r.n_items) % 2
     weighted = count_once(r, groups)
     fits = []
-    for which in (1, 0):
-        items = np.flatnonzero(half == which)
+    for half in (1, 0):  # the items of one half are judged by what was learned from the other
+        items = np.flatnonzero(sample.half == half)
         fits.append(fit(weighted.about(items), None if sample.gold is None else sample.gold[items]))
-    matrices = np.stack([each.matrices for each in fits])
-    chances = np.maximum(matrices[half[sample.item], sample.worker, sample.label], 1e-20)
+    matrices = np.stack([each.matrices.transpose(2, 0, 1) for each in fits], axis=1)
+    n_rows = r.n_workers * sample.n_symbols
+    flat = matrices.reshape(len(matrices), 2 * n_rows)
+    chances = np.maximum(flat[:, sample.half[sample.item] * n_rows + sample.row], 1e-20)
     shares = share_of(sample, groups)
-    own = np.log(chances) * shares[:, None]
-    prior = np.log(np.maximum(np.stack([each.prior for each in fits]), 1e-300))[half]
-    return Logs(matrices, chances, shares, own), prior + sum_rows(sample.item, own, r.n_items)
+    logs = np.log(chances) * shares
+    prior = np.log(np.maximum(np.stack([each.prior for each in fits], axis=1), 1e-300))[:, sample.half]
+    return Said(matrices.mean(axis=1), chances, shares, logs, prior + sum_by(sample.item, logs, r.n_items))
 
 
-def calibrate(sample: Sample, by_others: Floats, logs: Logs, gold: NDArray[np.int32] | None) -> float:
-    """Return the power to which posteriors are raised: the smallest that predicts answers nearly as well as the best.
+def calibrate(sample: Sample, by_others: Floats, said: Said) -> float:
+    """Return the power to raise posteriors to: the smallest that predicts answers nearly as well as the best.
 
     Each worker's answers are predicted by the posteriors of others.
     """
     scores = []
     for power in POWERS:
-        predicted = np.einsum("nk,nk->n", normalise(power * by_others, gold), logs.chances)
-        scores.append(np.sum(logs.shares * np.log(np.maximum(predicted, 1e-300))))
+        predicted = (normalise(power * by_others, sample.known) * said.chances).sum(axis=0)
+        scores.append(np.sum(said.shares * np.log(np.maximum(predicted, 1e-300))))
     return POWERS[int(np.argmax(np.array(scores) >= max(scores) - WITHIN))]
 
 
@@ -365,56 +421,60 @@ def share_of(sample: Sample, groups: Integers) -> Floats:
 
 
 def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Floats:
-    """Return how each worker answers, (M, A, K), by EM from probabilities (n_answers, K) that do not depend on them.
+    """Return how each worker answers, (K, M, A), by EM from probabilities (K, n_answers) that do not depend on them.
 
     Where these tell nothing, the matrices stay near those at the start: those of a fit to all answers.
     """
-    n_workers, n_symbols, n_classes = matrices.shape
-    row = sample.worker * n_symbols + sample.label
+    n_classes, n_workers, n_symbols = matrices.shape
     for _ in range(N_STEPS):
-        weight = posterior * matrices.reshape(-1, n_classes)[row]
-        weight = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
-        counts = sum_rows(row, weight, n_workers * n_symbols).reshape(matrices.shape)
-        pooled = counts.sum(axis=0) + 1.0 / n_symbols
-        counts = counts + SMOOTHING * pooled / pooled.sum(axis=0)
-        matrices = counts / counts.sum(axis=1, keepdims=True)
+        weight = posterior * matrices.reshape(n_classes, -1)[:, sample.row]
+        weight /= np.maximum(weight.sum(axis=0), 1e-300)
+        counts = sum_by(sample.row, weight, n_workers * n_symbols).reshape(matrices.shape)
+        crowd = counts.sum(axis=1, keepdims=True) + 1.0 / n_symbols
+        counts += SMOOTHING * crowd / crowd.sum(axis=2, keepdims=True)
+        matrices = counts / counts.sum(axis=2, keepdims=True)
     return matrices
 
 
 def give_credit(sample: Sample, posterior: Floats, matrices: Floats, by_all: Floats) -> Floats:
-    """Return matrices between those by the labels of others, and those by all labels, as near to the latter as can be.
+    """Return matrices between those by the labels of others and those by all labels, as near to the latter as can be.
 
-    The answers of a worker may be less probable than by the former, but not much: as in a test of likelihood ratios.
+    The answers of a worker may be less probable than by the former, but not by more than `DOUBT`.
     """
-    n_workers, n_symbols, n_classes = matrices.shape
-    row = sample.worker * n_symbols + sample.label
+    n_classes, n_workers, _ = matrices.shape
     posterior = (1 - DOUBTFUL) * posterior + DOUBTFUL / n_classes
-    tables = (table.reshape(-1, n_classes)[row] for table in (matrices, by_all))
-    least, most = (np.maximum(np.einsum("nk,nk->n", posterior, table), 1e-300) for table in tables)
-    n_free = n_classes * (n_symbols - 1)
-    doubt = 4.5
+    tables = (table.reshape(n_classes, -1)[:, sample.row] for table in (matrices, by_all))
+    least, most = (np.maximum((posterior * table).sum(axis=0), 1e-300) for table in tables)
     best = np.bincount(sample.worker, np.log(least), minlength=n_workers)
     credit = np.zeros(n_workers)
     for step in np.linspace(0.1, 1.0, 10):
         score = np.bincount(sample.worker, np.log((1 - step) * least + step * most), minlength=n_workers)
-        credit = np.where(score >= best - doubt, step, credit)
-    return matrices + credit[:, None, None] * (by_all - matrices)
+        credit = np.where(score >= best - DOUBT, step, credit)
+    return matrices + credit[:, None] * (by_all - matrices)
 
 
 def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> NDArray[np.bool_]:
     """Tell which pairs are copies, given the probability that they agree at each event without."""
     n, suspect = len(events.pairs.first), events.suspect
     n_common, n_agree = (np.bincount(events.pair, each, minlength=n) for each in (None, events.agree))
+    n_common = np.maximum(n_common, 1)
     usual = np.bincount(events.pair, expected, minlength=n)
-    others = ~suspect if np.count_nonzero(~suspect) >= 3 else np.ones(n, bool)
     left = np.maximum(n_common - usual, 1e-9)
-    shared = float(np.clip(np.median(((n_agree - usual) / left)[others]), 0.0, 1.0))
+    others = np.flatnonzero(~suspect)
+    many = others[n_common[others] >= FEWEST_ITEMS]
+    shared, spread = 0.0, 1.0
+    if len(many) >= FEWEST_OTHERS:
+        shared = float(np.median((n_agree - usual)[many] / left[many]))
+    elif len(others):
+        shared = float((n_agree - usual)[others].sum() / left[others].sum())
+    shared = float(np.clip(shared, 0.0, 1.0))
     usual = usual + shared * left
-    chance = expected + shared * (1 - expected)
-    variance = np.bincount(events.pair, chance * (1 - chance), minlength=n)
-    scores = ((n_agree - usual) / np.sqrt(np.maximum(variance, 1e-9)))[others]
-    # The lower half, since pairs that are nearly suspect would widen the upper one.
-    spread = max(1.0, float((np.median(scores) - np.quantile(scores, 0.25)) / 0.6745) ** 2)
+    if len(many) >= FEWEST_OTHERS:
+        chance = expected + shared * (1 - expected)
+        variance = np.bincount(events.pair, chance * (1 - chance), minlength=n)
+        scores = (n_agree - usual)[many] / np.sqrt(np.maximum(variance[many], 1e-9))
+        # The lower half, since pairs that are nearly suspect would widen the upper one.
+        spread = max(1.0, float((np.median(scores) - np.quantile(scores, 0.25)) / 0.6745) ** 2)
     return suspect & is_copied(n_common / spread, n_agree / spread, usual / n_common, CHANCE / n_pairs)
 
 
@@ -438,17 +498,17 @@ def count_once(r: Responses, groups: Integers) -> Responses:
     return replace(r, weight=share if r.weight is None else share * r.weight)
 
 
-def sum_rows(codes: Integers, values: Floats, size: int) -> Floats:
-    """Return the sums of rows of values with the same code, (size, K)."""
-    return np.stack([np.bincount(codes, column, minlength=size) for column in values.T], axis=1)
+def sum_by(codes: Integers, values: Floats, size: int) -> Floats:
+    """Return the sums of values (K, n) with the same code, (K, size)."""
+    return np.stack([np.bincount(codes, row, minlength=size) for row in values])
 
 
-def normalise(logs: Floats, gold: NDArray[np.int32] | None) -> Floats:
-    """Return probabilities from logarithms, certain where the class is known."""
-    values = np.exp(logs - logs.max(axis=1, keepdims=True))
-    values /= values.sum(axis=1, keepdims=True)
-    if gold is not None:
-        known = np.flatnonzero(gold >= 0)
-        values[known] = 0.0
-        values[known, gold[known]] = 1.0
+def normalise(logs: Floats, known: NDArray[np.int32] | None) -> Floats:
+    """Return probabilities (K, n) from logarithms, certain where the class is known."""
+    values = np.exp(logs - logs.max(axis=0))
+    values /= values.sum(axis=0)
+    if known is not None:
+        certain = np.flatnonzero(known >= 0)
+        values[:, certain] = 0.0
+        values[known[certain], certain] = 1.0
     return np.asarray(values)

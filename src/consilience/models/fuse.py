@@ -106,14 +106,17 @@ def fuse(
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
     with open_engine(engine) as opened:
-        chosen.fit(responses, graph=graph, gold=gold, engine=opened)
+        chosen._fit(responses, graph, gold, opened, count_copies_once=True)
+        used = chosen._weigh_copies(responses, np.arange(responses.n_workers))
         chosen.comparison_ = None
         if not isinstance(chosen, MajorityVote) and can_compare(responses):
             log.info("Comparing with majority vote")
-            chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold, opened)
+            chosen.comparison_ = compare_with_vote(chosen, used, graph, gold, opened)
         if isinstance(chosen, MarkovField):
             log.info("Comparing with a shuffled graph")
-            chosen.graph_check_ = chosen.check_graph(responses, graph, gold, opened)
+            chosen.graph_check_ = chosen.check_graph(used, graph, gold, opened)
+    if chosen.copies_:
+        warn(tell_copies(chosen))
     for warning in find_doubts(chosen.comparison_, responses, type(chosen).__name__, gold is not None):
         warn(warning)
     return chosen
@@ -179,6 +182,24 @@ def find_doubts(
     elif comparison is not None and not comparison.better:
         doubts.append(doubt_gain(comparison, name, has_gold))
     return doubts
+
+
+def tell_copies(model: Model) -> DataWarning:
+    """Return the warning that workers seem to copy each other, and what was done about it."""
+    groups = [f"({listing(group)})" for group in model.copies_]
+    most = 3
+    more = f" and {plural(len(groups) - most, 'more group')}" if len(groups) > most else ""
+    n_workers = sum(map(len, model.copies_))
+    each = "They count as one worker" if len(groups) == 1 else "Each group counts as one worker"
+    return DataWarning(
+        f"{plural(n_workers, 'worker')} seem to copy each other, or the same source: {', '.join(groups[:most])}{more}. "
+        f"They agree even where other workers contradict them. {each}, on items that several of them answered.",
+        Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")),
+        Sentence(
+            "If they worked independently, fit {model} yourself: then each worker counts fully.",
+            model=Python(f"{type(model).__name__}()"),
+        ),
+    )
 
 
 def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> ConsilienceWarning:

@@ -28,7 +28,17 @@ def upgrade(header: dict[str, Any], arrays: dict[str, str]) -> tuple[dict[str, A
             raise Fault("it holds arrays of two schemas")
         header = _upgrade_header_2(header)
         arrays = arrays | ({"uncalibrated_posterior": arrays["posterior"]} if "posterior" in arrays else {})
+    if header["schema"] < 4:
+        header = _upgrade_header_3(header)
     return header, arrays
+
+
+def _upgrade_header_3(header: dict[str, Any]) -> dict[str, Any]:
+    """Nothing was known of copies."""
+    scalars = header.get("scalars")
+    if not isinstance(scalars, dict):
+        raise Fault("the header is not one of schema 3")
+    return header | {"scalars": {"copies_count_once_": False, "_copies": []} | scalars}
 
 
 def _is_calibrated(name: object) -> bool:

@@ -32,7 +32,7 @@ from ..fitting.em import (
 from ..fitting.moments import strongest_answers
 from ..formats.reading import open_path
 from ..kernels.types import Floats
-from ..specs import LABEL_DISTRIBUTIONS, ArraySpec
+from ..specs import LABEL_DISTRIBUTIONS, ArraySpec, Fault, is_truth
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
@@ -40,7 +40,7 @@ from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.register import WORKERS
 from ..workers.rows import Factors, anchor
 from .base import Model
-from .copies import PlainFit, find_copies
+from .copies import PlainFit, are_groups, count_once, find_copies, list_groups
 from .inputs import as_responses
 from .sizes import check_posteriors, check_prediction
 
@@ -69,6 +69,8 @@ class PredictingModel(Model):
     }
     _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         **Model._scalars,
+        "copies_count_once_": is_truth,
+        "_copies": are_groups,
         "_workers_fitted": lambda name: isinstance(name, str) and name in WORKERS,
     }
 
@@ -80,6 +82,8 @@ class PredictingModel(Model):
 
     #: Whether answers to predict from must take silence as those of the fit did.
     _needs_same_silence = True
+    #: Whether a fit looks for workers who copy each other.
+    _seeks_copies = True
     #: What the structure learns.
     _structure_type: type[StructureParameters]
 
@@ -103,15 +107,24 @@ class PredictingModel(Model):
         -------
         self
         """
+        return self._fit(responses, graph, gold, engine)
+
+    def _fit(self, responses: Any, graph: Any, gold: Any, engine: Any, count_copies_once: bool = False) -> Self:
+        """Fit; near-copies are found, and count once together if asked for."""
         self._check_parameters()
         r = self._prepare(as_responses(responses))
         links = self._links(r, graph)
         known = match_gold(open_path(gold), r, r.classes)
         self._check_size(r, links)
         with open_engine(engine) as opened:
-            groups = self._find_copies(r, known, opened)
-            self._learn(r, links, known, opened)
-        self._copies = groups
+            groups = np.zeros(r.n_workers, np.int64)
+            if count_copies_once or self._seeks_copies:
+                groups = self._find_copies(r, known, opened)
+            once = count_copies_once and bool(groups.any())
+            self._learn(count_once(r, groups) if once else r, links, known, opened)
+        self.copies_count_once_ = once
+        if count_copies_once or self._seeks_copies:
+            self._copies = list_groups(groups)
         return self
 
     def _find_copies(self, r: Responses, gold: Gold | None, engine: Engine) -> NDArray[np.int64]:
@@ -203,9 +216,10 @@ class PredictingModel(Model):
         r = self._check_answers(as_responses(responses))
         links = self._links(r, graph)
         label, worker = self._find_labels(r), self._find_workers(r)
+        r = self._weigh_copies(r, worker)
         class_of_label = lookup(self.classes_, to_column(r.labels))
         kind = WORKERS[self._workers_fitted]
-        workers = kind(r.n_workers, class_of_label, len(self.classes_), self._takes_silence())
+        workers = kind(r.n_workers, class_of_label, len(self.classes_), self._takes_silence(), r.silence_weight)
         check_prediction(type(self).__name__, workers)
         crowd = Distributions.known(self._crowd)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
@@ -216,6 +230,11 @@ class PredictingModel(Model):
         blocks = lay_out(r.with_classes(self.classes_), workers, matched, anchored)
         with open_engine(engine) as opened:
             yield NewItems(r, opened, list(opened.place(blocks)), links, factors)
+
+    def _weigh_copies(self, r: Responses, worker: NDArray[np.int64]) -> Responses:
+        """Return new answers as the fit would take them; `worker` is the index of each of their workers at the fit."""
+        groups = np.append(self._copy_groups(), 0)[worker]  # -1 is a worker who was not there
+        return count_once(r, groups) if self.copies_count_once_ else r
 
     def _find_labels(self, r: Responses) -> NDArray[np.int64]:
         """Return the index of each label at the fit."""
@@ -358,6 +377,8 @@ class PredictingModel(Model):
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
+        if any(member >= len(self.workers_) for group in self._copies for member in group):
+            raise Fault("a group of copies names a worker who is not there")
         self._log_weights = arrays["log_weights"]
         self._structure = self._structure_type.from_state(part_of(arrays, "structure "))
         self._set_further(part_of(arrays, "workers "))
