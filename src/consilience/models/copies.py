@@ -71,7 +71,7 @@ MOST_ROUNDS = 5
 # Steps of EM for a worker's matrix, and its pseudo-counts in each class.
 N_STEPS, SMOOTHING = 5, 0.5
 # The powers that posteriors may be raised to; of those that predict answers well within so many nats, the smallest.
-POWERS, WITHIN = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0
+POWERS, WITHIN, LEAST_POWER = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0, 0.3
 # By how many nats a worker's answers may be less probable by the labels of all than by those of others (three standard
 # deviations), and the share of labels that may be anything.
 DOUBT, DOUBTFUL = 4.5, 0.01
@@ -102,12 +102,13 @@ def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> 
     judged = choose_pairs(r, pairs, enough, suspect)
     events = find_events(sample, pairs.of(judged), suspect[judged])
     by_all = np.ascontiguousarray(fit(sample.responses, sample.gold).matrices.transpose(2, 0, 1))
-    copied = events.suspect
-    for _ in range(MOST_ROUNDS):
+    copied, shared = events.suspect, 0.0
+    for number in range(MOST_ROUNDS):
         groups = group_pairs(events.pairs, copied, r.n_workers)
-        before, expected = copied, expect_agreement(sample, events, groups, fit, by_all)
-        copied = before & judge_pairs(events, expected, n_pairs)
-        if not copied.any() or (copied == before).all():
+        before, expected = copied, expect_agreement(sample, events, groups, fit, by_all, shared)
+        shared, found = judge_pairs(events, expected, n_pairs)
+        copied = before & found
+        if not copied.any() or (number and (copied == before).all()):
             break
     return group_pairs(events.pairs, copied, r.n_workers)
 
@@ -223,7 +224,13 @@ def count_agreement(sample: Sample) -> Pairs:
         common = n_common.tocoo()
         upper = np.flatnonzero(common.row < common.col)
         first, second, n_common = common.row[upper], common.col[upper], common.data[upper]
-        n_agree = np.asarray(n_agree[first, second]).ravel()
+        # Where nobody agrees, an entry is missing: so numbers are looked up by code.
+        agree = n_agree.tocoo()
+        codes = agree.row * np.int64(r.n_workers) + agree.col
+        order = np.argsort(codes)
+        wanted = first * np.int64(r.n_workers) + second
+        at = np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)
+        n_agree = np.where(codes[order[at]] == wanted, agree.data[order[at]], 0.0)
     return Pairs(first.astype(np.int64), second.astype(np.int64), n_common.astype(float), n_agree.astype(float))
 
 
@@ -351,7 +358,9 @@ def group_pairs(pairs: Pairs, linked: NDArray[np.bool_], n_workers: int) -> Inte
     return groups
 
 
-def expect_agreement(sample: Sample, events: Events, groups: Integers, fit: FitPlain, by_all: Floats) -> Floats:
+def expect_agreement(
+    sample: Sample, events: Events, groups: Integers, fit: FitPlain, by_all: Floats, shared: float
+) -> Floats:
     """Return how probable it is that the two workers of each event agree, if they do not copy each other."""
     said = weigh_answers(sample, groups, fit)
     owner = np.where(groups > 0, groups, groups.max() + 1 + np.arange(len(groups)))[sample.worker]
@@ -359,7 +368,9 @@ def expect_agreement(sample: Sample, events: Events, groups: Integers, fit: FitP
     # What each answer's group says about the item: for workers in no group it is the answer itself.
     by_group = sum_by(code, said.logs, len(code))[:, code]
     by_others = said.evidence[:, sample.item] - by_group
-    power = calibrate(sample, by_others, said)
+    # n answers that have a share of their errors in common are worth n / (1 + (n - 1) * share) independent ones.
+    n_answers = said.shares.sum() / sample.responses.n_items
+    power = min(calibrate(sample, by_others, said), 1 / (1 + max(n_answers - 1, 0.0) * shared))
     others = normalise(power * by_others, sample.known)
     learned = learn_matrices(sample, others, said.matrices)
     a, b = events.pairs.first, events.pairs.second
@@ -403,12 +414,15 @@ def weigh_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
 def calibrate(sample: Sample, by_others: Floats, said: Said) -> float:
     """Return the power to raise posteriors to: the smallest that predicts answers nearly as well as the best.
 
-    Each worker's answers are predicted by the posteriors of others.
+    Each worker's answers are predicted by the posteriors of others. If the best power is low, the labels of others are
+    worth little, since they err together. Then it is 0, and nobody is judged by them.
     """
     scores = []
     for power in POWERS:
         predicted = (normalise(power * by_others, sample.known) * said.chances).sum(axis=0)
         scores.append(np.sum(said.shares * np.log(np.maximum(predicted, 1e-300))))
+    if POWERS[int(np.argmax(scores))] < LEAST_POWER:
+        return 0.0
     return POWERS[int(np.argmax(np.array(scores) >= max(scores) - WITHIN))]
 
 
@@ -453,8 +467,11 @@ def give_credit(sample: Sample, posterior: Floats, matrices: Floats, by_all: Flo
     return matrices + credit[:, None] * (by_all - matrices)
 
 
-def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> NDArray[np.bool_]:
-    """Tell which pairs are copies, given the probability that they agree at each event without."""
+def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> tuple[float, NDArray[np.bool_]]:
+    """Return the residual agreement that is usual, and which pairs are copies.
+
+    `expected` is the probability that they agree at each event without.
+    """
     n, suspect = len(events.pairs.first), events.suspect
     n_common, n_agree = (np.bincount(events.pair, each, minlength=n) for each in (None, events.agree))
     n_common = np.maximum(n_common, 1)
@@ -475,7 +492,8 @@ def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> NDArray[np.bo
         scores = (n_agree - usual)[many] / np.sqrt(np.maximum(variance[many], 1e-9))
         # The lower half, since pairs that are nearly suspect would widen the upper one.
         spread = max(1.0, float((np.median(scores) - np.quantile(scores, 0.25)) / 0.6745) ** 2)
-    return suspect & is_copied(n_common / spread, n_agree / spread, usual / n_common, CHANCE / n_pairs)
+    copied = is_copied(n_common / spread, n_agree / spread, usual / n_common, CHANCE / n_pairs)
+    return shared, suspect & copied
 
 
 def count_once(r: Responses, groups: Integers) -> Responses:
