@@ -9,20 +9,26 @@ If one of them copies the other with probability c, and answers on their own oth
 A the share of common items on which they agree and E the mean of sum_k q_nk J_ab(k) over these items, the *residual
 agreement* (A - E) / (1 - E) estimates c. It is computed in these steps:
 
-1. **Suspects.** A pair is suspect if it agrees more than half as far from what is usual for both workers (the median of
-   their agreement with others) to always. Two good workers among bad ones are suspects, too.
+1. **Suspects.** A pair is suspect if its agreement is more than halfway from what is usual for both workers (the median
+   of their agreement with others) to always. Two good workers among bad ones are suspects, too.
 2. **Labels without them.** Five copies of one worker outvote four others. By labels that include them they look
-   perfect, and their agreement is no surprise. So workers linked by suspect pairs form groups; a group counts once in
-   a fit of all answers; and a pair is judged by the posterior q without the groups of both. Each worker's matrix Gamma
-   is learned by EM from the posterior without the worker's own group.
-3. **Judgement.** Items that are hard for all make everybody agree more than J_ab says. So the residual agreement of a
-   pair is compared with the median R of pairs that are not suspect: the probability of agreement is E' = E + R (1 - E).
-   The pair are copies if at least half of the agreement that is left, (A - E') / (1 - E'), is copied, and if so much
-   agreement would be less probable than 1 %, divided by the number of pairs, by a binomial distribution. The number of
-   items is divided by the spread of the other pairs' agreement, if that is more than binomial, as in sequences.
-4. Workers linked by such pairs form groups, and steps 2 and 3 are repeated with these until they do not change.
+   perfect, and their agreement is no surprise. So workers who are linked by suspect pairs form groups, a group counts
+   once in a fit to all answers, and a pair is judged by the posterior q without the groups of both. Items are judged by
+   matrices that were learned from the other half of the items, and q is raised to the power at which it predicts
+   answers best: otherwise noise would look like knowledge. If this power is low, the others err together, and q is not
+   used at all.
+3. **Matrices.** Gamma is learned by EM from q without the worker's own group. Each suspect has the benefit of the doubt:
+   Gamma is moved towards the matrix by the labels of all, as far as this does not make the worker's answers much less
+   probable. So good workers among bad ones, whose labels tell nothing, keep their good matrices.
+4. **Judgement.** Items that are hard for all make everybody agree more than J_ab says. So the residual agreement is
+   compared with the median R of pairs that are not suspect: the probability of agreement is E' = E + R (1 - E). The
+   pair are copies if (A - E') / (1 - E') is at least 1/2, and if so much agreement has a probability of less than 0.1 %,
+   divided by the number of pairs, in a binomial distribution. The number of items in it is divided by the spread of the
+   other pairs' agreement, if that is more than binomial: neighbours in a sequence are no independent items.
+5. Workers linked by such pairs form groups, and steps 2 to 4 are repeated with these until no pair is acquitted.
 
-Everything is computed on a sample of the items (of whole sequences) if there are many.
+Everything is computed on a sample of the items (of whole sequences) if there are many. It depends on ids and not on the
+order of rows.
 """
 
 from __future__ import annotations
@@ -30,11 +36,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
@@ -61,10 +67,10 @@ FEWEST_ITEMS, FEWEST_WORKERS = 10, 4
 # The share of copied answers from which workers count as copies.
 LEAST_COPIED = 0.5
 # The probability that a crowd without copies has any.
-CHANCE = 0.01
+CHANCE = 0.001
 # Answers that are looked at, and multiplications that it may take to count all pairs from dense matrices; those of
 # sparse ones take longer each.
-MOST_ANSWERS, MOST_WORK, SPARSE_WORK = 100_000, 1e9, 100
+MOST_ANSWERS, MOST_WORK, SPARSE_WORK = 60_000, 5e8, 100
 # Pairs that are judged because they are suspect, and for comparison; and common items of all of them.
 MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS, MOST_EVENTS = 1_000, 300, 5, 100_000
 MOST_ROUNDS = 5
@@ -93,20 +99,18 @@ def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> 
     if r.n_workers < FEWEST_WORKERS or r.n_labels + r.silence_counts < 2:
         return nobody
     sample = draw_sample(r, gold)
-    pairs = count_agreement(sample)
-    enough = pairs.n_common >= FEWEST_ITEMS
-    n_pairs = int(enough.sum())
-    suspect = find_suspects(pairs, enough, typical_agreement(pairs, enough, r.n_workers))
+    pairs, few = count_agreement(sample)
+    suspect = find_suspects(pairs, typical_agreement(sample, pairs))
     if not suspect.any():
         return nobody
-    judged = choose_pairs(r, pairs, enough, suspect)
-    events = find_events(sample, pairs.of(judged), suspect[judged])
+    judged = choose_pairs(r, pairs, suspect, few)
+    events = find_events(sample, *judged)
     by_all = np.ascontiguousarray(fit(sample.responses, sample.gold).matrices.transpose(2, 0, 1))
     copied, shared = events.suspect, 0.0
     for number in range(MOST_ROUNDS):
         groups = group_pairs(events.pairs, copied, r.n_workers)
         before, expected = copied, expect_agreement(sample, events, groups, fit, by_all, shared)
-        shared, found = judge_pairs(events, expected, n_pairs)
+        shared, found = judge_pairs(events, expected, len(pairs.first))
         copied = before & found
         if not copied.any() or (number and (copied == before).all()):
             break
@@ -136,7 +140,11 @@ class Pairs(NamedTuple):
 
     def of(self, chosen: NDArray[np.bool_] | Integers) -> Pairs:
         """Return some of the pairs."""
-        return Pairs(*(column[chosen] for column in self))
+        return Pairs(self.first[chosen], self.second[chosen], self.n_common[chosen], self.n_agree[chosen])
+
+    def by_size(self, most: int) -> Pairs:
+        """Return those with the most common items."""
+        return self.of(np.lexsort((self.second, self.first, -self.n_common))[:most])
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +194,7 @@ def draw_sample(r: Responses, gold: NDArray[np.int32] | None) -> Sample:
     drawn = draw_numbers(0, hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids))
     of_items = drawn if r.sequences is None else drawn[r.sequences.of_items()]
     items = np.flatnonzero((of_items <= limit) & ((sizes > 1) | r.silence_counts))
-    order = of_items[items] if r.sequences is None else hash_items(r.keys, items)
-    items = items[np.argsort(order, kind="stable")]
+    items = items[np.argsort(of_items[items] if r.sequences is None else hash_items(r.keys, items), kind="stable")]
     part = replace(r, keys=np.arange(r.n_items)).about(items)
     known = None if gold is None else gold[items]
     half = (of_items[items] % 2).astype(np.int64)
@@ -211,31 +218,30 @@ def dense_work(n_items: int, r: Responses) -> float:
     return (r.n_labels + 1.0) * n_items * r.n_workers**2
 
 
-def count_agreement(sample: Sample) -> Pairs:
-    """Return all pairs of workers that have items in common."""
+def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
+    """Return all pairs of workers with enough items in common, and some with fewer, whose agreement is not counted."""
     r = sample.responses
     sizes = np.bincount(sample.item, minlength=r.n_items)
     if dense_work(r.n_items, r) <= work_of(sizes, r):
-        first, second, n_common, n_agree = count_densely(sample)
+        common, agree = count_densely(sample)
     else:
-        n_common, n_agree = (
+        common, agree = (
             count_sparsely(sample, code) for code in (sample.item, sample.item * r.n_labels + sample.label)
         )
-        common = n_common.tocoo()
-        upper = np.flatnonzero(common.row < common.col)
-        first, second, n_common = common.row[upper], common.col[upper], common.data[upper]
-        # Where nobody agrees, an entry is missing: so numbers are looked up by code.
-        agree = n_agree.tocoo()
-        codes = agree.row * np.int64(r.n_workers) + agree.col
-        order = np.argsort(codes)
-        wanted = first * np.int64(r.n_workers) + second
-        at = np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)
-        n_agree = np.where(codes[order[at]] == wanted, agree.data[order[at]], 0.0)
-    return Pairs(first.astype(np.int64), second.astype(np.int64), n_common.astype(float), n_agree.astype(float))
+    found = coo_array(common)
+    upper = found.row < found.col
+    enough = upper & (found.data >= FEWEST_ITEMS)
+    pairs = []
+    for chosen in (enough, upper & ~enough):
+        first, second = found.row[chosen].astype(np.int64), found.col[chosen].astype(np.int64)
+        n_agree: Any = agree[first, second] if chosen is enough else np.zeros(len(first))
+        n_agree = np.asarray(n_agree.toarray() if issparse(n_agree) else n_agree, dtype=np.float64)
+        pairs.append(Pairs(first, second, found.data[chosen].astype(float), n_agree))
+    return pairs[0], pairs[1].by_size(MOST_OTHERS)
 
 
-def count_densely(sample: Sample) -> tuple[Integers, Integers, Floats, Floats]:
-    """Return pairs, and the numbers of their common items and of those they agree about, by products of matrices."""
+def count_densely(sample: Sample) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return how many items each two workers have in common, and about how many they agree, by dense matrices."""
     said = np.full((sample.responses.n_items, sample.responses.n_workers), -1)
     said[sample.item, sample.worker] = sample.label
     answered = (said >= 0).astype(np.float32)
@@ -243,8 +249,7 @@ def count_densely(sample: Sample) -> tuple[Integers, Integers, Floats, Floats]:
     for label in range(sample.n_symbols):
         alike = (said == label).astype(np.float32)
         agree += alike.T @ alike
-    first, second = np.nonzero(np.triu(common, 1))
-    return first, second, common[first, second], agree[first, second]
+    return common, agree
 
 
 def count_sparsely(sample: Sample, code: Integers) -> csr_array:
@@ -254,19 +259,24 @@ def count_sparsely(sample: Sample, code: Integers) -> csr_array:
     return said.T.tocsr() @ said
 
 
-def typical_agreement(pairs: Pairs, enough: NDArray[np.bool_], n_workers: int) -> Floats:
+def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
     """Return the median of each worker's agreement with others, weighted by common items; NaN for no others.
 
     Pairs that do not have enough items in common are taken together, for each worker.
     """
-    few, many = pairs.of(~enough), pairs.of(enough)
-    n_few, n_agree = (
-        np.bincount(few.first, count, minlength=n_workers) + np.bincount(few.second, count, minlength=n_workers)
-        for count in (few.n_common, few.n_agree)
+    n_workers = sample.responses.n_workers
+    code = sample.item * sample.n_symbols + sample.label
+    worker = np.concatenate([pairs.first, pairs.second])
+    both, alike = (
+        np.bincount(sample.worker, np.bincount(each)[each] - 1.0, minlength=n_workers) for each in (sample.item, code)
     )
-    worker = np.concatenate([many.first, many.second, np.arange(n_workers)])
-    weight = np.concatenate([many.n_common, many.n_common, n_few])
-    agreement = np.concatenate([np.tile(many.n_agree / many.n_common, 2), n_agree / np.maximum(n_few, 1)])
+    n_rest, n_alike = (
+        np.maximum(total - np.bincount(worker, np.tile(count, 2), minlength=n_workers), 0.0)
+        for total, count in ((both, pairs.n_common), (alike, pairs.n_agree))
+    )
+    agreement = np.concatenate([np.tile(pairs.n_agree / pairs.n_common, 2), n_alike / np.maximum(n_rest, 1.0)])
+    weight = np.concatenate([np.tile(pairs.n_common, 2), n_rest])
+    worker = np.concatenate([worker, np.arange(n_workers)])
     order = np.lexsort((agreement, worker))
     worker, agreement, weight = worker[order], agreement[order], weight[order]
     total = np.bincount(worker, weight, minlength=n_workers)
@@ -277,13 +287,10 @@ def typical_agreement(pairs: Pairs, enough: NDArray[np.bool_], n_workers: int) -
     return usual
 
 
-def find_suspects(pairs: Pairs, enough: NDArray[np.bool_], usual: Floats) -> NDArray[np.bool_]:
+def find_suspects(pairs: Pairs, usual: Floats) -> NDArray[np.bool_]:
     """Tell which pairs agree much more than is usual for both."""
-    many = pairs.of(enough)
-    expected = np.maximum(usual[many.first], usual[many.second])
-    suspect = np.zeros(len(enough), bool)
-    suspect[enough] = is_copied(many.n_common, many.n_agree, expected, 1.0 / max(len(many.first), 1))
-    return suspect
+    expected = np.maximum(usual[pairs.first], usual[pairs.second])
+    return is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
 
 
 def is_copied(n_common: Floats, n_agree: Floats, expected: Floats, chance: float) -> NDArray[np.bool_]:
@@ -294,24 +301,24 @@ def is_copied(n_common: Floats, n_agree: Floats, expected: Floats, chance: float
     return np.asarray(copied & (expected < 1) & (tail < chance))
 
 
-def choose_pairs(
-    r: Responses, pairs: Pairs, enough: NDArray[np.bool_], suspect: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Return the pairs to judge: suspects, those that agree most often first, and others to compare them with.
+def choose_pairs(r: Responses, pairs: Pairs, suspect: NDArray[np.bool_], few: Pairs) -> tuple[Pairs, NDArray[np.bool_]]:
+    """Return the pairs to judge, and which are suspects: those that agree most often, and others to compare them with.
 
-    The others have enough items in common; only if there are too few such pairs they are those that have the most.
+    Only if too few others have enough items in common, they are those that have `few`.
     """
     hashes = hash_ids(r.workers)
-    numbers = draw_numbers(0, hashes[pairs.first] ^ hashes[pairs.second])  # so that their order does not matter
-    suspects, others = np.flatnonzero(suspect), np.flatnonzero(enough & ~suspect)
-    if len(others) < FEWEST_OTHERS:
-        others = np.flatnonzero(~suspect)
-        others = others[np.lexsort((numbers[others], -pairs.n_common[others]))[:MOST_OTHERS]]
-    chosen = [
-        suspects[np.lexsort((numbers[suspects], -pairs.n_agree[suspects]))[:MOST_SUSPECTS]],
-        others[np.argsort(numbers[others])[:MOST_OTHERS]],
-    ]
-    return np.sort(np.concatenate(chosen))
+    numbers = draw_numbers(0, hashes[pairs.first] ^ hashes[pairs.second])  # whichever of the two comes first
+    suspects, others = np.flatnonzero(suspect), np.flatnonzero(~suspect)
+    suspects = suspects[np.lexsort((numbers[suspects], -pairs.n_agree[suspects]))[:MOST_SUSPECTS]]
+    chosen = pairs.of(others[np.argsort(numbers[others])[:MOST_OTHERS]]) if len(others) >= FEWEST_OTHERS else few
+    found = pairs.of(suspects)
+    both = Pairs(
+        np.concatenate([found.first, chosen.first]),
+        np.concatenate([found.second, chosen.second]),
+        np.concatenate([found.n_common, chosen.n_common]),
+        np.concatenate([found.n_agree, chosen.n_agree]),
+    )
+    return both, np.arange(len(both.first)) < len(suspects)
 
 
 class Events(NamedTuple):

@@ -33,6 +33,7 @@ from .comparison import Comparison, can_compare, compare_with_vote
 from .inputs import as_responses
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField
+from .predicting import PredictingModel
 from .register import MODELS, model_class
 
 log = logging.getLogger("consilience")
@@ -106,6 +107,7 @@ def fuse(
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
     with open_engine(engine) as opened:
+        assert isinstance(chosen, PredictingModel)
         chosen._fit(responses, graph, gold, opened, count_copies_once=True)
         used = chosen._weigh_copies(responses, np.arange(responses.n_workers))
         chosen.comparison_ = None

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column
+from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column, to_values
 from ..kernels.types import Floats
 from .cells import Cells, sum_by
 
@@ -191,7 +191,7 @@ def make_columns(figures: Figures, worst: list[str], n_answers: NDArray[np.int64
 
 def name_copies(columns: dict[str, Column], groups: Sequence[Sequence[int]], workers: Values) -> dict[str, Column]:
     """Return the columns of the report with a remark for each near-copy, and the number of its group."""
-    remarks = columns["remarks"].to_pylist()
+    remarks = to_values(columns["remarks"]).tolist()
     numbers: list[int | None] = [None] * len(remarks)
     for number, group in enumerate(groups, 1):
         names = [spell_surrogates(str(name)) for name in workers[list(group)].tolist()]
