@@ -143,7 +143,7 @@ def test_what_is_wrong_is_said(path):
         ({"parameters": {}}, "the parameter 'calibration', 'callback', 'coupling', 'decode', 'estimation' and 9 more"),
         (
             {"scalars": {"n_iter_": 3}},
-            "the scalar '_workers_fitted', 'calibration_', 'converged_', 'coupling_', 'coupling_scores_' and 1 more is",
+            "the scalar '_copies', '_workers_fitted', 'calibration_', 'converged_', 'copies_count_once_' and 3 more is",
         ),
         ({"backend": "excel"}, "there is no library of tables 'excel'"),
         ({"keys": ["item"]}, "the column 'key item' is missing"),
@@ -151,7 +151,7 @@ def test_what_is_wrong_is_said(path):
         ({"notes": {"comparison_": {"n_items": "4"}}}, "the figure of comparison_ 'expected_gain'"),
         ({"notes": {"x": 1}}, "there is no note 'x'"),
         ({"more": 1}, "there is no entry of the header 'more'"),
-        ({"schema": 4}, "newer release of consilience (schema 4; this release reads up to 3). Upgrade consilience"),
+        ({"schema": 5}, "newer release of consilience (schema 5; this release reads up to 4). Upgrade consilience"),
         ({"schema": "3"}, "model.json names no schema, but '3'"),
         ({"schema": 2}, "it holds arrays of two schemas"),
         ({"format": "other"}, "is not a model saved by consilience"),

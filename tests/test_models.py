@@ -266,7 +266,15 @@ def test_tables_come_back_in_the_callers_library(cls, library):
     assert isinstance(frame, kind)
     assert isinstance(report, kind)
     assert columns_of(frame) == ["item", "label", "confidence", "p(cat)", "p(dog)"]
-    assert columns_of(report) == ["worker", "answers", "accuracy", "informativeness", "worst_confusion", "remarks"]
+    assert columns_of(report) == [
+        "worker",
+        "answers",
+        "accuracy",
+        "informativeness",
+        "worst_confusion",
+        "remarks",
+        "group",
+    ]
     rows = rows_of(frame)
     assert [row["item"] for row in rows] == ["i", "j", "k"]
     assert [row["label"] for row in rows] == model.labels_.tolist()

@@ -17,12 +17,12 @@ agreement* (A - E) / (1 - E) estimates c. It is computed in these steps:
    matrices that were learned from the other half of the items, and q is raised to the power at which it predicts
    answers best: otherwise noise would look like knowledge. If this power is low, the others err together, and q is not
    used at all.
-3. **Matrices.** Gamma is learned by EM from q without the worker's own group. Each suspect has the benefit of the doubt:
-   Gamma is moved towards the matrix by the labels of all, as far as this does not make the worker's answers much less
-   probable. So good workers among bad ones, whose labels tell nothing, keep their good matrices.
+3. **Matrices.** Gamma is learned by EM from q without the worker's own group. Each suspect has the benefit of the
+   doubt: Gamma is moved towards the matrix by the labels of all, as far as this does not make the worker's answers much
+   less probable. So good workers among bad ones, whose labels tell nothing, keep their good matrices.
 4. **Judgement.** Items that are hard for all make everybody agree more than J_ab says. So the residual agreement is
    compared with the median R of pairs that are not suspect: the probability of agreement is E' = E + R (1 - E). The
-   pair are copies if (A - E') / (1 - E') is at least 1/2, and if so much agreement has a probability of less than 0.1 %,
+   pair are copies if (A - E') / (1 - E') is at least 1/2, and if so much agreement has a probability below 0.1 %,
    divided by the number of pairs, in a binomial distribution. The number of items in it is divided by the spread of the
    other pairs' agreement, if that is more than binomial: neighbours in a sequence are no independent items.
 5. Workers linked by such pairs form groups, and steps 2 to 4 are repeated with these until no pair is acquitted.
