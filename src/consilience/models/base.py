@@ -29,6 +29,7 @@ from ..specs import (
     is_whole,
 )
 from .cells import Cells
+from .copies import count_once
 from .worker_report import describe_workers, name_copies
 
 
@@ -116,6 +117,12 @@ class Model(ABC):
         for number, group in enumerate(self._copies, 1):
             groups[group] = number
         return groups
+
+    def _weigh_copies(self, r: Responses, worker: NDArray[np.int64]) -> Responses:
+        """Return answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
+        if not self.copies_count_once_:
+            return r
+        return count_once(r, np.append(self._copy_groups(), 0)[worker])  # -1 is a worker who was not there
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _compare(model: Model, responses: Responses, graph: object, gold: object, en
     tied = shares >= shares.max(axis=1, keepdims=True) - 1e-12
     vote = np.where(tied[rows, ours], ours, shares.argmax(axis=1))
     gain = model.posterior_[rows, ours] - model.posterior_[rows, vote]
-    part = sample_items(responses, seed)
+    part = sample_items(model._weigh_copies(responses, np.arange(responses.n_workers)), seed)
     settled = model._settled()
     if isinstance(model, HiddenMarkov):
         # A coupling that was learned is taken as found: learning it again would take longer than all the rest.

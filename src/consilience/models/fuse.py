@@ -77,14 +77,16 @@ def fuse(
     Model
         The fitted model, with `comparison_` against majority vote: a `Comparison`, or None where there is nothing to
         compare (the model is the vote, or there are too few answers to hide any). With a graph also `graph_check_`,
-        the same fit on a shuffled graph.
+        the same fit on a shuffled graph. Workers who copy each other are in `copies_`, and each group of them counts as
+        one worker.
 
     Warns
     -----
     ConsilienceWarning
         When the fit does not predict hidden answers better than the vote does: then the vote may be as good.
     DataWarning
-        When each item has one answer, or a class that nobody said seems to be misspelt.
+        When workers seem to copy each other, each item has one answer, or a class that nobody said seems to be
+        misspelt.
 
     Examples
     --------
@@ -109,13 +111,13 @@ def fuse(
     with open_engine(engine) as opened:
         assert isinstance(chosen, PredictingModel)
         chosen._fit(responses, graph, gold, opened, count_copies_once=True)
-        used = chosen._weigh_copies(responses, np.arange(responses.n_workers))
         chosen.comparison_ = None
         if not isinstance(chosen, MajorityVote) and can_compare(responses):
             log.info("Comparing with majority vote")
-            chosen.comparison_ = compare_with_vote(chosen, used, graph, gold, opened)
+            chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold, opened)
         if isinstance(chosen, MarkovField):
             log.info("Comparing with a shuffled graph")
+            used = chosen._weigh_copies(responses, np.arange(responses.n_workers))
             chosen.graph_check_ = chosen.check_graph(used, graph, gold, opened)
     if chosen.copies_:
         warn(tell_copies(chosen))
@@ -197,10 +199,7 @@ def tell_copies(model: Model) -> DataWarning:
         f"{plural(n_workers, 'worker')} seem to copy each other, or the same source: {', '.join(groups[:most])}{more}. "
         f"They agree even where other workers contradict them. {each}, on items that several of them answered.",
         Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")),
-        Sentence(
-            "If they worked independently, fit {model} yourself: then each worker counts fully.",
-            model=Python(f"{type(model).__name__}()"),
-        ),
+        f"If they work independently, fit the model itself in Python: {type(model).__name__}().fit counts each fully.",
     )
 
 

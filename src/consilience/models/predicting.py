@@ -231,11 +231,6 @@ class PredictingModel(Model):
         with open_engine(engine) as opened:
             yield NewItems(r, opened, list(opened.place(blocks)), links, factors)
 
-    def _weigh_copies(self, r: Responses, worker: NDArray[np.int64]) -> Responses:
-        """Return new answers as the fit would take them; `worker` is the index of each of their workers at the fit."""
-        groups = np.append(self._copy_groups(), 0)[worker]  # -1 is a worker who was not there
-        return count_once(r, groups) if self.copies_count_once_ else r
-
     def _find_labels(self, r: Responses) -> NDArray[np.int64]:
         """Return the index of each label at the fit."""
         label = lookup(self.answer_labels_, to_column(r.labels))
