@@ -23,8 +23,9 @@ agreement* (A - E) / (1 - E) estimates c. It is computed in these steps:
 4. **Judgement.** Items that are hard for all make everybody agree more than J_ab says. So the residual agreement is
    compared with the median R of pairs that are not suspect: the probability of agreement is E' = E + R (1 - E). The
    pair are copies if (A - E') / (1 - E') is at least 1/2, and if so much agreement has a probability below 0.1 %,
-   divided by the number of pairs, in a binomial distribution. The number of items in it is divided by the spread of the
-   other pairs' agreement, if that is more than binomial: neighbours in a sequence are no independent items.
+   divided by the number of pairs, in a binomial distribution. E' is raised by its standard error, and the number of
+   items in it is divided by the spread of the other pairs' agreement, if that is more than binomial: neighbours in a
+   sequence are no independent items.
 5. Workers linked by such pairs form groups, and steps 2 to 4 are repeated with these until no pair is acquitted.
 
 Everything is computed on a sample of the items (of whole sequences) if there are many. It depends on ids and not on the
@@ -326,6 +327,7 @@ class Events(NamedTuple):
 
     pairs: Pairs
     suspect: NDArray[np.bool_]  # for each pair
+    uncertainty: Floats  # for each pair, the sum of 1 / n over the answers of both, from which matrices were learned
     pair: Integers
     first: Integers
     second: Integers
@@ -350,7 +352,9 @@ def find_events(sample: Sample, pairs: Pairs, suspect: NDArray[np.bool_]) -> Eve
     second = np.minimum(np.searchsorted(code, wanted), len(code) - 1)
     common = np.flatnonzero(code[second] == wanted)
     pair, first, second = pair[common], first[common], second[common]
-    return Events(pairs, suspect, pair, first, second, sample.label[first] == sample.label[second])
+    n_answers = np.maximum(np.diff(ends), 1)
+    uncertainty = 1 / n_answers[pairs.first] + 1 / n_answers[pairs.second]
+    return Events(pairs, suspect, uncertainty, pair, first, second, sample.label[first] == sample.label[second])
 
 
 def group_pairs(pairs: Pairs, linked: NDArray[np.bool_], n_workers: int) -> Integers:
@@ -483,6 +487,7 @@ def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> tuple[float, 
     n_common, n_agree = (np.bincount(events.pair, each, minlength=n) for each in (None, events.agree))
     n_common = np.maximum(n_common, 1)
     usual = np.bincount(events.pair, expected, minlength=n)
+    uncertain = np.sqrt(usual / n_common * (1 - usual / n_common) * events.uncertainty)
     left = np.maximum(n_common - usual, 1e-9)
     others = np.flatnonzero(~suspect)
     many = others[n_common[others] >= FEWEST_ITEMS]
@@ -499,7 +504,8 @@ def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> tuple[float, 
         scores = (n_agree - usual)[many] / np.sqrt(np.maximum(variance[many], 1e-9))
         # The lower half, since pairs that are nearly suspect would widen the upper one.
         spread = max(1.0, float((np.median(scores) - np.quantile(scores, 0.25)) / 0.6745) ** 2)
-    copied = is_copied(n_common / spread, n_agree / spread, usual / n_common, CHANCE / n_pairs)
+    chances = np.minimum(usual / n_common + uncertain, 1.0)
+    copied = is_copied(n_common / spread, n_agree / spread, chances, CHANCE / n_pairs)
     return shared, suspect & copied
 
 
