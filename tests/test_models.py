@@ -267,7 +267,7 @@ def test_tables_come_back_in_the_callers_library(cls, library):
     assert isinstance(report, kind)
     assert columns_of(frame) == ["item", "label", "confidence", "p(cat)", "p(dog)"]
     figures = [f"{name}{end}" for name in ("accuracy", "informativeness") for end in ("", "_low", "_high")]
-    assert columns_of(report) == ["worker", "answers", *figures, "worst_confusion", "remarks"]
+    assert columns_of(report) == ["worker", "answers", *figures, "worst_confusion", "remarks", "group"]
     rows = rows_of(frame)
     assert [row["item"] for row in rows] == ["i", "j", "k"]
     assert [row["label"] for row in rows] == model.labels_.tolist()

@@ -124,8 +124,14 @@ def _describe(worker: Record, width: int, with_interval: bool) -> list[object]:
         f"{format_number(worker['accuracy'])}{ends}",
         format_number(worker["informativeness"]),
         fit_confusion(worker["worst_confusion"], width),
-        worker["remarks"],
+        _shorten_remarks(worker),
     ]
+
+
+def _shorten_remarks(worker: Record) -> str:
+    """Return the remarks with the number of a group of near-copies in place of their names."""
+    others, copied, _ = worker["remarks"].partition("near-copy of ")
+    return f"{others}near-copy ({worker['group']})" if copied else others
 
 
 def print_items(console: Console, summary: Summary) -> None:

@@ -68,6 +68,7 @@ class Responses:
     background: Any = None  # where silence is an answer: the class of items about which all are silent
     columns: Mapping[str, str] = field(default_factory=dict)
     normalised: bool = False  # whether labels are in their normal form; then gold is matched by that
+    silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.

@@ -29,7 +29,8 @@ from ..specs import (
     is_whole,
 )
 from .cells import Cells
-from .worker_report import describe_workers
+from .copies import count_once
+from .worker_report import describe_workers, name_copies
 
 
 class Model(ABC):
@@ -66,6 +67,9 @@ class Model(ABC):
     _n_answers: NDArray[np.int64]
     coupling_: float  # of models with neighbours
     _worker_intervals: Floats  # (M, 4): ends of the intervals of accuracy and of informativeness
+    _copies: list[list[int]]  # groups of near-copies, by index
+    copies_count_once_: bool
+    _seeks_copies: bool
     comparison_: Any
     _keys: dict[str, Column]
     _backend: str
@@ -103,6 +107,25 @@ class Model(ABC):
         self._check_fitted()
         return np.asarray(self.classes_[self._label_codes])
 
+    @property
+    def copies_(self) -> list[list[Any]]:
+        """Groups of workers who seem to copy each other, each a list of their ids; see `worker_report`."""
+        self._check_fitted()
+        return [self.workers_[group].tolist() for group in self._copies]
+
+    def _copy_groups(self) -> NDArray[np.int64]:
+        """Return the group of near-copies that each worker belongs to: 1, 2, ..., and 0 for none."""
+        groups = np.zeros(len(self.workers_), np.int64)
+        for number, group in enumerate(self._copies, 1):
+            groups[group] = number
+        return groups
+
+    def _weigh_copies(self, r: Responses, worker: NDArray[np.int64]) -> Responses:
+        """Return answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
+        if not self.copies_count_once_:
+            return r
+        return count_once(r, np.append(self._copy_groups(), 0)[worker])  # -1 is a worker who was not there
+
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         parameters = inspect.signature(cls.__init__).parameters.values()
@@ -127,7 +150,9 @@ class Model(ABC):
 
     def _settled(self) -> Self:
         """Return an unfitted copy without callback, which takes as found what need not be chosen again."""
-        return self.fresh(**{name: None for name in ("callback",) if name in self._defaults()})
+        copy = self.fresh(**{name: None for name in ("callback",) if name in self._defaults()})
+        copy._seeks_copies = False
+        return copy
 
     def __sklearn_clone__(self) -> Self:
         """Return what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""
@@ -209,12 +234,17 @@ class Model(ABC):
         Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by posterior);
         informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
         tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few answers",
-        "uninformative", "contrary", "one label"). After accuracy and informativeness come the ends of their 95 %
-        intervals: accuracy_low, accuracy_high, informativeness_low and informativeness_high. They are missing for
-        workers without answers.
+        "uninformative", "contrary", "one label", "near-copy of ..."; several are separated by semicolons); group, the
+        number of the group of near-copies that the worker belongs to, missing for others. After accuracy and
+        informativeness come the ends of their 95 % intervals: accuracy_low, accuracy_high, informativeness_low and
+        informativeness_high. They are missing for workers without answers.
+
+        Workers of a group agree more than workers who answer independently would, given how accurate they are: at
+        least half of their answers seem to be copied from each other, or from one source.
         """
         self._check_fitted()
-        return build_frame({"worker": to_column(self.workers_), **self._report_columns()}, self._backend)
+        columns = name_copies(self._report_columns(), self._copies, self.workers_)
+        return build_frame({"worker": to_column(self.workers_), **columns}, self._backend)
 
     def _answer_counts(self) -> Floats | Cells:
         """Return the expected counts of answers, (M, L, K)."""

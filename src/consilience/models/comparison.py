@@ -70,8 +70,8 @@ class Comparison:
     expected_gain : float
         How much larger the expected accuracy is than that of the vote.
     alpha, alpha_low, alpha_high : float
-        Krippendorff's alpha, the agreement of the workers beyond chance, and its 95 % interval. nan where no item has
-        two answers, or all answers are the same.
+        Krippendorff's alpha, the agreement of the workers beyond chance, and its 95 % interval. Workers who copy each
+        other count once. nan where no item has two answers, or all answers are the same.
     held_out_gain : float
         By how much, in mean log probability, the model predicts hidden answers better than the vote does.
     held_out_error : float
@@ -211,8 +211,13 @@ def compare_with_vote(
     with quietly():
         r = responses.with_classes(model.classes_)  # tag schemes add classes that nobody said
         vote = MajorityVote().fit(r, gold=gold, engine=engine)
-        folds, power = hide_from(model, r, vote, graph, gold, engine, seed)
-        gain, error, informed_gain, informed_error = judge_folds(r, vote, folds, power)
+        # A copy would give away what is hidden from another: they count once together, in the vote as well.
+        used = model._weigh_copies(r, np.arange(r.n_workers))
+        fair = vote if used is r else MajorityVote().fit(used, gold=gold, engine=engine)
+        folds, power = hide_from(model, used, fair, graph, gold, engine, seed)
+        if folds:
+            fair._work_out_matrices(engine)
+        gain, error, informed_gain, informed_error = judge_folds(used, fair, folds, power)
     tied = find_tied(vote.posterior_)
     chances = tied / tied.sum(axis=1, keepdims=True)
     rows, ours = np.arange(len(chances)), model._label_codes
@@ -223,7 +228,7 @@ def compare_with_vote(
         n_differ=round(float((1 - chances[rows, ours]).sum())),
         **expect_accuracy(model, r),
         expected_gain=float((right - np.einsum("nk,nk->n", chances, model.posterior_)).mean()),
-        **dict(zip(("alpha", "alpha_low", "alpha_high"), krippendorff_interval(r), strict=True)),
+        **dict(zip(("alpha", "alpha_low", "alpha_high"), krippendorff_interval(used), strict=True)),
         held_out_gain=gain,
         held_out_error=error,
         informed_gain=informed_gain,

@@ -78,18 +78,19 @@ def fuse(
     -------
     Model
         The fitted model, with `comparison_` against majority vote: a `Comparison`, or None where there is nothing to
-        compare (the model is the vote, or there are too few answers to hide any). With a graph also `graph_check_`, a
-        `GraphCheck`: what the same fit on a shuffled graph tells, and whether workers' errors run along the edges. If
-        they do, and no coupling is given, only items that nobody answered hear their neighbours
-        (``listeners="unanswered"``).
+        compare (the model is the vote, or there are too few answers to hide any). Workers who copy each other are in
+        `copies_`, and each group of them counts as one worker. With a graph also `graph_check_`, a `GraphCheck`: what
+        the same fit on a shuffled graph tells, and whether workers' errors run along the edges. If they do, and no
+        coupling is given, only items that nobody answered hear their neighbours (``listeners="unanswered"``).
 
     Warns
     -----
     ConsilienceWarning
         When the fit does not predict hidden answers better than the vote does: then the vote may be as good.
     DataWarning
-        When each item has one answer, or a class that nobody said seems to be misspelt; when a graph tells nothing, or
-        workers' errors run along its edges. Reading gives others, see `Responses.from_frame`.
+        When workers seem to copy each other, each item has one answer, or a class that nobody said seems to be
+        misspelt; when a graph tells nothing, or workers' errors run along its edges. Reading gives others, see
+        `Responses.from_frame`.
 
     Examples
     --------
@@ -112,7 +113,7 @@ def fuse(
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
     with open_engine(engine) as opened:
-        chosen.fit(responses, graph=graph, gold=gold, engine=opened)
+        chosen._fit(responses, graph, gold, opened, count_copies_once=True)
         doubt = None
         if isinstance(chosen, MarkovField):
             log.info("Comparing with a shuffled graph")
@@ -121,6 +122,8 @@ def fuse(
         if not isinstance(chosen, MajorityVote) and count_units(responses) > 1:
             log.info("Comparing with majority vote")
             chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold, opened)
+    if chosen.copies_:
+        warn(tell_copies(chosen))
     for warning in find_doubts(chosen, responses, gold is not None):
         warn(warning)
     if doubt is not None:
@@ -136,7 +139,7 @@ def settle_graph(
     Where a worker's errors run along the edges, neighbours repeat them. Then the field is fitted again, so that only
     items that nobody answered hear their neighbours; unless the user gave a coupling.
     """
-    check = field.check_graph(responses, graph, gold, engine)
+    check = field.check_graph(field._weigh_copies(responses, np.arange(responses.n_workers)), graph, gold, engine)
     doubt = None
     if check.sound and check.repeats_errors and field._learns_coupling():
         doubt = DataWarning(
@@ -147,7 +150,7 @@ def settle_graph(
             "Known labels show which is better.",
         )
         field = field.fresh(coupling=field.coupling_, listeners="unanswered")
-        field.fit(responses, graph=graph, gold=gold, engine=engine)
+        field._fit(responses, graph, gold, engine, count_copies_once=True)
     elif not check.silent and not check.sound and check.changed > 0:
         doubt = DataWarning(
             f"Nothing shows that the graph tells anything about these labels, and it changed {check.changed:.1%} of "
@@ -261,6 +264,21 @@ def doubt_agreement(comparison: Comparison) -> ConsilienceWarning:
         f"{comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and hidden answers cannot be predicted from the "
         "others. No method can tell from these answers which labels are right.",
         "Check that the columns are the right ones, and that the workers understood the task.",
+    )
+
+
+def tell_copies(model: Model) -> DataWarning:
+    """Return the warning that workers seem to copy each other, and what was done about it."""
+    groups = [f"({listing(group)})" for group in model.copies_]
+    most = 3
+    more = f" and {plural(len(groups) - most, 'more group')}" if len(groups) > most else ""
+    n_workers = sum(map(len, model.copies_))
+    each = "They count as one worker" if len(groups) == 1 else "Each group counts as one worker"
+    return DataWarning(
+        f"{plural(n_workers, 'worker')} seem to copy each other, or the same source: {', '.join(groups[:most])}{more}. "
+        f"They agree even where other workers contradict them. {each}, on items that several of them answered.",
+        Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")),
+        f"If they work independently, fit the model itself in Python: {type(model).__name__}().fit counts each fully.",
     )
 
 

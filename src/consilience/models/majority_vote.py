@@ -15,7 +15,7 @@ from ..data.graph import Graph
 from ..data.hashing import draw_numbers, hash_ids, hash_items
 from ..data.items import Sequences
 from ..data.responses import Responses
-from ..data.vocabulary import Column, Values
+from ..data.vocabulary import Column, Values, lookup, to_column
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..fitting.em import expect_from_votes, maximise
@@ -27,6 +27,7 @@ from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import vote
 from .cells import Cells
 from .checks import check_choice, check_number
+from .copies import list_groups
 from .inputs import as_responses
 from .intervals import judge_votes
 from .predicting import VOTE_SMOOTHING, PredictingModel, voters
@@ -67,6 +68,7 @@ class MajorityVote(PredictingModel):
 
     _structure_type = IndependentParameters
     _needs_same_silence = False
+    _seeks_copies = False  # only when somebody asks for them
 
     _answers: Responses  # those of the fit, from which matrices are worked out
     _gold: Gold | None
@@ -99,23 +101,29 @@ class MajorityVote(PredictingModel):
         self.n_iter_ = 0
         self.converged_ = True
         self._prior_interval, self._expected_interval = judge_votes(shares, label_codes, self.prior_, r.sequences)
-        for name in _MATRICES:
+        for name in (*_MATRICES, "_copies"):
             self.__dict__.pop(name, None)  # of the answers of an earlier fit
         self._answers, self._gold = r, gold
 
     def __getattr__(self, name: str) -> Any:
         """Work out the matrices when one is first asked for: the vote itself needs none, and they may be large."""
-        if name not in _MATRICES:
+        if name not in (*_MATRICES, "_copies"):
             return super().__getattribute__(name)  # which says what is missing
         self._check_fitted()
+        with open_engine(None) as engine:
+            if name == "_copies":
+                self._copies = list_groups(self._find_copies(self._answers, self._gold, engine))
+            else:
+                self._work_out_matrices(engine)
+        return self.__dict__[name]
+
+    def _work_out_matrices(self, engine: Engine) -> None:
+        """Count the answers, and keep the matrices that they make."""
         r = self._answers
         check_matrices(type(self).__name__, voters(r), r.n_items, START_TABLES)
-        with open_engine(None) as engine:
-            problem = self._pose_votes(r, None, self._gold, engine)
-            statistics = expect_from_votes(problem)
-            learned = maximise(problem, statistics)
-        self._keep_matrices(problem, learned, statistics)
-        return self.__dict__[name]
+        problem = self._pose_votes(r, None, self._gold, engine)
+        statistics = expect_from_votes(problem)
+        self._keep_matrices(problem, maximise(problem, statistics), statistics)
 
     def _answer_counts(self) -> Cells:
         has_matrices = "_counts" in self.__dict__
@@ -137,6 +145,7 @@ class MajorityVote(PredictingModel):
         self._check_fitted()
         self._refuse_graph(graph)
         r = as_responses(responses).with_classes(self.classes_)
+        r = self._weigh_copies(r, lookup(self.workers_, to_column(r.workers)))
         known = match_gold(open_path(gold), r, self.classes_)
         unvoted = r.vote_shares() if r.silence_counts else self.prior_
         with open_engine(engine) as opened:

@@ -33,8 +33,17 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
         header = _upgrade_header_2(header)
         arrays = arrays | ({"uncalibrated_posterior": arrays["posterior"]} if "posterior" in arrays else {})
     if header["schema"] < 4:
-        header, arrays = _forget_notes(_complete_field(header)), _add_intervals(header.get("model"), arrays)
+        header = _forget_notes(_complete_field(_upgrade_header_3(header)))
+        arrays = _add_intervals(header.get("model"), arrays)
     return header, arrays
+
+
+def _upgrade_header_3(header: dict[str, Any]) -> dict[str, Any]:
+    """Nothing was known of copies."""
+    scalars = header.get("scalars")
+    if not isinstance(scalars, dict):
+        raise Fault("the header is not one of schema 3")
+    return header | {"scalars": {"copies_count_once_": False, "_copies": []} | scalars}
 
 
 def _forget_notes(header: dict[str, Any]) -> dict[str, Any]:

@@ -19,10 +19,20 @@ from ..distributions import Distributions
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..errors import DataWarning, InputError, Sentence, listing, shorten, warn
-from ..fitting.em import Parameters, Problem, Statistics, decode_labels, infer_posterior
+from ..fitting.em import (
+    Parameters,
+    Problem,
+    Statistics,
+    decode_labels,
+    expect_from_votes,
+    infer_posterior,
+    maximise,
+    run_em,
+)
+from ..fitting.moments import strongest_answers
 from ..formats.reading import open_path
 from ..kernels.types import Floats
-from ..specs import ENDS, LABEL_DISTRIBUTIONS, ArraySpec
+from ..specs import ENDS, LABEL_DISTRIBUTIONS, ArraySpec, Fault, is_truth
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
@@ -31,12 +41,15 @@ from ..workers.register import WORKERS
 from ..workers.rows import Factors, anchor
 from .base import Model
 from .checks import fixed_prior
+from .copies import PlainFit, are_groups, count_once, find_copies, list_groups
 from .inputs import as_responses
 from .intervals import Confidence, Estimates, Intervals, find_intervals
 from .sizes import check_posteriors, check_prediction
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
+# How long the plain fit lasts by which copies are judged.
+PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
 
 class NewItems(NamedTuple):
@@ -60,6 +73,8 @@ class PredictingModel(Model):
     }
     _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         **Model._scalars,
+        "copies_count_once_": is_truth,
+        "_copies": are_groups,
         "_workers_fitted": lambda name: isinstance(name, str) and name in WORKERS,
     }
 
@@ -73,6 +88,8 @@ class PredictingModel(Model):
 
     #: Whether answers to predict from must take silence as those of the fit did.
     _needs_same_silence = True
+    #: Whether a fit looks for workers who copy each other.
+    _seeks_copies = True
     #: What the structure learns.
     _structure_type: type[StructureParameters]
 
@@ -96,14 +113,41 @@ class PredictingModel(Model):
         -------
         self
         """
+        return self._fit(responses, graph, gold, engine)
+
+    def _fit(self, responses: Any, graph: Any, gold: Any, engine: Any, count_copies_once: bool = False) -> Self:
+        """Fit; near-copies are found, and count once together if asked for."""
         self._check_parameters()
         r = self._prepare(as_responses(responses))
         links = self._links(r, graph)
         known = match_gold(open_path(gold), r, r.classes)
         self._check_size(r, links)
         with open_engine(engine) as opened:
-            self._learn(r, links, known, opened)
+            groups = np.zeros(r.n_workers, np.int64)
+            if count_copies_once or self._seeks_copies:
+                groups = self._find_copies(r, known, opened)
+            once = count_copies_once and bool(groups.any())
+            self._learn(count_once(r, groups) if once else r, links, known, opened)
+        self.copies_count_once_ = once
+        if count_copies_once or self._seeks_copies:
+            self._copies = list_groups(groups)
         return self
+
+    def _find_copies(self, r: Responses, gold: Gold | None, engine: Engine) -> NDArray[np.int64]:
+        """Return the group of near-copies that each worker belongs to, 0 for none."""
+
+        def fit_plain(part: Responses, known: NDArray[np.int32] | None) -> PlainFit:
+            workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
+            smoothing = smoothing_array(VOTE_SMOOTHING, part.class_of_label, part.n_classes, part.n_workers)
+            prior = workers.prior(smoothing, "em", part.vote_shares())
+            structure = Independent(part.n_classes, None, VOTE_SMOOTHING[0], "em")
+            labels = None if known is None else Gold(known, known >= 0)
+            problem = self._place(part, workers, prior, structure, None, labels, engine)
+            start = maximise(problem, expect_from_votes(problem))
+            found = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
+            return PlainFit(found.structure.mean, found.workers.mean)
+
+        return find_copies(strongest_answers(r), None if gold is None else gold.codes, fit_plain)
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -178,9 +222,10 @@ class PredictingModel(Model):
         r = self._check_answers(as_responses(responses))
         links = self._links(r, graph)
         label, worker = self._find_labels(r), self._find_workers(r)
+        r = self._weigh_copies(r, worker)
         class_of_label = lookup(self.classes_, to_column(r.labels))
         kind = WORKERS[self._workers_fitted]
-        workers = kind(r.n_workers, class_of_label, len(self.classes_), self._takes_silence())
+        workers = kind(r.n_workers, class_of_label, len(self.classes_), self._takes_silence(), r.silence_weight)
         check_prediction(type(self).__name__, workers)
         crowd = Distributions.known(self._crowd)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
@@ -393,6 +438,8 @@ class PredictingModel(Model):
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
+        if any(member >= len(self.workers_) for group in self._copies for member in group):
+            raise Fault("a group of copies names a worker who is not there")
         self._log_weights = arrays["log_weights"]
         self._structure = self._structure_type.from_state(part_of(arrays, "structure "))
         self._set_further(part_of(arrays, "workers "))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..data.vocabulary import Column, Values, lookup, to_column
+from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column, to_values
 from ..kernels.types import Floats
 from .cells import Cells, sum_by
 from .information import informativeness
@@ -21,6 +23,8 @@ ONE_LABEL = 0.95
 WORTH_TELLING = 0.5
 # So many entries of a table of workers are worked on at a time.
 MOST_ENTRIES = 1 << 20
+# Near-copies that a remark names.
+MOST_NAMES = 3
 
 
 def describe_workers(
@@ -200,6 +204,21 @@ def make_columns(
         "worst_confusion": to_column(worst),
         "remarks": to_column(remarks),
     }
+
+
+def name_copies(columns: dict[str, Column], groups: Sequence[Sequence[int]], workers: Values) -> dict[str, Column]:
+    """Return the columns of the report with a remark for each near-copy, and the number of its group."""
+    remarks = to_values(columns["remarks"]).tolist()
+    numbers: list[int | None] = [None] * len(remarks)
+    for number, group in enumerate(groups, 1):
+        names = [spell_surrogates(str(name)) for name in workers[list(group)].tolist()]
+        for place, member in enumerate(group):
+            others = names[:place] + names[place + 1 :]
+            more = f" and {len(others) - MOST_NAMES:,} more" if len(others) > MOST_NAMES else ""
+            remark = f"near-copy of {', '.join(others[:MOST_NAMES])}{more}"
+            remarks[member] = f"{remarks[member]}; {remark}" if remarks[member] else remark
+            numbers[member] = number
+    return columns | {"remarks": to_column(remarks), "group": pa.array(numbers, pa.int64())}
 
 
 def worst_confusions(counts: Floats, said: NDArray[np.int64], labels: Values, classes: Values) -> list[str]:

@@ -63,12 +63,15 @@ class WorkerModel(ABC):
         Number of classes.
     silent : bool
         Whether silence is itself an answer.
+    silence_weight : array (M,), optional
+        How much the silence of each worker counts; their answers must have the same weight.
     """
 
     n_workers: int
     class_of_label: NDArray[np.int64]
     n_classes: int
     silent: bool = False
+    silence_weight: Floats | None = None
 
     #: The value of the `workers` parameter that stands for the model.
     name: ClassVar[str]
@@ -88,7 +91,7 @@ class WorkerModel(ABC):
                 Sentence("Or read the answers with {abstain}.", abstain="ignore"),
                 keyword="workers",
             )
-        return cls(responses.n_workers, class_of_label, n_classes, responses.silence_counts)
+        return cls(responses.n_workers, class_of_label, n_classes, responses.silence_counts, responses.silence_weight)
 
     @property
     def n_labels(self) -> int:

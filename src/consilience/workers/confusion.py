@@ -79,7 +79,8 @@ class ConfusionWorkers(WorkerModel):
         # A silence that never was stays finite: where the worker spoke it is added and taken away again.
         spoken, silence = found.log_weights[:, :-1], np.maximum(found.log_weights[:, -1:], LOG_IMPOSSIBLE)
         logs = freeze(np.ascontiguousarray((spoken - silence).reshape(-1, self.n_classes)))
-        return Factors(logs, freeze(silence.sum(axis=(0, 1))), in_logs=True)
+        weighted_silence = silence if self.silence_weight is None else silence * self.silence_weight[:, None, None]
+        return Factors(logs, freeze(weighted_silence.sum(axis=(0, 1))), in_logs=True)
 
     def given(self, confusion: Floats) -> Distributions:
         """Return known matrices (M, K, L) as (M, L, K)."""
@@ -91,7 +92,7 @@ class ConfusionWorkers(WorkerModel):
         if not self.silent:
             return count_groups(total)
         rows = np.ascontiguousarray(total[:, :-1]).reshape(-1, self.n_classes)
-        return CountedSilence(rows, total[:, -1], total.sum(axis=1))
+        return CountedSilence(rows, total[:, -1], total.sum(axis=1), self.silence_weight)
 
     def plain_counts(self, counts: Floats) -> Floats:
         """Return expected counts of answers as (M, L, K)."""
@@ -117,7 +118,8 @@ class ConfusionWorkers(WorkerModel):
         spoken = self.plain_counts(counts)
         if not self.silent:
             return spoken
-        silence = np.maximum(mass - spoken.sum(axis=1, keepdims=True), 0.0)
+        items = mass if self.silence_weight is None else mass * self.silence_weight[:, None, None]
+        silence = np.maximum(items - spoken.sum(axis=1, keepdims=True), 0.0)
         return np.concatenate([spoken, silence], axis=1)
 
 

@@ -47,6 +47,7 @@ class CountedSilence(NamedTuple):
     rows: Floats  # (M L, K)
     silence: Floats  # (M, K)
     totals: Floats  # (M, K), with those of silence
+    weight: Floats | None = None  # (M,): how much the silence of each worker counts
 
     def log_evidence(self, block: Block, posterior: Floats) -> Floats:
         """Return the log evidence of a block: silence of all, and answers in its place."""
@@ -65,8 +66,11 @@ class CountedSilence(NamedTuple):
 
     def _log_silence(self, taken: Floats, workers: NDArray[Any], k: int) -> Floats:
         """Return the log evidence for class k of the silence of some workers, for items with these posteriors of k."""
-        silence, total = (counts[workers, k] - taken[:, None] for counts in (self.silence, self.totals))
-        return np.asarray((np.log(np.maximum(silence, LEAST)) - np.log(np.maximum(total, LEAST))).sum(axis=1))
+        weight = np.ones(len(self.silence)) if self.weight is None else self.weight
+        own = taken[:, None] * weight[workers]
+        silence, total = (counts[workers, k] - own for counts in (self.silence, self.totals))
+        logs = np.log(np.maximum(silence, LEAST)) - np.log(np.maximum(total, LEAST))
+        return np.asarray((weight[workers] * logs).sum(axis=1))
 
 
 class CountedCoins(NamedTuple):

@@ -1,0 +1,545 @@
+r"""Workers who copy each other, found from their answers.
+
+Two workers who work on their own agree because both see the truth. Given the truth k of an item they agree with
+probability
+
+    J_ab(k) = sum_l Gamma_a[k, l] Gamma_b[k, l]
+
+If one of them copies the other with probability c, and answers on their own otherwise, it is c + (1 - c) J_ab. So with
+A the share of common items on which they agree and E the mean of sum_k q_nk J_ab(k) over these items, the *residual
+agreement* (A - E) / (1 - E) estimates c. It is computed in these steps:
+
+1. **Suspects.** A pair is suspect if its agreement is more than halfway from what is usual for both workers (the median
+   of their agreement with others) to always. Two good workers among bad ones are suspects, too.
+2. **Labels without them.** Five copies of one worker outvote four others. By labels that include them they look
+   perfect, and their agreement is no surprise. So workers who are linked by suspect pairs form groups, a group counts
+   once in a fit to all answers, and a pair is judged by the posterior q without the groups of both. Items are judged by
+   matrices that were learned from the other half of the items, and q is raised to the power at which it predicts
+   answers best: otherwise noise would look like knowledge. If this power is low, the others err together, and q is not
+   used at all.
+3. **Matrices.** Gamma is learned by EM from q without the worker's own group. Each suspect has the benefit of the
+   doubt: Gamma is moved towards the matrix by the labels of all, as far as this does not make the worker's answers much
+   less probable. So good workers among bad ones, whose labels tell nothing, keep their good matrices.
+4. **Judgement.** Items that are hard for all make everybody agree more than J_ab says. So the residual agreement is
+   compared with the median R of pairs that are not suspect: the probability of agreement is E' = E + R (1 - E). The
+   pair are copies if (A - E') / (1 - E') is at least 1/2, and if so much agreement has a probability below 0.1 %,
+   divided by the number of pairs, in a binomial distribution. E' is raised by its standard error, and the number of
+   items in it is divided by the spread of the other pairs' agreement, if that is more than binomial: neighbours in a
+   sequence are no independent items.
+5. Workers linked by such pairs form groups, and steps 2 to 4 are repeated with these until no pair is acquitted.
+
+Everything is computed on a sample of the items (of whole sequences) if there are many. It depends on ids and not on the
+order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse.csgraph import connected_components
+from scipy.special import betainc
+
+from ..data.hashing import draw_numbers, hash_ids, hash_items
+from ..data.responses import Responses
+from ..kernels.types import Floats
+from ..specs import is_whole
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+class PlainFit(NamedTuple):
+    """The class prior (K,), and how each worker answers (M, A, K), with silence in the end where that is an answer."""
+
+    prior: Floats
+    matrices: Floats
+
+
+# Fits a plain model to answers, some of whose labels are known (-1: unknown).
+FitPlain: TypeAlias = Callable[[Responses, NDArray[np.int32] | None], PlainFit]
+
+# Common items that a pair must have, and workers that there must be.
+FEWEST_ITEMS, FEWEST_WORKERS = 10, 4
+# The share of copied answers from which workers count as copies.
+LEAST_COPIED = 0.5
+# The probability that a crowd without copies has any.
+CHANCE = 0.001
+# Answers that are looked at, and multiplications that it may take to count all pairs from dense matrices; those of
+# sparse ones take longer each.
+MOST_ANSWERS, MOST_WORK, SPARSE_WORK = 60_000, 5e8, 100
+# Pairs that are judged because they are suspect, and for comparison; and common items of all of them.
+MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS, MOST_EVENTS = 1_000, 300, 5, 100_000
+MOST_ROUNDS = 5
+# Steps of EM for a worker's matrix, and its pseudo-counts in each class.
+N_STEPS, SMOOTHING = 5, 0.5
+# The powers that posteriors may be raised to; of those that predict answers well within so many nats, the smallest.
+POWERS, WITHIN, LEAST_POWER = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0, 0.3
+# By how many nats a worker's answers may be less probable by the labels of all than by those of others (three standard
+# deviations), and the share of labels that may be anything.
+DOUBT, DOUBTFUL = 4.5, 0.01
+
+
+def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> Integers:
+    """Return the group of near-copies that each worker belongs to: 0 for none, else 1, 2, ... by first member.
+
+    Parameters
+    ----------
+    r : Responses
+        The answers; one label for each item and worker.
+    gold : array (N,), optional
+        Known classes, -1 where unknown.
+    fit : callable
+        Fits a plain model.
+    """
+    nobody = np.zeros(r.n_workers, np.int64)
+    if r.n_workers < FEWEST_WORKERS or r.n_labels + r.silence_counts < 2:
+        return nobody
+    sample = draw_sample(r, gold)
+    pairs, few = count_agreement(sample)
+    suspect = find_suspects(pairs, typical_agreement(sample, pairs))
+    if not suspect.any():
+        return nobody
+    judged = choose_pairs(r, pairs, suspect, few)
+    events = find_events(sample, *judged)
+    by_all = np.ascontiguousarray(fit(sample.responses, sample.gold).matrices.transpose(2, 0, 1))
+    copied, shared = events.suspect, 0.0
+    for number in range(MOST_ROUNDS):
+        groups = group_pairs(events.pairs, copied, r.n_workers)
+        before, expected = copied, expect_agreement(sample, events, groups, fit, by_all, shared)
+        shared, found = judge_pairs(events, expected, len(pairs.first))
+        copied = before & found
+        if not copied.any() or (number and (copied == before).all()):
+            break
+    return group_pairs(events.pairs, copied, r.n_workers)
+
+
+def list_groups(groups: Integers) -> list[list[int]]:
+    """Return the members of each group, by index."""
+    return [np.flatnonzero(groups == group).tolist() for group in range(1, groups.max(initial=0) + 1)]
+
+
+def are_groups(value: object) -> bool:
+    """Tell whether a value from JSON are groups of workers, each by their indices."""
+    if not isinstance(value, list) or not all(isinstance(group, list) and len(group) > 1 for group in value):
+        return False
+    members = [member for group in value for member in group]
+    return all(map(is_whole, members)) and len(set(members)) == len(members)
+
+
+class Pairs(NamedTuple):
+    """Pairs of workers, and how often they agree about common items."""
+
+    first: Integers
+    second: Integers
+    n_common: Floats
+    n_agree: Floats
+
+    def of(self, chosen: NDArray[np.bool_] | Integers) -> Pairs:
+        """Return some of the pairs."""
+        return Pairs(self.first[chosen], self.second[chosen], self.n_common[chosen], self.n_agree[chosen])
+
+    def by_size(self, most: int) -> Pairs:
+        """Return those with the most common items."""
+        return self.of(np.lexsort((self.second, self.first, -self.n_common))[:most])
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The answers that are looked at, whose items are in an order that goes by a hash of their ids.
+
+    Attributes
+    ----------
+    responses : Responses
+        The answers, as about independent items.
+    gold : array or None
+        Known classes.
+    half : array
+        For each item, 0 or 1; the same for all items of a sequence.
+    item, worker, label : array
+        The same answers in order of item and worker, with silence as the label L where that is an answer.
+    """
+
+    responses: Responses
+    gold: NDArray[np.int32] | None
+    half: Integers
+    item: Integers
+    worker: Integers
+    label: Integers
+
+    @property
+    def n_symbols(self) -> int:
+        """Number of different answers."""
+        return self.responses.n_labels + self.responses.silence_counts
+
+    @cached_property
+    def row(self) -> Integers:
+        """What each answer is: its worker and label."""
+        return self.worker * self.n_symbols + self.label
+
+    @cached_property
+    def known(self) -> NDArray[np.int32] | None:
+        """The known class of the item of each answer."""
+        return None if self.gold is None else self.gold[self.item]
+
+
+def draw_sample(r: Responses, gold: NDArray[np.int32] | None) -> Sample:
+    """Return the answers to as many items (of as many sequences) as can be looked at."""
+    sizes = np.full(r.n_items, r.n_workers) if r.silence_counts else np.diff(r.offsets)
+    share = min(MOST_ANSWERS / max(sizes.sum(), 1), MOST_WORK / max(work_of(sizes, r), 1.0))
+    limit = np.uint64(min(share * 2.0**64, 2.0**64 - 4096))
+    drawn = draw_numbers(0, hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids))
+    of_items = drawn if r.sequences is None else drawn[r.sequences.of_items()]
+    items = np.flatnonzero((of_items <= limit) & ((sizes > 1) | r.silence_counts))
+    items = items[np.argsort(of_items[items] if r.sequences is None else hash_items(r.keys, items), kind="stable")]
+    part = replace(r, keys=np.arange(r.n_items)).about(items)
+    known = None if gold is None else gold[items]
+    half = (of_items[items] % 2).astype(np.int64)
+    if not r.silence_counts:
+        item, worker = part.item_of_answer(), part.worker.astype(np.int64)
+        order = np.argsort(item * r.n_workers + worker)
+        return Sample(part, known, half, item[order], worker[order], part.label[order].astype(np.int64))
+    label = np.full((len(items), r.n_workers), r.n_labels, np.int64)
+    label[part.item_of_answer(), part.worker] = part.label
+    item, worker = (index.ravel() for index in np.indices(label.shape))
+    return Sample(part, known, half, item, worker, label.ravel())
+
+
+def work_of(sizes: Integers, r: Responses) -> float:
+    """Return how much work it is to count all pairs, in multiplications of a dense matrix."""
+    return min(dense_work(len(sizes), r), SPARSE_WORK * float(np.sum(sizes.astype(np.float64) ** 2)))
+
+
+def dense_work(n_items: int, r: Responses) -> float:
+    """Return how many multiplications it takes to count all pairs from dense matrices."""
+    return (r.n_labels + 1.0) * n_items * r.n_workers**2
+
+
+def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
+    """Return all pairs of workers with enough items in common, and some with fewer, whose agreement is not counted."""
+    r = sample.responses
+    sizes = np.bincount(sample.item, minlength=r.n_items)
+    if dense_work(r.n_items, r) <= work_of(sizes, r):
+        common, agree = count_densely(sample)
+    else:
+        common, agree = (
+            count_sparsely(sample, code) for code in (sample.item, sample.item * r.n_labels + sample.label)
+        )
+    found = coo_array(common)
+    upper = found.row < found.col
+    enough = upper & (found.data >= FEWEST_ITEMS)
+    pairs = []
+    for chosen in (enough, upper & ~enough):
+        first, second = found.row[chosen].astype(np.int64), found.col[chosen].astype(np.int64)
+        n_agree: Any = agree[first, second] if chosen is enough else np.zeros(len(first))
+        n_agree = np.asarray(n_agree.toarray() if issparse(n_agree) else n_agree, dtype=np.float64)
+        pairs.append(Pairs(first, second, found.data[chosen].astype(float), n_agree))
+    return pairs[0], pairs[1].by_size(MOST_OTHERS)
+
+
+def count_densely(sample: Sample) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return how many items each two workers have in common, and about how many they agree, by dense matrices."""
+    said = np.full((sample.responses.n_items, sample.responses.n_workers), -1)
+    said[sample.item, sample.worker] = sample.label
+    answered = (said >= 0).astype(np.float32)
+    common, agree = answered.T @ answered, np.zeros((said.shape[1],) * 2, np.float32)
+    for label in range(sample.n_symbols):
+        alike = (said == label).astype(np.float32)
+        agree += alike.T @ alike
+    return common, agree
+
+
+def count_sparsely(sample: Sample, code: Integers) -> csr_array:
+    """Return how often each two workers have the same code."""
+    shape = (int(code.max(initial=0)) + 1, sample.responses.n_workers)
+    said = csr_array((np.ones(len(code), np.float32), (code, sample.worker)), shape=shape)
+    return said.T.tocsr() @ said
+
+
+def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
+    """Return the median of each worker's agreement with others, weighted by common items; NaN for no others.
+
+    Pairs that do not have enough items in common are taken together, for each worker.
+    """
+    n_workers = sample.responses.n_workers
+    code = sample.item * sample.n_symbols + sample.label
+    worker = np.concatenate([pairs.first, pairs.second])
+    both, alike = (
+        np.bincount(sample.worker, np.bincount(each)[each] - 1.0, minlength=n_workers) for each in (sample.item, code)
+    )
+    n_rest, n_alike = (
+        np.maximum(total - np.bincount(worker, np.tile(count, 2), minlength=n_workers), 0.0)
+        for total, count in ((both, pairs.n_common), (alike, pairs.n_agree))
+    )
+    agreement = np.concatenate([np.tile(pairs.n_agree / pairs.n_common, 2), n_alike / np.maximum(n_rest, 1.0)])
+    weight = np.concatenate([np.tile(pairs.n_common, 2), n_rest])
+    worker = np.concatenate([worker, np.arange(n_workers)])
+    order = np.lexsort((agreement, worker))
+    worker, agreement, weight = worker[order], agreement[order], weight[order]
+    total = np.bincount(worker, weight, minlength=n_workers)
+    before = np.concatenate([[0.0], np.cumsum(total)])
+    reached = (np.cumsum(weight) - before[worker] >= total[worker] / 2 - 1e-9) & (weight > 0)
+    usual = np.full(n_workers, np.nan)
+    usual[worker[reached][::-1]] = agreement[reached][::-1]  # the first that reaches half of the weight
+    return usual
+
+
+def find_suspects(pairs: Pairs, usual: Floats) -> NDArray[np.bool_]:
+    """Tell which pairs agree much more than is usual for both."""
+    expected = np.maximum(usual[pairs.first], usual[pairs.second])
+    return is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
+
+
+def is_copied(n_common: Floats, n_agree: Floats, expected: Floats, chance: float) -> NDArray[np.bool_]:
+    """Tell which pairs agree about enough of what they would not agree about anyway, and not by chance."""
+    copied = n_agree - n_common * expected >= LEAST_COPIED * n_common * (1 - expected)
+    # The probability of at least so many successes; it also takes numbers that are not whole.
+    tail = betainc(np.maximum(n_agree, 1e-9), n_common - n_agree + 1, np.clip(expected, 0.0, 1.0))
+    return np.asarray(copied & (expected < 1) & (tail < chance))
+
+
+def choose_pairs(r: Responses, pairs: Pairs, suspect: NDArray[np.bool_], few: Pairs) -> tuple[Pairs, NDArray[np.bool_]]:
+    """Return the pairs to judge, and which are suspects: those that agree most often, and others to compare them with.
+
+    Only if too few others have enough items in common, they are those that have `few`.
+    """
+    hashes = hash_ids(r.workers)
+    numbers = draw_numbers(0, hashes[pairs.first] ^ hashes[pairs.second])  # whichever of the two comes first
+    suspects, others = np.flatnonzero(suspect), np.flatnonzero(~suspect)
+    suspects = suspects[np.lexsort((numbers[suspects], -pairs.n_agree[suspects]))[:MOST_SUSPECTS]]
+    chosen = pairs.of(others[np.argsort(numbers[others])[:MOST_OTHERS]]) if len(others) >= FEWEST_OTHERS else few
+    found = pairs.of(suspects)
+    both = Pairs(
+        np.concatenate([found.first, chosen.first]),
+        np.concatenate([found.second, chosen.second]),
+        np.concatenate([found.n_common, chosen.n_common]),
+        np.concatenate([found.n_agree, chosen.n_agree]),
+    )
+    return both, np.arange(len(both.first)) < len(suspects)
+
+
+class Events(NamedTuple):
+    """Common items of pairs: the answers of both, as indices into those of the sample, and whether they agree."""
+
+    pairs: Pairs
+    suspect: NDArray[np.bool_]  # for each pair
+    uncertainty: Floats  # for each pair, the sum of 1 / n over the answers of both, from which matrices were learned
+    pair: Integers
+    first: Integers
+    second: Integers
+    agree: NDArray[np.bool_]
+
+
+def find_events(sample: Sample, pairs: Pairs, suspect: NDArray[np.bool_]) -> Events:
+    """Return the common items of pairs, as many of each as can be looked at."""
+    n_workers = sample.responses.n_workers
+    by_worker = np.argsort(sample.worker, kind="stable")
+    ends = np.searchsorted(sample.worker[by_worker], np.arange(n_workers + 1))
+    # Each answer of the one who gave fewer is looked up among those of the other.
+    swap = np.diff(ends)[pairs.first] > np.diff(ends)[pairs.second]
+    one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
+    most = max(FEWEST_ITEMS, MOST_EVENTS // max(len(one), 1))
+    sizes = np.minimum(ends[one + 1] - ends[one], most)
+    pair = np.repeat(np.arange(len(one)), sizes)
+    starts = np.repeat(ends[one] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    first = by_worker[np.arange(len(pair)) + starts]
+    code = sample.item * n_workers + sample.worker  # which is sorted
+    wanted = sample.item[first] * n_workers + other[pair]
+    second = np.minimum(np.searchsorted(code, wanted), len(code) - 1)
+    common = np.flatnonzero(code[second] == wanted)
+    pair, first, second = pair[common], first[common], second[common]
+    n_answers = np.maximum(np.diff(ends), 1)
+    uncertainty = 1 / n_answers[pairs.first] + 1 / n_answers[pairs.second]
+    return Events(pairs, suspect, uncertainty, pair, first, second, sample.label[first] == sample.label[second])
+
+
+def group_pairs(pairs: Pairs, linked: NDArray[np.bool_], n_workers: int) -> Integers:
+    """Return groups of workers who are linked by pairs: 1, 2, ... by first member, and 0 for workers without links."""
+    first, second = pairs.first[linked], pairs.second[linked]
+    links = coo_array((np.ones(len(first)), (first, second)), shape=(n_workers, n_workers))
+    component = connected_components(links, directed=False)[1]
+    several = np.bincount(component)[component] > 1
+    groups = np.zeros(n_workers, np.int64)
+    _, index, code = np.unique(component[several], return_index=True, return_inverse=True)
+    groups[several] = 1 + np.argsort(np.argsort(index))[code]
+    return groups
+
+
+def expect_agreement(
+    sample: Sample, events: Events, groups: Integers, fit: FitPlain, by_all: Floats, shared: float
+) -> Floats:
+    """Return how probable it is that the two workers of each event agree, if they do not copy each other."""
+    said = weigh_answers(sample, groups, fit)
+    owner = np.where(groups > 0, groups, groups.max() + 1 + np.arange(len(groups)))[sample.worker]
+    code = np.unique(sample.item * (owner.max() + 1) + owner, return_inverse=True)[1]
+    # What each answer's group says about the item: for workers in no group it is the answer itself.
+    by_group = sum_by(code, said.logs, len(code))[:, code]
+    by_others = said.evidence[:, sample.item] - by_group
+    # n answers that have a share of their errors in common are worth n / (1 + (n - 1) * share) independent ones.
+    n_answers = said.shares.sum() / sample.responses.n_items
+    power = min(calibrate(sample, by_others, said), 1 / (1 + max(n_answers - 1, 0.0) * shared))
+    others = normalise(power * by_others, sample.known)
+    learned = learn_matrices(sample, others, said.matrices)
+    a, b = events.pairs.first, events.pairs.second
+    alike = np.empty((learned.shape[0], len(a)))
+    for which, known in ((events.suspect, give_credit(sample, others, learned, by_all)), (~events.suspect, learned)):
+        alike[:, which] = np.einsum("kpl,kpl->kp", known[:, a[which]], known[:, b[which]])
+    same = ((groups[a] == groups[b]) & (groups[a] > 0))[events.pair]
+    without = by_others[:, events.first] - np.where(same, 0.0, by_group[:, events.second])
+    posterior = normalise(power * without, None if sample.known is None else sample.known[events.first])
+    return np.asarray((posterior * alike[:, events.pair]).sum(axis=0))
+
+
+class Said(NamedTuple):
+    """What answers say about their items, by matrices that were learned from other items. Classes come first."""
+
+    matrices: Floats  # (K, M, A), means of both halves of the items
+    chances: Floats  # (K, n_answers): the probability of each answer
+    shares: Floats  # (n_answers,): how much each answer counts
+    logs: Floats  # (K, n_answers): log probabilities times shares
+    evidence: Floats  # (K, n_items): sums of these, and of the log prior
+
+
+def weigh_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
+    """Return what the answers say if each group counts once."""
+    r = sample.responses
+    weighted = count_once(r, groups)
+    fits = []
+    for half in (1, 0):  # the items of one half are judged by what was learned from the other
+        items = np.flatnonzero(sample.half == half)
+        fits.append(fit(weighted.about(items), None if sample.gold is None else sample.gold[items]))
+    matrices = np.stack([each.matrices.transpose(2, 0, 1) for each in fits], axis=1)
+    n_rows = r.n_workers * sample.n_symbols
+    flat = matrices.reshape(len(matrices), 2 * n_rows)
+    chances = np.maximum(flat[:, sample.half[sample.item] * n_rows + sample.row], 1e-20)
+    shares = share_of(sample, groups)
+    logs = np.log(chances) * shares
+    prior = np.log(np.maximum(np.stack([each.prior for each in fits], axis=1), 1e-300))[:, sample.half]
+    return Said(matrices.mean(axis=1), chances, shares, logs, prior + sum_by(sample.item, logs, r.n_items))
+
+
+def calibrate(sample: Sample, by_others: Floats, said: Said) -> float:
+    """Return the power to raise posteriors to: the smallest that predicts answers nearly as well as the best.
+
+    Each worker's answers are predicted by the posteriors of others. If the best power is low, the labels of others are
+    worth little, since they err together. Then it is 0, and nobody is judged by them.
+    """
+    scores = []
+    for power in POWERS:
+        predicted = (normalise(power * by_others, sample.known) * said.chances).sum(axis=0)
+        scores.append(np.sum(said.shares * np.log(np.maximum(predicted, 1e-300))))
+    if POWERS[int(np.argmax(scores))] < LEAST_POWER:
+        return 0.0
+    return POWERS[int(np.argmax(np.array(scores) >= max(scores) - WITHIN))]
+
+
+def share_of(sample: Sample, groups: Integers) -> Floats:
+    """Return 1 / g for answers of workers of whose group g answered the item, and 1 for others."""
+    group = groups[sample.worker]
+    n_groups = groups.max() + 1
+    size = np.bincount(sample.item * n_groups + group)[sample.item * n_groups + group]
+    return np.where(group > 0, 1.0 / size, 1.0)
+
+
+def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Floats:
+    """Return how each worker answers, (K, M, A), by EM from probabilities (K, n_answers) that do not depend on them.
+
+    Where these tell nothing, the matrices stay near those at the start: those of a fit to all answers.
+    """
+    n_classes, n_workers, n_symbols = matrices.shape
+    for _ in range(N_STEPS):
+        weight = posterior * matrices.reshape(n_classes, -1)[:, sample.row]
+        weight /= np.maximum(weight.sum(axis=0), 1e-300)
+        counts = sum_by(sample.row, weight, n_workers * n_symbols).reshape(matrices.shape)
+        crowd = counts.sum(axis=1, keepdims=True) + 1.0 / n_symbols
+        counts += SMOOTHING * crowd / crowd.sum(axis=2, keepdims=True)
+        matrices = counts / counts.sum(axis=2, keepdims=True)
+    return matrices
+
+
+def give_credit(sample: Sample, posterior: Floats, matrices: Floats, by_all: Floats) -> Floats:
+    """Return matrices between those by the labels of others and those by all labels, as near to the latter as can be.
+
+    The answers of a worker may be less probable than by the former, but not by more than `DOUBT`.
+    """
+    n_classes, n_workers, _ = matrices.shape
+    posterior = (1 - DOUBTFUL) * posterior + DOUBTFUL / n_classes
+    tables = (table.reshape(n_classes, -1)[:, sample.row] for table in (matrices, by_all))
+    least, most = (np.maximum((posterior * table).sum(axis=0), 1e-300) for table in tables)
+    best = np.bincount(sample.worker, np.log(least), minlength=n_workers)
+    credit = np.zeros(n_workers)
+    for step in np.linspace(0.1, 1.0, 10):
+        score = np.bincount(sample.worker, np.log((1 - step) * least + step * most), minlength=n_workers)
+        credit = np.where(score >= best - DOUBT, step, credit)
+    return matrices + credit[:, None] * (by_all - matrices)
+
+
+def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> tuple[float, NDArray[np.bool_]]:
+    """Return the residual agreement that is usual, and which pairs are copies.
+
+    `expected` is the probability that they agree at each event without.
+    """
+    n, suspect = len(events.pairs.first), events.suspect
+    n_common, n_agree = (np.bincount(events.pair, each, minlength=n) for each in (None, events.agree))
+    n_common = np.maximum(n_common, 1)
+    usual = np.bincount(events.pair, expected, minlength=n)
+    uncertain = np.sqrt(usual / n_common * (1 - usual / n_common) * events.uncertainty)
+    left = np.maximum(n_common - usual, 1e-9)
+    others = np.flatnonzero(~suspect)
+    many = others[n_common[others] >= FEWEST_ITEMS]
+    shared, spread = 0.0, 1.0
+    if len(many) >= FEWEST_OTHERS:
+        shared = float(np.median((n_agree - usual)[many] / left[many]))
+    elif len(others):
+        shared = float((n_agree - usual)[others].sum() / left[others].sum())
+    shared = float(np.clip(shared, 0.0, 1.0))
+    usual = usual + shared * left
+    if len(many) >= FEWEST_OTHERS:
+        chance = expected + shared * (1 - expected)
+        variance = np.bincount(events.pair, chance * (1 - chance), minlength=n)
+        scores = (n_agree - usual)[many] / np.sqrt(np.maximum(variance[many], 1e-9))
+        # The lower half, since pairs that are nearly suspect would widen the upper one.
+        spread = max(1.0, float((np.median(scores) - np.quantile(scores, 0.25)) / 0.6745) ** 2)
+    chances = np.minimum(usual / n_common + uncertain, 1.0)
+    copied = is_copied(n_common / spread, n_agree / spread, chances, CHANCE / n_pairs)
+    return shared, suspect & copied
+
+
+def count_once(r: Responses, groups: Integers) -> Responses:
+    """Return the answers with weights such that those of a group about an item have the weight of one answer.
+
+    Where silence is an answer, all workers of a group answer all items, and the weight is the same for all.
+    """
+    if not groups.any():
+        return r
+    group = groups[r.worker]
+    if r.silence_counts:
+        size = np.bincount(groups, minlength=groups.max() + 1).astype(float)
+        size[0] = 1.0
+        r, share = replace(r, silence_weight=1.0 / size[groups]), 1.0 / size[group]
+    else:
+        n_groups = groups.max() + 1
+        item, worker = r.votes()
+        size = np.bincount(item * n_groups + groups[worker], minlength=r.n_items * n_groups)
+        share = np.where(group > 0, 1.0 / size[r.item_of_answer() * n_groups + group], 1.0)
+    return replace(r, weight=share if r.weight is None else share * r.weight)
+
+
+def sum_by(codes: Integers, values: Floats, size: int) -> Floats:
+    """Return the sums of values (K, n) with the same code, (K, size)."""
+    return np.stack([np.bincount(codes, row, minlength=size) for row in values])
+
+
+def normalise(logs: Floats, known: NDArray[np.int32] | None) -> Floats:
+    """Return probabilities (K, n) from logarithms, certain where the class is known."""
+    values = np.exp(logs - logs.max(axis=0))
+    values /= values.sum(axis=0)
+    if known is not None:
+        certain = np.flatnonzero(known >= 0)
+        values[:, certain] = 0.0
+        values[known[certain], certain] = 1.0
+    return np.asarray(values)

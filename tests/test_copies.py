@@ -1,0 +1,260 @@
+"""Workers who copy each other: found, named, and counted once by `fuse`."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import consilience as cs
+from benchmarks.copies import draw_crowd
+from consilience.errors import quietly
+from consilience.models import copies
+from consilience.models.copies import count_once
+from real_data import needs_data
+
+MODELS = [cs.MajorityVote(), cs.DawidSkene(), cs.MomentMatching()]
+
+
+def crowd(n_items=600, n_classes=3, n_honest=6, n_copies=4, share=0.9, seed=0, **more):
+    return draw_crowd(n_items, n_classes, (0.6, 0.85), n_honest, n_copies, share, seed, **more)
+
+
+def accuracy(model, truth):
+    return cs.metrics.accuracy(truth, model.labels_)
+
+
+@pytest.fixture(scope="module")
+def copied():
+    votes, truth = crowd()
+    return cs.Responses.from_matrix(votes, workers=[f"w{m}" for m in range(10)]), truth
+
+
+GROUP = ["w0", "w6", "w7", "w8", "w9"]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_every_model_names_near_copies(model, copied):
+    fitted = model.fresh().fit(copied[0])
+    assert fitted.copies_ == [GROUP]
+    assert fitted.copies_count_once_ is False
+    report = fitted.worker_report().to_pydict()
+    assert report["group"] == [1, None, None, None, None, None, 1, 1, 1, 1]
+    assert report["remarks"][0].endswith("near-copy of w6, w7, w8 and 1 more")
+    assert "near-copy" not in report["remarks"][1]
+
+
+def test_sequences_and_fields_name_them_too():
+    simulated = cs.simulate.sequences(60, 15, 8, 3, accuracy=(0.6, 0.8), copycats=2, stickiness=0.7, seed=1)
+    assert cs.HiddenMarkov(coupling=0.5).fit(simulated.responses).copies_ == [[0, 6], [1, 7]]
+    network = cs.simulate.network(800, 8, 3, accuracy=(0.6, 0.8), copycats=2, seed=1)
+    model = cs.MarkovField(coupling=0.5).fit(network.responses, graph=network.graph)
+    assert model.copies_ == [[0, 6], [1, 7]]
+
+
+def test_fuse_counts_a_group_once_and_says_so(copied):
+    r, truth = copied
+    with pytest.warns(cs.errors.DataWarning, match="5 workers seem to copy each other") as caught:
+        fused = cs.fuse(r, calibration="none")
+    assert "'w0', 'w6', 'w7', 'w8', 'w9'" in str(caught[0].message)
+    assert fused.copies_count_once_
+    honest = cs.DawidSkene().fit(r.keep(~np.isin(r.worker, [6, 7, 8, 9])))
+    assert accuracy(fused, truth) > accuracy(honest, truth) - 0.01
+    assert accuracy(fused, truth) > accuracy(cs.DawidSkene().fit(r), truth) + 0.1
+    # What is new is weighed in the same way.
+    assert np.allclose(fused.predict_proba(r), fused.posterior_)
+    # Each worker is judged by the labels of all.
+    report = fused.worker_report().to_pydict()
+    votes = np.full((r.n_items, r.n_workers), -1)
+    votes[r.item_of_answer(), r.worker] = r.label
+    shares = [fused.posterior_[np.arange(r.n_items), votes[:, m]].mean() for m in range(r.n_workers)]
+    assert report["accuracy"] == pytest.approx(shares)
+    assert report["answers"] == [600] * 10
+
+
+@pytest.mark.parametrize("model", ["majority", "moments"])
+def test_fuse_counts_once_by_other_models(model, copied):
+    r, truth = copied
+    with pytest.warns(cs.errors.ConsilienceWarning):
+        fused = cs.fuse(r, model=model)
+    alone = cs.DawidSkene().fit(r) if model == "majority" else cs.MomentMatching().fit(r)
+    assert fused.copies_count_once_
+    assert accuracy(fused, truth) > accuracy(alone, truth)
+
+
+def test_a_fit_without_copies_says_nothing():
+    votes, _ = crowd(n_copies=0, n_honest=8)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fused = cs.fuse(cs.Responses.from_matrix(votes))
+    assert not any("copy" in str(warning.message) for warning in caught)
+    assert fused.copies_ == []
+    assert not fused.copies_count_once_
+    assert fused.worker_report()["group"].to_pylist() == [None] * 8
+
+
+def test_groups_survive_saving(copied, tmp_path):
+    with pytest.warns(cs.errors.DataWarning, match="copy each other"):
+        fused = cs.fuse(copied[0])
+    loaded = cs.load(fused.save(tmp_path / "a.model"))
+    assert loaded.copies_ == [GROUP]
+    assert loaded.copies_count_once_
+    assert loaded.worker_report().equals(fused.worker_report())
+    assert np.array_equal(loaded.predict_proba(copied[0]), fused.predict_proba(copied[0]))
+
+
+def test_silence_of_a_group_counts_once():
+    rng = np.random.default_rng(3)
+    truth = (rng.random(1500) < 0.3).astype(int)
+    speaks = rng.random((1500, 7)) < np.where(truth[:, None] == 1, rng.uniform(0.3, 0.7, 7), 0.06)
+    votes = np.where(speaks, 1, -1)
+    votes = np.column_stack([votes, votes[:, 0], votes[:, 0]])
+    r = cs.Responses.from_matrix(votes, labels=[0, 1], abstain="answer", background=0)
+    with pytest.warns(cs.errors.DataWarning, match="copy each other"):
+        fused = cs.fuse(r, calibration="none")
+    assert fused.copies_ == [[0, 7, 8]]
+    assert np.allclose(fused.predict_proba(r), fused.posterior_)
+    # Exact copies that count once are as good as none.
+    single = cs.Responses.from_matrix(votes[:, :7], labels=[0, 1], abstain="answer", background=0)
+    alone = cs.DawidSkene(calibration="none", smoothing=(0.1, 1.1)).fit(single)
+    once = cs.DawidSkene(calibration="none", smoothing=(0.1, 1.1)).fit(count_once(r, np.array([1, *[0] * 6, 1, 1])))
+    assert cs.metrics.accuracy(alone.labels_, once.labels_) > 0.99
+    assert np.allclose(once.confusion_[1:7], alone.confusion_[1:7], atol=0.03)
+
+
+def test_weights_of_a_group_sum_to_one():
+    votes = np.array([[0, 0, 1, 0], [1, -1, 1, 1], [-1, -1, 0, 1]])
+    r = cs.Responses.from_matrix(votes)
+    weighted = count_once(r, np.array([1, 1, 0, 1]))
+    assert weighted.weight.tolist() == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 2, 1, 1 / 2, 1, 1])
+    assert count_once(r, np.zeros(4, int)) is r
+    assert count_once(weighted, np.array([0, 0, 1, 1])).weight[3] == pytest.approx(1 / 6)
+
+
+def test_the_order_of_rows_does_not_matter(copied):
+    r, _ = copied
+    item, worker, label = r.items[r.item_of_answer()], r.workers[r.worker], r.labels[r.label]
+    order = np.random.default_rng(0).permutation(len(item))
+    table = {"item": item[order].astype(str), "worker": worker[order], "label": label[order].astype(str)}
+    assert cs.MajorityVote().fit(table).copies_ == [GROUP]
+
+
+@pytest.mark.parametrize(
+    ("votes", "classes"),
+    [
+        (np.zeros((50, 6), int), [0]),  # one class
+        (np.zeros((50, 6), int), [0, 1]),  # all agree about everything
+        (np.arange(200).reshape(50, 4) % 2, [0, 1]),
+        (np.array([[0, 1, 0, 1]]), [0, 1]),  # one item
+        (np.array([[0], [1]] * 30), [0, 1]),  # one worker
+        (np.array([[0, 0], [1, 1]] * 30), [0, 1]),  # two, who agree
+    ],
+)
+def test_nobody_is_named_where_nothing_can_be_known(votes, classes):
+    with quietly():
+        r = cs.Responses.from_matrix(votes, labels=classes)
+    with np.errstate(all="raise"):
+        assert cs.MajorityVote().fit(r).copies_ == []
+
+
+def test_known_labels_judge(copied):
+    r, truth = copied
+    gold = dict(zip(r.items[:200].tolist(), truth[:200].tolist(), strict=True))
+    assert cs.DawidSkene().fit(r, gold=gold).copies_ == [GROUP]
+
+
+@pytest.mark.parametrize("kind", ["mixed", "skilled", "hard", "half at random", "one-sided"])
+def test_few_false_alarms(kind):
+    from benchmarks.copies import draw_clean
+
+    named = [
+        len(group)
+        for n_workers, n_items in ((6, 150), (12, 400), (30, 400))
+        for n_classes in (2, 4)
+        for group in cs.MajorityVote().fit(draw_clean(kind, n_items, n_workers, n_classes, 5)).copies_
+    ]
+    assert sum(named) == 0
+
+
+def test_agreement_is_counted_as_by_hand():
+    votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
+    r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
+    sample = copies.draw_sample(r, None)
+    order = np.lexsort((sample.worker, sample.item))
+    assert np.array_equal(order, np.arange(len(order)))
+    by_hand = {}
+    for a in range(7):
+        for b in range(a + 1, 7):
+            both = (votes[:, a] >= 0) & (votes[:, b] >= 0)
+            by_hand[a, b] = (both.sum(), (votes[both, a] == votes[both, b]).sum())
+    for count in (copies.count_densely, lambda s: tuple(map(np.asarray, sparse(s)))):
+        common, agree = count(sample)
+        for (a, b), (n_common, n_agree) in by_hand.items():
+            assert (common[a, b], agree[a, b]) == (n_common, n_agree)
+    pairs, few = copies.count_agreement(sample)
+    for a, b, n_common, n_agree in zip(*pairs, strict=True):
+        assert by_hand[a, b] == (n_common, n_agree)
+    assert len(pairs.first) + len(few.first) == 21
+
+
+def sparse(sample):
+    codes = (sample.item, sample.item * sample.responses.n_labels + sample.label)
+    return (copies.count_sparsely(sample, code).toarray() for code in codes)
+
+
+def test_the_probability_of_agreement_as_by_hand():
+    """The twin takes one pair and one item at a time."""
+    votes, _ = crowd(80, 2, 5, 2, seed=2)
+    r = cs.Responses.from_matrix(votes)
+    sample = copies.draw_sample(r, None)
+    rng = np.random.default_rng(0)
+    prior, halves = np.array([0.6, 0.4]), rng.dirichlet([1, 1], size=(2, 7, 2)).transpose(0, 1, 3, 2)
+    fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
+    groups = np.array([1, 0, 0, 0, 0, 1, 1])
+    pairs, _ = copies.count_agreement(sample)
+    events = copies.find_events(sample, pairs, np.zeros(len(pairs.first), bool))
+    said = copies.weigh_answers(sample, groups, lambda *_: next(fits))
+    fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
+    table = sample.label.reshape(80, 7)
+    by_all = np.ascontiguousarray(halves[0].transpose(2, 0, 1))
+    expected = copies.expect_agreement(sample, events, groups, lambda *_: next(fits), by_all, 0.0)
+
+    def log_evidence(item, without):
+        total = np.log(prior)
+        for m in range(7):
+            if m not in without:
+                share = 1 / 3 if groups[m] else 1.0
+                total = total + share * np.log(halves[sample.half[item], m, table[item, m]])
+        return total
+
+    def own_group(m):
+        return {0, 5, 6} if groups[m] else {m}
+
+    others = np.array([[log_evidence(i, own_group(m)) for m in range(7)] for i in range(80)])
+    power = copies.calibrate(sample, others.reshape(-1, 2).T, said)
+    posterior = np.exp(power * others)
+    posterior /= posterior.sum(axis=2, keepdims=True)
+    matrices = copies.learn_matrices(sample, posterior.reshape(-1, 2).T, halves.mean(axis=0).transpose(2, 0, 1))
+    for event in rng.choice(len(expected), 50, replace=False):
+        first, second = events.first[event], events.second[event]
+        i, a, b = sample.item[first], sample.worker[first], sample.worker[second]
+        q = np.exp(power * log_evidence(i, own_group(a) | own_group(b)))
+        q /= q.sum()
+        by_hand = sum(q[k] * matrices[k, a, label] * matrices[k, b, label] for k in range(2) for label in range(2))
+        assert expected[event] == pytest.approx(by_hand)
+
+
+def test_what_counts_as_copied():
+    n_common, n_agree, chance = np.array([40.0, 40.0, 40.0]), np.array([38.0, 30.0, 22.0]), np.array([0.5, 0.5, 0.5])
+    tails = binom.sf(n_agree - 1, 40, 0.5)
+    assert copies.is_copied(n_common, n_agree, chance, 1.0).tolist() == [True, True, False]  # 90 %, 50 % and 10 %
+    assert copies.is_copied(n_common, n_agree, chance, float(tails[1]) * 1.01).tolist() == [True, True, False]
+    assert copies.is_copied(n_common, n_agree, chance, float(tails[1]) * 0.99).tolist() == [True, False, False]
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["bluebird", "rte", "dog", "web", "product", "sentence_polarity"])
+def test_nobody_is_named_in_real_crowds(name):
+    assert cs.MajorityVote().fit(cs.datasets.load(name).responses).copies_ == []
