@@ -7,6 +7,7 @@ Writes the table of docs/advice.md, which is the same in every run:
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,10 @@ import consilience as cs
 from consilience.models.majority_vote import find_tied
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.masks import draw_masks  # noqa: E402
+
 TABLE = ROOT / "docs" / "measured" / "advice.md"
 
 
@@ -64,6 +69,28 @@ def functions(**options: Any) -> Situation:
     return Situation(cs.Responses.from_matrix(votes, **options), truth)
 
 
+def copies() -> Situation:
+    """Ten workers, of whom five give the answers of one of them."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=1000)
+    right = rng.random((1000, 10)) < np.array([0.6, 0.75, 0.75, 0.75, 0.75, 0.75, 0, 0, 0, 0])
+    answers = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 3, size=(1000, 10))) % 3)
+    answers[:, 6:] = answers[:, :1]
+    return Situation(cs.Responses.from_matrix(answers), truth)
+
+
+def outlines() -> Situation:
+    """Five readers who outline a shape, and err smoothly along its boundary."""
+    masks = draw_masks(0)
+    return Situation(masks.responses, masks.truth, masks.graph)
+
+
+def shuffled() -> Situation:
+    """A network whose edges were shuffled, so that they tell nothing."""
+    crowd = cs.simulate.network(1000, n_workers=5, n_classes=3, degree=6, accuracy=0.6, seed=1)
+    return Situation(crowd.responses, crowd.truth, crowd.graph.shuffled(0))
+
+
 def spellings() -> Situation:
     """Cats and dogs, with blanks and capitals as they come."""
     rng = np.random.default_rng(0)
@@ -84,6 +111,9 @@ SITUATIONS: dict[str, Callable[[], Situation]] = {
     ),
     "labelling functions, silence ignored": functions,
     "labelling functions, silence as an answer": lambda: functions(abstain="answer", background=0),
+    "five of ten workers copy one": copies,
+    "a graph with smooth errors": outlines,
+    "a shuffled graph": shuffled,
     "one answer per item": lambda: draw(300, 20, 3, answers_per_item=1, seed=1),
     "one worker": lambda: draw(300, 1, 3, seed=1),
     "labels in three spellings": spellings,
@@ -109,7 +139,10 @@ def describe(said: Said) -> str:
     """Return everything that was said, as one cell of a table."""
     comparison = said.fused.comparison_
     parts = [f"**{comparison.verdict}**" if comparison.tested else "**not tested**", *said.sentences]
-    if not said.sentences:
+    check = getattr(said.fused, "graph_check_", None)
+    if check is not None:
+        parts.append(str(check))
+    if len(parts) == 1:
         parts.append(f"{comparison.describe_test().capitalize()}.")
     return "<br>".join(part.replace("|", "\\|") for part in parts)
 

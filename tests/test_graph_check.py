@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
+from benchmarks.masks import dice, draw_masks, draw_noise
 from command_line import run
 from consilience.errors import DataWarning, ParameterError
 from consilience.models.graph_check import GraphCheck, correlate_errors, measure_agreement
-from masks import dice, draw_masks, draw_noise
 from real_data import FOLDER, gold_of, needs_data
 
 AGREES = "Answers about neighbours agree more than by chance, so the graph tells something about these labels ("

@@ -66,7 +66,8 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.field is not None:
         heard = "" if summary.field["listeners"] == "all" else ", for items that nobody answered"
         facts.append(("Graph", f"coupling {summary.field['coupling']:.2f} nats per agreeing neighbour{heard}"))
-    facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
+    if summary.comparison is None:  # which tells it as expected accuracy
+        facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     if summary.calibration is not None:
         facts.append(("Calibration", summary.calibration))
     return facts + ([] if summary.comparison is None else _compare(summary.comparison))

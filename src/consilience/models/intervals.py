@@ -254,7 +254,7 @@ def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Flo
     tilted = tilt(confusion, prior, centre, r)
     middle = informativeness(tilted, prior)
     entropy = -float(np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
-    if entropy <= 0:
+    if entropy < 1e-100:  # whose square would be 0
         return np.stack([reported, reported], axis=1)
     answer = np.einsum("k,mkl->ml", prior, tilted)
     odds = np.log(np.maximum(tilted, 1e-300) / np.maximum(answer, 1e-300)[:, None, :])
