@@ -189,19 +189,15 @@ def test_agreement_is_counted_as_by_hand():
         for b in range(a + 1, 7):
             both = (votes[:, a] >= 0) & (votes[:, b] >= 0)
             by_hand[a, b] = (both.sum(), (votes[both, a] == votes[both, b]).sum())
-    for count in (copies.count_densely, lambda s: tuple(map(np.asarray, sparse(s)))):
-        common, agree = count(sample)
+    codes = sample.item, sample.item * 3 + sample.label
+    dense = copies.count_densely(sample, None), sum(copies.count_densely(sample, label) for label in range(3))
+    for common, agree in (dense, [copies.count_sparsely(sample, code).toarray() for code in codes]):
         for (a, b), (n_common, n_agree) in by_hand.items():
             assert (common[a, b], agree[a, b]) == (n_common, n_agree)
     pairs, few = copies.count_agreement(sample)
     for a, b, n_common, n_agree in zip(*pairs, strict=True):
         assert by_hand[a, b] == (n_common, n_agree)
     assert len(pairs.first) + len(few.first) == 21
-
-
-def sparse(sample):
-    codes = (sample.item, sample.item * sample.responses.n_labels + sample.label)
-    return (copies.count_sparsely(sample, code).toarray() for code in codes)
 
 
 def test_the_probability_of_agreement_as_by_hand():
