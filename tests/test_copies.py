@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from consilience.models import copies
 from consilience.models.copies import count_once
 from real_data import needs_data
 
+MEASURED = Path(__file__).parents[1] / "docs" / "measured" / "copies.md"
 MODELS = [cs.MajorityVote(), cs.DawidSkene(), cs.MomentMatching()]
 
 
@@ -254,3 +256,24 @@ def test_what_counts_as_copied():
 @pytest.mark.parametrize("name", ["bluebird", "rte", "dog", "web", "product", "sentence_polarity"])
 def test_nobody_is_named_in_real_crowds(name):
     assert cs.MajorityVote().fit(cs.datasets.load(name).responses).copies_ == []
+
+
+def read_tables():
+    """Return the rows of each table of docs/measured/copies.md."""
+    parts = MEASURED.read_text().split("\n\n")
+    tables = [part.splitlines()[2:] for part in parts if part.startswith("|")]
+    return [[[cell.strip(" `%") for cell in line.split("|")[1:-1]] for line in table] for table in tables]
+
+
+def test_what_the_page_says():
+    copied, clean, real, functions, cost = read_tables()
+    # Within 0.01 of the fit without the copies, with 1,000 items.
+    enough = [row for row in copied if row[1] == "1,000"]
+    assert len(enough) == 9
+    assert all(float(row[5]) > float(row[6]) - 0.01 for row in enough)
+    assert all(float(row[5]) >= float(row[4]) for row in copied)
+    # At most one false alarm for a hundred workers, and none in real crowds.
+    assert all(float(row[3]) <= 1 for row in clean)
+    assert all(row[3] == "0" for row in real)
+    assert float(functions[2][1]) > float(functions[0][1])
+    assert int(cost[-1][3]) <= 30
