@@ -23,9 +23,9 @@ agreement* (A - E) / (1 - E) estimates c. It is computed in these steps:
 4. **Judgement.** Items that are hard for all make everybody agree more than J_ab says. So the residual agreement is
    compared with the median R of pairs that are not suspect: the probability of agreement is E' = E + R (1 - E). The
    pair are copies if (A - E') / (1 - E') is at least 1/2, and if so much agreement has a probability below 0.1 %,
-   divided by the number of pairs, in a binomial distribution. E' is raised by its standard error, and the number of
-   items in it is divided by the spread of the other pairs' agreement, if that is more than binomial: neighbours in a
-   sequence are no independent items.
+   divided by the number of pairs, in a binomial distribution. In it E' is raised by its standard error, and the
+   number of items is divided by the spread of the other pairs' agreement, if that is more than binomial: neighbours
+   in a sequence are no independent items.
 5. Workers linked by such pairs form groups, and steps 2 to 4 are repeated with these until no pair is acquitted.
 
 Everything is computed on a sample of the items (of whole sequences) if there are many. It depends on ids and not on the
@@ -36,7 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -79,9 +80,9 @@ MOST_ROUNDS = 5
 N_STEPS, SMOOTHING = 5, 0.5
 # The powers that posteriors may be raised to; of those that predict answers well within so many nats, the smallest.
 POWERS, WITHIN, LEAST_POWER = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0, 0.3
-# By how many nats a worker's answers may be less probable by the labels of all than by those of others (three standard
-# deviations), and the share of labels that may be anything.
-DOUBT, DOUBTFUL = 4.5, 0.01
+# By how many nats a worker's answers may be less probable by the labels of all than by those of others, and the
+# share of labels that may be anything.
+DOUBT, DOUBTFUL = 3.0, 0.01
 
 
 def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> Integers:
@@ -132,20 +133,16 @@ def are_groups(value: object) -> bool:
 
 
 class Pairs(NamedTuple):
-    """Pairs of workers, and how often they agree about common items."""
+    """Pairs of workers, how many items they have in common, and about how many of these they agree, if counted."""
 
     first: Integers
     second: Integers
     n_common: Floats
-    n_agree: Floats
+    n_agree: Floats = np.zeros(0)
 
     def of(self, chosen: NDArray[np.bool_] | Integers) -> Pairs:
         """Return some of the pairs."""
-        return Pairs(self.first[chosen], self.second[chosen], self.n_common[chosen], self.n_agree[chosen])
-
-    def by_size(self, most: int) -> Pairs:
-        """Return those with the most common items."""
-        return self.of(np.lexsort((self.second, self.first, -self.n_common))[:most])
+        return Pairs(*(column[chosen] if len(column) else column for column in self))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,34 +220,31 @@ def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
     """Return all pairs of workers with enough items in common, and some with fewer, whose agreement is not counted."""
     r = sample.responses
     sizes = np.bincount(sample.item, minlength=r.n_items)
-    if dense_work(r.n_items, r) <= work_of(sizes, r):
-        common, agree = count_densely(sample)
-    else:
-        common, agree = (
-            count_sparsely(sample, code) for code in (sample.item, sample.item * r.n_labels + sample.label)
-        )
-    found = coo_array(common)
+    dense = dense_work(r.n_items, r) <= work_of(sizes, r)
+    found = coo_array(count_densely(sample, None) if dense else count_sparsely(sample, sample.item))
     upper = found.row < found.col
     enough = upper & (found.data >= FEWEST_ITEMS)
-    pairs = []
-    for chosen in (enough, upper & ~enough):
-        first, second = found.row[chosen].astype(np.int64), found.col[chosen].astype(np.int64)
-        n_agree: Any = agree[first, second] if chosen is enough else np.zeros(len(first))
-        n_agree = np.asarray(n_agree.toarray() if issparse(n_agree) else n_agree, dtype=np.float64)
-        pairs.append(Pairs(first, second, found.data[chosen].astype(float), n_agree))
-    return pairs[0], pairs[1].by_size(MOST_OTHERS)
+    pairs, few = (
+        Pairs(found.row[chosen].astype(np.int64), found.col[chosen].astype(np.int64), found.data[chosen].astype(float))
+        for chosen in (enough, upper & ~enough)
+    )
+    if not enough.any():
+        return pairs, few
+    if dense:
+        agree: Any = reduce(add, (count_densely(sample, label) for label in range(sample.n_symbols)))
+    else:
+        agree = count_sparsely(sample, sample.item * r.n_labels + sample.label)
+    n_agree = agree[pairs.first, pairs.second]
+    n_agree = n_agree.toarray() if issparse(n_agree) else n_agree  # which depends on the release of SciPy
+    return pairs._replace(n_agree=np.asarray(n_agree, dtype=np.float64).ravel()), few
 
 
-def count_densely(sample: Sample) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return how many items each two workers have in common, and about how many they agree, by dense matrices."""
-    said = np.full((sample.responses.n_items, sample.responses.n_workers), -1)
-    said[sample.item, sample.worker] = sample.label
-    answered = (said >= 0).astype(np.float32)
-    common, agree = answered.T @ answered, np.zeros((said.shape[1],) * 2, np.float32)
-    for label in range(sample.n_symbols):
-        alike = (said == label).astype(np.float32)
-        agree += alike.T @ alike
-    return common, agree
+def count_densely(sample: Sample, label: int | None) -> NDArray[Any]:
+    """Return about how many items each two workers say anything, or this label."""
+    said = np.zeros((sample.responses.n_items, sample.responses.n_workers), np.float32)
+    here = slice(None) if label is None else np.flatnonzero(sample.label == label)
+    said[sample.item[here], sample.worker[here]] = 1.0
+    return said.T @ said
 
 
 def count_sparsely(sample: Sample, code: Integers) -> csr_array:
@@ -294,11 +288,16 @@ def find_suspects(pairs: Pairs, usual: Floats) -> NDArray[np.bool_]:
     return is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
 
 
-def is_copied(n_common: Floats, n_agree: Floats, expected: Floats, chance: float) -> NDArray[np.bool_]:
-    """Tell which pairs agree about enough of what they would not agree about anyway, and not by chance."""
+def is_copied(
+    n_common: Floats, n_agree: Floats, expected: Floats, chance: float, error: Floats | float = 0.0
+) -> NDArray[np.bool_]:
+    """Tell which pairs agree about enough of what they would not agree about anyway, and not by chance.
+
+    `error` is the standard error of the `expected` agreement.
+    """
     copied = n_agree - n_common * expected >= LEAST_COPIED * n_common * (1 - expected)
     # The probability of at least so many successes; it also takes numbers that are not whole.
-    tail = betainc(np.maximum(n_agree, 1e-9), n_common - n_agree + 1, np.clip(expected, 0.0, 1.0))
+    tail = betainc(np.maximum(n_agree, 1e-9), n_common - n_agree + 1, np.clip(expected + error, 0.0, 1.0))
     return np.asarray(copied & (expected < 1) & (tail < chance))
 
 
@@ -311,13 +310,15 @@ def choose_pairs(r: Responses, pairs: Pairs, suspect: NDArray[np.bool_], few: Pa
     numbers = draw_numbers(0, hashes[pairs.first] ^ hashes[pairs.second])  # whichever of the two comes first
     suspects, others = np.flatnonzero(suspect), np.flatnonzero(~suspect)
     suspects = suspects[np.lexsort((numbers[suspects], -pairs.n_agree[suspects]))[:MOST_SUSPECTS]]
-    chosen = pairs.of(others[np.argsort(numbers[others])[:MOST_OTHERS]]) if len(others) >= FEWEST_OTHERS else few
+    if len(others) >= FEWEST_OTHERS:
+        chosen = pairs.of(others[np.argsort(numbers[others])[:MOST_OTHERS]])
+    else:
+        chosen = few.of(np.lexsort((few.second, few.first, -few.n_common))[:MOST_OTHERS])
     found = pairs.of(suspects)
     both = Pairs(
         np.concatenate([found.first, chosen.first]),
         np.concatenate([found.second, chosen.second]),
         np.concatenate([found.n_common, chosen.n_common]),
-        np.concatenate([found.n_agree, chosen.n_agree]),
     )
     return both, np.arange(len(both.first)) < len(suspects)
 
@@ -504,8 +505,7 @@ def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> tuple[float, 
         scores = (n_agree - usual)[many] / np.sqrt(np.maximum(variance[many], 1e-9))
         # The lower half, since pairs that are nearly suspect would widen the upper one.
         spread = max(1.0, float((np.median(scores) - np.quantile(scores, 0.25)) / 0.6745) ** 2)
-    chances = np.minimum(usual / n_common + uncertain, 1.0)
-    copied = is_copied(n_common / spread, n_agree / spread, chances, CHANCE / n_pairs)
+    copied = is_copied(n_common / spread, n_agree / spread, usual / n_common, CHANCE / n_pairs, uncertain)
     return shared, suspect & copied
 
 
