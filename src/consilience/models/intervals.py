@@ -128,14 +128,24 @@ def find_intervals(
     confidence : Confidence
         The calibrated posteriors.
     """
-    right = right_matrix(found.confusion, r)
-    shared = find_covariance(r, posterior, right, found)
-    answers = weigh_answers(r, posterior, right, found, shared)
-    return Intervals(
-        judge_workers(r, posterior, found, answers),
-        judge_shares(posterior, found, shared),
-        judge_labels(posterior, label_codes, confidence, shared, find_doubt(r, right, found, answers)),
-    )
+    # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        right = right_matrix(found.confusion, r)
+        shared = find_covariance(r, posterior, right, found)
+        answers = weigh_answers(r, posterior, right, found, shared)
+        workers = judge_workers(r, posterior, found, answers)
+        shares = judge_shares(posterior, found, shared)
+        labels = judge_labels(posterior, label_codes, confidence, shared, find_doubt(r, right, found, answers))
+    answered = answers.total > 0
+    workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
+    return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0))
+
+
+def open_ends(ends: Floats, axis: int) -> Floats:
+    """Return ends in which low and high, along this axis, are 0 and 1 where they are not known."""
+    low, high = np.take(ends, 0, axis), np.take(ends, 1, axis)
+    unknown = np.isnan(low) | np.isnan(high)
+    return np.stack([np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)], axis)
 
 
 def right_matrix(confusion: Floats, r: Responses) -> Floats:
@@ -254,7 +264,7 @@ def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Flo
     tilted = tilt(confusion, prior, centre, r)
     middle = informativeness(tilted, prior)
     entropy = -float(np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
-    if entropy <= 0:
+    if entropy <= 1e-100:
         return np.stack([reported, reported], axis=1)
     answer = np.einsum("k,mkl->ml", prior, tilted)
     odds = np.log(np.maximum(tilted, 1e-300) / np.maximum(answer, 1e-300)[:, None, :])
@@ -328,7 +338,7 @@ class Shared(NamedTuple):
 
 
 def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estimates) -> Shared | None:
-    """Return the covariance of what all items share; None if there are too many classes."""
+    """Return the covariance of what all items share; None if there are too many classes, or numbers too large."""
     n_classes = len(found.prior)
     if n_classes > MOST_CLASSES:
         return None
@@ -346,7 +356,10 @@ def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estim
     if found.prior_is_known:
         scores = scores[:, :n_classes]
         prior = prior[:n_classes, :n_classes]
-    covariance = np.linalg.pinv(scores.T @ scores + prior, rcond=1e-9, hermitian=True)
+    information = scores.T @ scores + prior
+    if not np.isfinite(information).all():
+        return None
+    covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     if r.sequences is not None:
         sums = sum_sequences(scores, r.sequences)
         covariance = covariance @ (sums.T @ sums + prior) @ covariance * few_units(len(sums))
@@ -457,7 +470,9 @@ def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, fl
     """Return the 95 % interval of a share of whole items with this mean and variance."""
     from scipy.special import betaincinv
 
-    if variance <= 0 or not 0 < mean < 1:
+    if np.isnan(variance):
+        return 0.0, 1.0
+    if variance == 0 or not 0 < mean < 1:
         return mean, mean
     worth = max(mean * (1 - mean) / variance, 1e-3)
     low, high = (float(betaincinv(mean * worth, (1 - mean) * worth, tail)) for tail in TAILS)
