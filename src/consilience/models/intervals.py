@@ -10,7 +10,8 @@ information that is left is
 
 which is 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM map of x. Above and below the line,
 :math:`1 / 4 n` is added, for workers who hardly err.) So the n answers are worth
-:math:`n f / d` answers with a known truth. d is the design effect: 1 for independent items; for sequences, and where
+:math:`n f / d` answers with a known truth; answers to items that nobody else answered (in sequences: in sequences that
+nobody else answered) are worth nothing, unless there is a graph or the label is known. d is the design effect: 1 for independent items; for sequences, and where
 answers have weights, the variance of sums over (worker, sequence) pairs, or (worker, item) pairs, relative to that of
 independent answers, pooled over workers.
 
@@ -66,6 +67,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.gold import Gold
+from ..data.graph import Graph
 from ..data.items import Sequences
 from ..data.responses import Responses
 from ..kernels.types import Floats
@@ -101,6 +104,7 @@ class Estimates(NamedTuple):
     prior: Floats  # (K,)
     pseudo_counts: Floats  # (K,): of a worker's answers about each class
     prior_is_known: bool
+    judged: NDArray[np.bool_]  # (N,): whether answers to an item are judged by others
 
 
 class Confidence(NamedTuple):
@@ -148,6 +152,25 @@ def open_ends(ends: Floats, axis: int) -> Floats:
     return np.stack([np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)], axis)
 
 
+def find_judged(r: Responses, gold: Gold | None, graph: Graph | None) -> NDArray[np.bool_]:
+    """Tell to which items an answer is judged by something else: another worker's, neighbours, or a known label.
+
+    A worker who is alone with an item, or with a sequence, is always right by the model, and this tells nothing.
+    """
+    if graph is not None:
+        return np.ones(r.n_items, bool)
+    item = r.item_of_answer()
+    unit = np.arange(r.n_items) if r.sequences is None else r.sequences.of_items()
+    n_units = r.n_items if r.sequences is None else len(r.sequences)
+    # The first worker of each unit, and whether there is another one.
+    first = np.full(n_units, -1)
+    first[unit[item[::-1]]] = r.worker[::-1]
+    several = np.zeros(n_units, bool)
+    several[unit[item[r.worker != first[unit[item]]]]] = True
+    judged = several[unit]
+    return judged if gold is None else judged | (gold.codes >= 0)
+
+
 def right_matrix(confusion: Floats, r: Responses) -> Floats:
     """Return the probability that an answer of each worker is right, by class, (M, K)."""
     spoken = confusion[:, :, : r.n_labels].sum(axis=2)
@@ -174,7 +197,9 @@ def weigh_answers(r: Responses, posterior: Floats, right: Floats, found: Estimat
     total, accuracy, left, design = measure_answers(r, posterior)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
-    worth = total * left / design
+    weight = np.ones(r.n_responses) if r.weight is None else r.weight
+    judged = sum_by(r.worker, np.where(found.judged[r.item_of_answer()], weight, 0.0), r.n_workers)
+    worth = judged * left / design
     if shared is not None:
         mean = right @ found.prior
         moves = np.concatenate([found.prior * right * (1 - right), found.prior * (right - mean[:, None])], axis=1)
