@@ -9,11 +9,11 @@ information that is left is
 .. math:: f = \frac{\frac{1}{n} \sum_i p_i^2 - x^2}{x (1 - x)}
 
 which is 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM map of x. Above and below the line,
-:math:`1 / 4 n` is added, for workers who hardly err.) So the n answers are worth
-:math:`n f / d` answers with a known truth; answers to items that nobody else answered (in sequences: in sequences that
-nobody else answered) are worth nothing, unless there is a graph or the label is known. d is the design effect: 1 for independent items; for sequences, and where
-answers have weights, the variance of sums over (worker, sequence) pairs, or (worker, item) pairs, relative to that of
-independent answers, pooled over workers.
+:math:`1 / 4 n` is added, for workers who hardly err.) So the n answers are worth :math:`n f / d` answers with a known
+truth; answers to items that nobody else answered (in sequences: in sequences that nobody else answered) are worth
+nothing, unless there is a graph or the label is known. d is the design effect: 1 for independent items; for sequences,
+and where answers have weights, the variance of sums over (worker, sequence) pairs, or (worker, item) pairs, relative to
+that of independent answers, pooled over workers.
 
 The fit pulls each worker towards the crowd: with :math:`\theta` the accuracy of the worker's reported matrix, x is too
 close to the crowd's accuracy by :math:`(1 - f) (\theta - a)`. The interval is therefore centred at
@@ -510,7 +510,7 @@ def beta_ends(share: Floats, worth: Floats) -> tuple[Floats, Floats]:
 
     >>> low, high = beta_ends(np.array([1.0]), np.array([3.0]))
     >>> low.round(2).tolist(), high.round(2).tolist()
-    ([0.47], [1.0])
+    ([0.46], [1.0])
     """
     from scipy.special import betaincinv
 
