@@ -180,7 +180,7 @@ def find_alpha(prior: NDArray[np.float64], confusion: NDArray[np.float64]) -> fl
 
 def measure(situation: Situation) -> NDArray[np.float64]:
     """Return the share of intervals that contain the truth, for each quantity, over all seeds."""
-    return np.mean([measure_once(situation, seed) for seed in range(situation.n_seeds)], axis=0)
+    return np.asarray(np.mean([measure_once(situation, seed) for seed in range(situation.n_seeds)], axis=0))
 
 
 def measure_once(situation: Situation, seed: int) -> list[float]:

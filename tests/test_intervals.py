@@ -14,6 +14,7 @@ import pytest
 
 import consilience as cs
 from benchmarks import intervals as benchmark
+from consilience.data.gold import Gold
 from consilience.models import calibration, intervals
 from consilience.models.information import informativeness
 
@@ -122,7 +123,8 @@ def small_crowd(seed=0, n_items=60, **further):
 
 def estimates_of(model, prior_is_known=False):
     pseudo_counts = np.full(3, model.smoothing_[0] * 2 + model.smoothing_[1])
-    return intervals.Estimates(model.confusion_, model._counts, model.prior_, pseudo_counts, prior_is_known)
+    judged = np.ones(len(model.posterior_), bool)
+    return intervals.Estimates(model.confusion_, model._counts, model.prior_, pseudo_counts, prior_is_known, judged)
 
 
 def test_worth_and_centre_of_answers():
@@ -402,6 +404,25 @@ def test_a_few_right_answers_are_no_proof():
     assert report["accuracy"][3] > 0.95
     assert report["accuracy_low"][3] < 0.6
     assert report["accuracy_low"][0] > 0.9
+
+
+def test_nobody_can_judge_themselves():
+    crowd = cs.simulate.independent(300, n_workers=5, n_classes=3, answers_per_item=1, accuracy=0.6, seed=0)
+    report = check_ends(cs.DawidSkene().fit(crowd.responses))
+    assert (report["accuracy_low"] < 0.1).all()
+    known = dict(zip(range(100), crowd.truth[:100].tolist(), strict=True))
+    report = check_ends(cs.DawidSkene().fit(crowd.responses, gold=known))
+    assert report["accuracy_low"].mean() > 0.2
+
+
+@pytest.mark.parametrize("lengths", [None, [2, 1, 2]])
+def test_who_is_judged(lengths):
+    matrix = [[0, -1], [1, 0], [-1, 1], [-1, -1], [0, 0]]
+    r = cs.Responses.from_matrix(matrix, lengths=lengths, labels=[0, 1])
+    judged = intervals.find_judged(r, None, None).tolist()
+    assert judged == ([False, True, False, False, True] if lengths is None else [True, True, False, True, True])
+    gold = Gold(np.array([-1, -1, 1, -1, -1], np.int32), np.zeros(5, bool))
+    assert intervals.find_judged(r, gold, None)[2]
 
 
 def test_weights_sequences_silence_and_gold():

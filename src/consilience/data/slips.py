@@ -64,13 +64,14 @@ def doubt_spellings(r: Responses, source: Source) -> DataWarning | None:
     if not groups:
         return None
     return DataWarning(
-        f"{_list_groups(groups)} differ only in case, spaces or Unicode form, and are taken as different labels.",
+        f"Some labels differ only in case, spaces or Unicode form: {_list_groups(groups)}. They are treated as different "
+        "labels.",
         *(
-            [Sentence("If they mean the same, read them with {normalise}.", normalise=True)]
+            [Sentence("To merge them, use {normalise}.", normalise=True)]
             if source.normalises
             else []
         ),
-        Sentence("If not, name them all with {classes}."),
+        Sentence("If they are different classes, list them all with {classes} to silence this warning."),
         keyword="normalise",
     )
 
@@ -81,9 +82,9 @@ def doubt_workers(r: Responses) -> DataWarning | None:
     if not groups:
         return None
     return DataWarning(
-        f"The workers {_list_groups(groups)} differ only in case, spaces or Unicode form, and are taken as different "
-        "workers.",
-        "If they are the same person, write each id in one way.",
+        f"Some ids of workers differ only in case, spaces or Unicode form: {_list_groups(groups)}. They are treated as "
+        "different workers.",
+        "If they are the same person, use one spelling in the data.",
     )
 
 
@@ -99,12 +100,12 @@ def doubt_no_value(r: Responses, source: Source) -> DataWarning | None:
         return None
     counts = np.bincount(r.label, minlength=r.n_labels)[odd]
     labels, n_answers = r.labels[odd].tolist(), plural(int(counts.sum()), "answer")
-    drop = "drop those rows." if source.tabular else "name it with {missing}."
+    drop = "remove those rows." if source.tabular else "name it with {missing}."
     verb = "label {} is" if len(odd) == 1 else "labels {} are"
     return DataWarning(
-        f"The {verb.format(listing(labels))} taken as an answer like any other ({n_answers}).",
+        f"The {verb.format(listing(labels))} treated as an answer like any other ({n_answers}).",
         Sentence(f"If it stands for no answer, {drop}", missing=labels[0]),
-        Sentence("If it is an answer, name all labels with {classes}."),
+        Sentence("If it is an answer, list all classes with {classes} to silence this warning."),
     )
 
 
@@ -116,8 +117,10 @@ def doubt_ids(r: Responses, source: Source) -> DataWarning | None:
     if whose is None:
         return None
     return DataWarning(
-        f"The labels are ids of the {whose}, such as {listing(r.labels.tolist(), 3)}. Each is taken as a class.",
+        f"The labels look like the ids of the {whose}, such as {listing(r.labels.tolist(), 3)}. Each is treated as a "
+        "class.",
         _say_column(r, source),
+        Sentence("If they are classes, list them with {classes} to silence this warning."),
     )
 
 
@@ -127,11 +130,11 @@ def doubt_number(r: Responses, source: Source) -> DataWarning | None:
         return None
     rare = np.argsort(np.bincount(r.label, minlength=r.n_labels), kind="stable")[:3]
     return DataWarning(
-        f"There are {plural(r.n_labels, 'label')} in {plural(r.n_responses, 'answer')}, such as "
-        f"{listing(r.labels[np.sort(rare)].tolist())}. Each is taken as a class, and most were said only once or "
-        "twice, as ids and free text are.",
+        f"There are {plural(r.n_labels, 'different label')} in {plural(r.n_responses, 'answer')}, such as "
+        f"{listing(r.labels[np.sort(rare)].tolist())}. Most of them occur only once or twice, like ids or free text. "
+        "Each is treated as a class.",
         _say_column(r, source),
-        "Bring free text to a few labels first.",
+        "If the answers are free text, map them to a few labels first.",
     )
 
 
@@ -146,10 +149,10 @@ def doubt_scores(r: Responses, source: Source) -> DataWarning | None:
     seldom = "" if agreement is None else f", and two workers rarely give an item the same one ({agreement:.0%})"
     return DataWarning(
         f"The labels are {len(numbers):,} different numbers, from {numbers.min():.6g} to {numbers.max():.6g}{seldom}. "
-        "Each is taken as a class of its own, and which numbers are close to each other is not used.",
+        "Each is treated as a class of its own; their order is not used.",
         _say_column(r, source),
-        "Sort scores into a few grades first.",
-        Sentence("If they are classes, name them with {classes}."),
+        "If they are scores, bin them into a few classes first.",
+        Sentence("If they are classes, list them with {classes} to silence this warning."),
     )
 
 
@@ -157,12 +160,12 @@ def _say_column(r: Responses, source: Source) -> str | Sentence:
     if not source.tabular:
         return "Check that the entries are labels."
     taken = shorten(r.columns["label"]).replace("{", "{{").replace("}", "}}")
-    return Sentence(f"If {taken} is not the column of the answers, name the right one with {{label}}.")
+    return Sentence(f"If {taken} is the wrong column, name the right one with {{label}}.")
 
 
 def _list_groups(groups: list[list[str]]) -> str:
     shown = "; ".join(_list_group(group) for group in groups[:3])
-    return shown if len(groups) <= 3 else f"{shown}; and {len(groups) - 3} more such groups"
+    return shown if len(groups) <= 3 else f"{shown}; and {plural(len(groups) - 3, 'more group')}"
 
 
 def _list_group(group: list[str]) -> str:

@@ -342,7 +342,7 @@ def draw_powers(log_weights: Floats) -> Floats:
     """Return a few of `POWERS` that are equally likely: quantiles of their distribution.
 
     >>> draw_powers(NOTHING_KNOWN).round(1).tolist()
-    [0.1, 0.4, 0.6, 0.9, 1.0, 1.0, 1.0, 1.0]
+    [0.1, 0.4, 0.6, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
     weights = np.exp(log_weights - log_weights.max())
     shares = (np.arange(N_POWERS) + 0.5) / N_POWERS

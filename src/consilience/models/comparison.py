@@ -160,24 +160,25 @@ class Comparison:
         """Return in words how many labels are expected to be right."""
         if math.isnan(self.expected_accuracy) or self.collapsed:
             return "expected accuracy is not known"
-        side = "above" if self.expected_gain >= 0 else "below"
-        gain = f"{100 * abs(self.expected_gain):.1f} percentage points {side} the vote's"
         interval = f"{self.expected_accuracy_low:.1%} to {self.expected_accuracy_high:.1%}"
-        return f"expected accuracy {self.expected_accuracy:.1%} ({interval} if workers err independently), {gain}"
+        vote = f"majority vote {self.expected_accuracy - self.expected_gain:.1%}"
+        return f"expected accuracy {self.expected_accuracy:.1%} ({interval} if workers err independently), {vote}"
 
     def describe_test(self) -> str:
         """Return the verdict in words, with its figures."""
         if not self.tested:
-            return "not tested on hidden answers"
-        words = {"better": "better than by", "no different": "no differently than by", "worse": "worse than by"}
+            return "not tested on hidden answers: there are too few, or silence is an answer"
+        if self.by_chance:
+            return "no signal: hidden answers could not be predicted from the others"
         if self.verdict == "no different" and self.held_out_gain > STANDARD_ERRORS * self.held_out_error:
-            reason = "the classes have collapsed" if self.collapsed else "so are they without knowing the items"
-            return f"hidden answers are predicted better than by the vote ({self.describe_gain()}), but {reason}"
-        return f"hidden answers are predicted {words[self.verdict]} the vote ({self.describe_gain()})"
+            reason = "the classes have collapsed" if self.collapsed else "no better than without looking at the items"
+            return f"better than majority vote in predicting hidden answers ({self.describe_gain()}), but {reason}"
+        words = {"better": "better than", "no different": "no clear difference from", "worse": "worse than"}
+        return f"{words[self.verdict]} majority vote in predicting hidden answers ({self.describe_gain()})"
 
     def describe_gain(self) -> str:
         """Return the gain at hidden answers with its standard error."""
-        return f"{self.held_out_gain:+.4f} +- {self.held_out_error:.4f}"
+        return f"mean log score {self.held_out_gain:+.4f}, standard error {self.held_out_error:.4f}"
 
     def describe_record(self) -> str:
         """Return in words how often the verdict was right on real crowds whose truth is known."""
@@ -185,15 +186,16 @@ class Comparison:
         if not n_cases:
             return "no sample of a real crowd had this verdict"
         return (
-            f"of {n_cases} samples of real crowds with this verdict, {n_more} had more right labels than the vote, and "
-            f"{n_fewer} had fewer"
+            f"in {n_cases} samples of real crowds with the verdict {self.verdict!r}, the labels were more often right "
+            f"than majority vote in {n_more}, and less often in {n_fewer}"
         )
 
     def describe_agreement(self) -> str:
         """Return in words how far the workers agree."""
         if math.isnan(self.alpha):
             return "agreement of the workers is not known"
-        figures = f"alpha {self.alpha:.2f}, {self.alpha_low:.2f} to {self.alpha_high:.2f}"
+        interval = f"95% interval {self.alpha_low:.2f} to {self.alpha_high:.2f}"
+        figures = f"Krippendorff's alpha {self.alpha:.2f}, {interval}"
         if self.alpha_high < 0:
             return f"the workers agree less than by chance ({figures})"
         if self.alpha_low <= 0:

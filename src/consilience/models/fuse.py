@@ -143,11 +143,13 @@ def settle_graph(
     doubt = None
     if check.sound and check.repeats_errors and field._learns_coupling():
         doubt = DataWarning(
-            "A worker's errors at neighbouring items of the graph are alike (correlation "
-            f"{check.error_correlation:.2f}): neighbours repeat errors as well as the truth. So the labels come from "
-            "the answers alone, and neighbours speak only for items that nobody answered.",
-            Sentence("To let them speak for all items, give {coupling}.", coupling=round(field.coupling_, 2)),
-            "Known labels show which is better.",
+            "Workers tend to make the same error on neighbouring items of the graph (correlation "
+            f"{check.error_correlation:.2f}), so the graph may spread errors. It is used only for items that nobody "
+            "answered; all other labels come from the answers alone.",
+            Sentence(
+                "To use it for all items, give {coupling}, and compare both results on known labels.",
+                coupling=round(field.coupling_, 2),
+            ),
         )
         field = field.fresh(coupling=field.coupling_, listeners="unanswered")
         field._fit(responses, graph, gold, engine, count_copies_once=True)
@@ -155,6 +157,7 @@ def settle_graph(
         doubt = DataWarning(
             f"Nothing shows that the graph tells anything about these labels, and it changed {check.changed:.1%} of "
             f"them; a shuffled graph changes {check.shuffled_changed:.1%}.",
+            "Check that its edges use the same ids of items as the answers.",
             "Fuse without it, unless known labels show that it helps.",
         )
     field.graph_check_ = check
@@ -211,12 +214,7 @@ def find_doubts(model: Model, responses: Responses, has_gold: bool) -> list[Cons
     doubts: list[ConsilienceWarning] = [doubt for doubt in [doubt_classes(responses)] if doubt]
     comparison: Comparison | None = model.comparison_
     if responses.n_items > 1 and not are_checked(responses):
-        doubts.append(
-            DataWarning(
-                "Each item has one answer: nobody checks anybody, and confidence rests on what the model assumes.",
-                "Give several workers the same items.",
-            )
-        )
+        doubts.append(doubt_checks(responses))
     elif comparison is not None and comparison.by_chance:
         doubts.append(doubt_agreement(comparison))
     elif comparison is not None and comparison.collapsed:
@@ -224,6 +222,17 @@ def find_doubts(model: Model, responses: Responses, has_gold: bool) -> list[Cons
     elif comparison is not None and not comparison.better and not responses.silence_counts:
         doubts.append(doubt_gain(comparison, type(model).__name__, has_gold))
     return doubts
+
+
+def doubt_checks(responses: Responses) -> DataWarning:
+    """Return the warning that no item has two answers."""
+    found = "Each item has only one answer" if responses.n_workers > 1 else "All answers come from one worker"
+    return DataWarning(
+        f"{found}: nothing can be checked. The labels are little more than these answers, and their probabilities rest "
+        "on what the model assumes.",
+        "Have at least some of the items answered by several workers.",
+        Sentence("Or give known labels with {gold}."),
+    )
 
 
 def doubt_collapse(model: Model, comparison: Comparison, responses: Responses) -> ConsilienceWarning:
@@ -237,8 +246,8 @@ def doubt_collapse(model: Model, comparison: Comparison, responses: Responses) -
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
     return ConsilienceWarning(
-        f"{type(model).__name__} {describe_collapse(model, comparison, responses)} Either this is how things are, or "
-        "the fit has collapsed, and its labels are wrong. Look at some of these items before you use the labels.",
+        f"{describe_collapse(model, comparison, responses)} This can be correct, but it is typical of a fit that has "
+        "collapsed. Check some of these items by hand before you use the labels.",
         *remedies,
     )
 
@@ -249,10 +258,13 @@ def describe_collapse(model: Model, comparison: Comparison, responses: Responses
         r = responses.with_classes(model.classes_)
         kept = keep_shares(r, MajorityVote().fit(r), model._label_codes)
         lost = model.classes_[[np.nanargmin(kept)]].tolist()[0]
-        return f"gives another label to {1 - np.nanmin(kept):.0%} of the items that all of their workers call {lost!r}."
+        return (
+            f"Where all workers who answered an item agree on {lost!r}, {type(model).__name__} gives another label to "
+            f"{1 - np.nanmin(kept):.0%} of the items."
+        )
     top = model.classes_[[np.bincount(model._label_codes).argmax()]].tolist()[0]
     return (
-        f"gives {top!r} to {comparison.top_share:.1%} of the items, and majority vote to "
+        f"{type(model).__name__} gives {top!r} to {comparison.top_share:.1%} of the items, and majority vote to "
         f"{comparison.vote_top_share:.1%}."
     )
 
@@ -260,10 +272,10 @@ def describe_collapse(model: Model, comparison: Comparison, responses: Responses
 def doubt_agreement(comparison: Comparison) -> ConsilienceWarning:
     """Return the warning that the answers tell nothing."""
     return ConsilienceWarning(
-        f"The workers agree no more than by chance (Krippendorff's alpha {comparison.alpha:.2f}, 95 % interval "
-        f"{comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and hidden answers cannot be predicted from the "
-        "others. No method can tell from these answers which labels are right.",
-        "Check that the columns are the right ones, and that the workers understood the task.",
+        f"These answers show no signal: the workers agree no more than by chance (Krippendorff's alpha "
+        f"{comparison.alpha:.2f}, 95% interval {comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and hidden "
+        "answers could not be predicted from the others. Do not use the labels.",
+        "Check that item, worker and label are the right columns, and that the workers understood the task.",
     )
 
 
@@ -275,10 +287,11 @@ def tell_copies(model: Model) -> DataWarning:
     n_workers = sum(map(len, model.copies_))
     each = "They count as one worker" if len(groups) == 1 else "Each group counts as one worker"
     return DataWarning(
-        f"{plural(n_workers, 'worker')} seem to copy each other, or the same source: {', '.join(groups[:most])}{more}. "
-        f"They agree even where other workers contradict them. {each}, on items that several of them answered.",
+        f"{plural(n_workers, 'worker')} seem to copy each other, or a common source: {', '.join(groups[:most])}{more}. "
+        f"They agree even where other workers disagree with them. {each} on items that several of them answered.",
         Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")),
-        f"If they work independently, fit the model itself in Python: {type(model).__name__}().fit counts each fully.",
+        f"If you know that they worked independently, use {type(model).__name__}().fit in Python, which counts each "
+        "worker fully.",
     )
 
 
@@ -288,21 +301,21 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> Consilience
         problem = f"There are too few answers to test whether {name} is better than majority vote."
     elif comparison.verdict == "worse":
         problem = (
-            f"{name} predicts hidden answers worse than majority vote does ({comparison.describe_gain()}): prefer the "
+            f"{name} predicts hidden answers worse than majority vote does ({comparison.describe_gain()}). Prefer the "
             "vote."
         )
     elif comparison.held_out_gain > STANDARD_ERRORS * comparison.held_out_error:
         problem = (
             f"{name} predicts hidden answers better than majority vote does ({comparison.describe_gain()}), but not "
-            "better than without knowing the items: nothing tells whether its labels are better."
+            "better than without looking at the items. Nothing shows that its labels are better."
         )
     else:
         problem = (
-            f"{name} and majority vote predict hidden answers alike: the difference is within two standard errors "
-            f"({comparison.describe_gain()}), so the vote may be as good."
+            f"There is no clear difference between {name} and majority vote in predicting hidden answers "
+            f"({comparison.describe_gain()}). The vote may be as good."
         )
-    look = Sentence("See {workers_report}.", workers_report=Python("worker_report()"))
-    return ConsilienceWarning(problem, look, *([] if has_gold else [Sentence("Or give known labels with {gold}.")]))
+    known = [] if has_gold else [Sentence("To find out which is better, give known labels with {gold}.")]
+    return ConsilienceWarning(problem, "Collect more answers.", *known)
 
 
 def doubt_classes(responses: Responses) -> DataWarning | None:

@@ -109,46 +109,43 @@ class GraphCheck:
         return self.error_correlation >= max(ALIKE, SURE * self.error_correlation_error)
 
     def __str__(self) -> str:
-        agreement = ""
+        found = ""
         if self.agreement_error < float("inf"):
-            agreement = f"agreement beyond chance {show(self.agreement)} +- {show(self.agreement_error)}, "
-        figures = (
-            f"({agreement}coupling {self.coupling:.2f}, {self.changed:.1%} of labels changed; shuffled graph: coupling "
-            f"{self.shuffled_coupling:.2f}, {self.shuffled_changed:.1%})"
-        )
+            found = f" (agreement beyond chance {show(self.agreement)}, standard error {show(self.agreement_error)})"
+        coupling = f"coupling {self.coupling:.2f}"
+        shuffled = f"a shuffled graph: coupling {self.shuffled_coupling:.2f}, {self.shuffled_changed:.1%} of the labels"
         if self.silent:
             unlike = " Neighbours differ more than by chance, which this model cannot use." if self.differs else ""
-            return f"The graph has next to no say in these labels {figures}.{unlike}"
+            check = "" if self.agrees else " Check that its edges use the same ids of items as the answers."
+            return f"The graph has almost no effect on these labels ({coupling}){found}.{unlike}{check}"
+        changes = f"The graph changes {self.changed:.1%} of the labels ({coupling}; {shuffled})."
         if not self.agrees:
             return (
-                "Answers about neighbours agree no more than chance explains: nothing shows that the graph tells "
-                f"anything about these labels {figures}."
+                f"Neighbouring items agree no more than by chance{found}: nothing shows that the graph tells anything "
+                f"about these labels. {changes} Check that its edges use the same ids of items as the answers."
             )
         if not self.sound:
             return (
-                "Answers about neighbours agree more than by chance, but a shuffled graph has nearly as strong a "
-                f"coupling: do not trust the change that this graph makes {figures}."
+                f"Neighbouring items agree more than by chance{found}, but a shuffled graph has nearly as strong a "
+                f"coupling. {changes} Do not rely on these changes."
             )
         return (
-            "Answers about neighbours agree more than by chance, so the graph tells something about these labels "
-            f"{figures}. {self.describe_errors()}"
+            f"The graph tells something about these labels: neighbouring items agree more than by chance{found}. "
+            f"{changes} {self.describe_errors()}"
         )
 
     def describe_errors(self) -> str:
         """Say whether errors run along the edges, and what follows."""
         if self.repeats_errors:
             return (
-                "But a worker's errors at neighbouring items are alike, too (correlation "
-                f"{show(self.error_correlation)}): neighbours repeat errors as well as the truth, and labels that the "
-                "graph changes may well have been right before."
+                "But workers tend to make the same error on neighbouring items (correlation "
+                f"{show(self.error_correlation)}), so the labels that the graph changes may have been right before."
             )
         if self.error_correlation_error > UNCLEAR:
-            found = "There are too few answers to tell whether a worker's errors at neighbouring items are alike."
+            found = "There are too few answers to tell whether workers make the same error on neighbouring items."
         else:
-            found = f"A worker's errors at neighbouring items have a correlation of {show(self.error_correlation)}."
-        return (
-            found if self.changed == 0 else f"{found} Whether the changed labels are right, only known labels can tell."
-        )
+            found = f"The errors of workers on neighbouring items have a correlation of {show(self.error_correlation)}."
+        return found if self.changed == 0 else f"{found} Only known labels can tell whether the changed labels are right."
 
 
 def show(figure: float) -> str:

@@ -9,10 +9,11 @@ information that is left is
 .. math:: f = \frac{\frac{1}{n} \sum_i p_i^2 - x^2}{x (1 - x)}
 
 which is 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM map of x. Above and below the line,
-:math:`1 / 4 n` is added, for workers who hardly err.) So the n answers are worth
-:math:`n f / d` answers with a known truth. d is the design effect: 1 for independent items; for sequences, and where
-answers have weights, the variance of sums over (worker, sequence) pairs, or (worker, item) pairs, relative to that of
-independent answers, pooled over workers.
+:math:`1 / 4 n` is added, for workers who hardly err.) So the n answers are worth :math:`n f / d` answers with a known
+truth; answers to items that nobody else answered (in sequences: in sequences that nobody else answered) are worth
+nothing, unless there is a graph or the label is known. d is the design effect: 1 for independent items; for sequences,
+and where answers have weights, the variance of sums over (worker, sequence) pairs, or (worker, item) pairs, relative to
+that of independent answers, pooled over workers.
 
 The fit pulls each worker towards the crowd: with :math:`\theta` the accuracy of the worker's reported matrix, x is too
 close to the crowd's accuracy by :math:`(1 - f) (\theta - a)`. The interval is therefore centred at
@@ -66,6 +67,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.gold import Gold
+from ..data.graph import Graph
 from ..data.items import Sequences
 from ..data.responses import Responses
 from ..kernels.types import Floats
@@ -101,6 +104,7 @@ class Estimates(NamedTuple):
     prior: Floats  # (K,)
     pseudo_counts: Floats  # (K,): of a worker's answers about each class
     prior_is_known: bool
+    judged: NDArray[np.bool_]  # (N,): whether answers to an item are judged by others
 
 
 class Confidence(NamedTuple):
@@ -128,14 +132,43 @@ def find_intervals(
     confidence : Confidence
         The calibrated posteriors.
     """
-    right = right_matrix(found.confusion, r)
-    shared = find_covariance(r, posterior, right, found)
-    answers = weigh_answers(r, posterior, right, found, shared)
-    return Intervals(
-        judge_workers(r, posterior, found, answers),
-        judge_shares(posterior, found, shared),
-        judge_labels(posterior, label_codes, confidence, shared, find_doubt(r, right, found, answers)),
-    )
+    # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        right = right_matrix(found.confusion, r)
+        shared = find_covariance(r, posterior, right, found)
+        answers = weigh_answers(r, posterior, right, found, shared)
+        workers = judge_workers(r, posterior, found, answers)
+        shares = judge_shares(posterior, found, shared)
+        labels = judge_labels(posterior, label_codes, confidence, shared, find_doubt(r, right, found, answers))
+    answered = answers.total > 0
+    workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
+    return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0))
+
+
+def open_ends(ends: Floats, axis: int) -> Floats:
+    """Return ends in which low and high, along this axis, are 0 and 1 where they are not known."""
+    low, high = np.take(ends, 0, axis), np.take(ends, 1, axis)
+    unknown = np.isnan(low) | np.isnan(high)
+    return np.stack([np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)], axis)
+
+
+def find_judged(r: Responses, gold: Gold | None, graph: Graph | None) -> NDArray[np.bool_]:
+    """Tell to which items an answer is judged by something else: another worker's, neighbours, or a known label.
+
+    A worker who is alone with an item, or with a sequence, is always right by the model, and this tells nothing.
+    """
+    if graph is not None:
+        return np.ones(r.n_items, bool)
+    item = r.item_of_answer()
+    unit = np.arange(r.n_items) if r.sequences is None else r.sequences.of_items()
+    n_units = r.n_items if r.sequences is None else len(r.sequences)
+    # The first worker of each unit, and whether there is another one.
+    first = np.full(n_units, -1)
+    first[unit[item[::-1]]] = r.worker[::-1]
+    several = np.zeros(n_units, bool)
+    several[unit[item[r.worker != first[unit[item]]]]] = True
+    judged = several[unit]
+    return judged if gold is None else judged | (gold.codes >= 0)
 
 
 def right_matrix(confusion: Floats, r: Responses) -> Floats:
@@ -164,7 +197,9 @@ def weigh_answers(r: Responses, posterior: Floats, right: Floats, found: Estimat
     total, accuracy, left, design = measure_answers(r, posterior)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
-    worth = total * left / design
+    weight = np.ones(r.n_responses) if r.weight is None else r.weight
+    judged = sum_by(r.worker, np.where(found.judged[r.item_of_answer()], weight, 0.0), r.n_workers)
+    worth = judged * left / design
     if shared is not None:
         mean = right @ found.prior
         moves = np.concatenate([found.prior * right * (1 - right), found.prior * (right - mean[:, None])], axis=1)
@@ -254,7 +289,7 @@ def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Flo
     tilted = tilt(confusion, prior, centre, r)
     middle = informativeness(tilted, prior)
     entropy = -float(np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
-    if entropy < 1e-100:  # whose square would be 0
+    if entropy <= 1e-100:
         return np.stack([reported, reported], axis=1)
     answer = np.einsum("k,mkl->ml", prior, tilted)
     odds = np.log(np.maximum(tilted, 1e-300) / np.maximum(answer, 1e-300)[:, None, :])
@@ -328,7 +363,7 @@ class Shared(NamedTuple):
 
 
 def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estimates) -> Shared | None:
-    """Return the covariance of what all items share; None if there are too many classes."""
+    """Return the covariance of what all items share; None if there are too many classes, or numbers too large."""
     n_classes = len(found.prior)
     if n_classes > MOST_CLASSES:
         return None
@@ -346,7 +381,10 @@ def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estim
     if found.prior_is_known:
         scores = scores[:, :n_classes]
         prior = prior[:n_classes, :n_classes]
-    covariance = np.linalg.pinv(scores.T @ scores + prior, rcond=1e-9, hermitian=True)
+    information = scores.T @ scores + prior
+    if not np.isfinite(information).all():
+        return None
+    covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     if r.sequences is not None:
         sums = sum_sequences(scores, r.sequences)
         covariance = covariance @ (sums.T @ sums + prior) @ covariance * few_units(len(sums))
@@ -457,7 +495,9 @@ def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, fl
     """Return the 95 % interval of a share of whole items with this mean and variance."""
     from scipy.special import betaincinv
 
-    if variance <= 0 or not 0 < mean < 1:
+    if np.isnan(variance):
+        return 0.0, 1.0
+    if variance == 0 or not 0 < mean < 1:
         return mean, mean
     worth = max(mean * (1 - mean) / variance, 1e-3)
     low, high = (float(betaincinv(mean * worth, (1 - mean) * worth, tail)) for tail in TAILS)
@@ -470,7 +510,7 @@ def beta_ends(share: Floats, worth: Floats) -> tuple[Floats, Floats]:
 
     >>> low, high = beta_ends(np.array([1.0]), np.array([3.0]))
     >>> low.round(2).tolist(), high.round(2).tolist()
-    ([0.47], [1.0])
+    ([0.46], [1.0])
     """
     from scipy.special import betaincinv
 

@@ -145,7 +145,7 @@ class LatentModel(PredictingModel):
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         found, reported, confidence, self._folds = calibrate(self, r, problem, best, posterior, gold)
         intervals = self._find_intervals(
-            r, problem, best.parameters, best.statistics, posterior, label_codes, confidence
+            r, problem, best.parameters, best.statistics, posterior, label_codes, confidence, gold
         )
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
         self.uncalibrated_posterior_, self.calibration_ = posterior, found

@@ -276,18 +276,18 @@ class MarkovField(LatentModel):
             # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
             # which depends on it, is not known.
             problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
-        alone = self._judge_shares_apart(r, apart, fit)
+        alone = self._judge_shares_apart(r, apart, fit, gold)
         self._fit_from(r, problem, list(self._set_off(r, posed, problem)), gold)
         # A field may lead small classes to adopt their neighbours' label, and would not know of it.
         low, high = self._prior_interval
         self._prior_interval = np.stack([np.minimum(low, alone[0]), np.maximum(high, alone[1])])
         self.coupling_scores_ = scores
 
-    def _judge_shares_apart(self, r: Responses, apart: Problem, fit: Fit) -> Floats:
+    def _judge_shares_apart(self, r: Responses, apart: Problem, fit: Fit, gold: Gold | None) -> Floats:
         """Return the interval of class shares, (2, K), by the answers alone."""
         learned = fit.parameters
         posterior, _ = super()._conclude(r, apart, learned)
-        found = self._gather_estimates(r, apart, learned, fit.statistics)
+        found = self._gather_estimates(r, apart, learned, fit.statistics, gold)
         right = right_matrix(found.confusion, r)
         return judge_shares(posterior, found, find_covariance(r, posterior, right, found))
 

@@ -156,7 +156,7 @@ class MomentMatching(PredictingModel):
         statistics = expect(problem, learned)
         posterior, label_codes = self._conclude(r, problem, learned)
         confidence = Confidence(np.ones(1), lambda _: posterior)
-        intervals = self._find_intervals(r, problem, learned, statistics, posterior, label_codes, confidence)
+        intervals = self._find_intervals(r, problem, learned, statistics, posterior, label_codes, confidence, gold)
         self._keep(r, problem, learned, statistics, posterior, label_codes, intervals)
         self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
 

@@ -43,7 +43,7 @@ from .base import Model
 from .checks import fixed_prior
 from .copies import PlainFit, are_groups, count_once, find_copies, list_groups
 from .inputs import as_responses
-from .intervals import Confidence, Estimates, Intervals, find_intervals
+from .intervals import Confidence, Estimates, Intervals, find_intervals, find_judged
 from .sizes import check_posteriors, check_prediction
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
@@ -344,13 +344,14 @@ class PredictingModel(Model):
         posterior: Floats,
         label_codes: NDArray[np.int64],
         confidence: Confidence,
+        gold: Gold | None,
     ) -> Intervals:
         """Return the intervals of a fit; see `consilience.models.intervals`."""
-        found = self._gather_estimates(r, problem, learned, statistics)
+        found = self._gather_estimates(r, problem, learned, statistics, gold)
         return find_intervals(r, posterior, label_codes, found, confidence)
 
     def _gather_estimates(
-        self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics
+        self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics, gold: Gold | None
     ) -> Estimates:
         """Return what intervals are about."""
         workers = problem.workers
@@ -361,6 +362,7 @@ class PredictingModel(Model):
             learned.structure.mean,
             learned.prior.smoothing.sum(axis=1).mean(axis=0),
             fixed_prior(self, r) is not None,
+            find_judged(r, gold, problem.graph),
         )
 
     @property
