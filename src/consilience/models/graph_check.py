@@ -145,7 +145,9 @@ class GraphCheck:
             found = "There are too few answers to tell whether workers make the same error on neighbouring items."
         else:
             found = f"The errors of workers on neighbouring items have a correlation of {show(self.error_correlation)}."
-        return found if self.changed == 0 else f"{found} Only known labels can tell whether the changed labels are right."
+        return (
+            found if self.changed == 0 else f"{found} Only known labels can tell whether the changed labels are right."
+        )
 
 
 def show(figure: float) -> str:
