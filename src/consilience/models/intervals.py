@@ -21,7 +21,8 @@ close to the crowd's accuracy by :math:`(1 - f) (\theta - a)`. The interval is t
 .. math:: y = x + \frac{1 - f}{f} (x - \theta)
 
 and its ends are quantiles of a Beta distribution with :math:`y n f / d` right and :math:`(1 - y) n f / d` wrong
-answers, and half an answer more of each kind.
+answers, and half an answer more of each kind. The variance of what all workers share (:math:`S`, below) is added to
+that of the worker's own answers, and makes these worth less.
 
 **Informativeness.** The worker's matrix is tilted (the odds of all right answers are multiplied by one number) until
 its accuracy is y. With :math:`I` the informativeness of this matrix :math:`\Gamma`, H the entropy of the class shares
