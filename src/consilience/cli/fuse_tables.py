@@ -59,6 +59,10 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.gold:
         keep = "keeps" if summary.gold == 1 else "keep"
         facts.append(("Gold", f"{plural(summary.gold, 'item')} {keep} the label that is known"))
+    if summary.comparison is None:  # which tells it as expected accuracy
+        facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
+    else:
+        facts += _compare(summary.comparison)
     if summary.iterations or not summary.converged:
         facts.append(("Iterations", f"{summary.iterations}, {'converged' if summary.converged else 'not converged'}"))
     if summary.chain is not None:
@@ -66,20 +70,18 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.field is not None:
         heard = "" if summary.field["listeners"] == "all" else ", for items that nobody answered"
         facts.append(("Graph", f"coupling {summary.field['coupling']:.2f} nats per agreeing neighbour{heard}"))
-    if summary.comparison is None:  # which tells it as expected accuracy
-        facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     if summary.calibration is not None:
         facts.append(("Calibration", summary.calibration))
-    return facts + ([] if summary.comparison is None else _compare(summary.comparison))
+    return facts
 
 
 def _compare(comparison: Record) -> list[tuple[str, str]]:
     agreement, n_differ = format_share(comparison["agreement"]), comparison["n_differ"]
-    named = {"Accuracy": "accuracy", "Agreement": "workers_agree", "Held-out test": "test", "Track record": "record"}
+    named = {"Verdict": "test", "Track record": "record", "Accuracy": "accuracy", "Agreement": "workers_agree"}
     said = [(name, comparison[key]) for name, key in named.items() if comparison[key] is not None]
     return [
-        ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),
         *((name, f"{text[0].upper()}{text[1:]}.") for name, text in said),
+        ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),
     ]
 
 
@@ -148,6 +150,8 @@ def print_items(console: Console, summary: Summary) -> None:
     ]
     print_title(console, "Least certain items")
     print_table(console, columns, [_describe_item(item, keys) for item in summary.least_certain])
+    if any((item["runner_up_probability"] or 0) > item["confidence"] for item in summary.least_certain):
+        console.print("  Labels are chosen before probabilities are calibrated, so a runner-up can be ahead.")
 
 
 def _describe_item(item: Record, keys: Sequence[str]) -> list[object]:

@@ -64,8 +64,8 @@ def doubt_spellings(r: Responses, source: Source) -> DataWarning | None:
     if not groups:
         return None
     return DataWarning(
-        f"Some labels differ only in case, spaces or Unicode form: {_list_groups(groups)}. They are treated as different "
-        "labels.",
+        f"Some labels differ only in case, spaces or Unicode form: {_list_groups(groups)}. They are treated as "
+        "different labels.",
         *([Sentence("To merge them, use {normalise}.", normalise=True)] if source.normalises else []),
         Sentence("If they are different classes, list them all with {classes} to silence this warning."),
         keyword="normalise",
