@@ -17,12 +17,12 @@ from consilience.errors import DataWarning, ParameterError
 from consilience.models.graph_check import GraphCheck, correlate_errors, measure_agreement
 from real_data import FOLDER, gold_of, needs_data
 
-AGREES = "Answers about neighbours agree more than by chance, so the graph tells something about these labels ("
-NO_SAY = "The graph has next to no say in these labels ("
-CHANCE = "Answers about neighbours agree no more than chance explains: nothing shows that the graph tells anything"
-ALIKE = "But a worker's errors at neighbouring items are alike, too (correlation "
-UNKNOWN = "There are too few answers to tell whether a worker's errors at neighbouring items are alike."
-RIGHT = "Whether the changed labels are right, only known labels can tell."
+AGREES = "The graph tells something about these labels: neighbouring items agree more than by chance"
+NO_SAY = "The graph has almost no effect on these labels ("
+CHANCE = "Neighbouring items agree no more than by chance"
+ALIKE = "But workers tend to make the same error on neighbouring items (correlation "
+UNKNOWN = "There are too few answers to tell whether workers make the same error on neighbouring items."
+RIGHT = "Only known labels can tell whether the changed labels are right."
 
 
 def network(**keywords):
@@ -179,14 +179,24 @@ def situation(name):
 @pytest.mark.parametrize(
     ("name", "start", "parts", "warned"),
     [
-        ("outlines", AGREES, [ALIKE, "may well have been right before."], "are alike (correlation 0."),
+        (
+            "outlines",
+            AGREES,
+            [ALIKE, "may have been right before."],
+            "same error on neighbouring items of the graph (correlation 0.",
+        ),
         ("outlines, shuffled", NO_SAY, [], None),
         ("one reader", AGREES, [UNKNOWN], None),
-        ("noise on pixels", AGREES, ["errors at neighbouring items have a correlation of -0.01.", RIGHT], None),
+        (
+            "noise on pixels",
+            AGREES,
+            ["errors of workers on neighbouring items have a correlation of -0.01.", RIGHT],
+            None,
+        ),
         ("weak workers, shuffled", CHANCE, [], "Nothing shows that the graph tells anything about these labels, and"),
         ("coin flips", NO_SAY, [], None),
         ("all agree", AGREES, [UNKNOWN], None),
-        ("network", AGREES, ["errors at neighbouring items have a correlation of ", RIGHT], None),
+        ("network", AGREES, ["errors of workers on neighbouring items have a correlation of ", RIGHT], None),
         ("shuffled", NO_SAY, [], None),
         ("one answer each", AGREES, [UNKNOWN], None),
         ("unlike", NO_SAY, ["Neighbours differ more than by chance, which this model cannot use."], None),
@@ -209,15 +219,15 @@ def test_what_is_said(name, start, parts, warned):
 
 
 def test_words_of_a_check():
-    assert "do not trust" in str(GraphCheck(0.3, 0.25, 0.1, 0.1))
+    assert "Do not rely" in str(GraphCheck(0.3, 0.25, 0.1, 0.1))
     assert str(GraphCheck(0.01, 0.0, 0.0, 0.0)).startswith(NO_SAY)
     assert str(GraphCheck(0.01, 0.0, 0.02, 0.0, degree=200)).startswith(AGREES)  # many weak neighbours have a say
-    assert "(coupling 1.20, 5.1% of labels changed; shuffled graph: coupling 0.02, 0.3%)" in str(
+    assert "changes 5.1% of the labels (coupling 1.20; a shuffled graph: coupling 0.02, 0.3% of the labels)." in str(
         GraphCheck(1.2, 0.02, 0.051, 0.003)
     )
     known = GraphCheck(1.2, 0.0, 0.0, 0.0, 8.0, 0.5, 0.01, -0.001, 0.01)
-    assert str(known).endswith("A worker's errors at neighbouring items have a correlation of 0.00.")
-    assert "agreement beyond chance 0.50 +- 0.01" in str(known)
+    assert str(known).endswith("The errors of workers on neighbouring items have a correlation of 0.00.")
+    assert "agreement beyond chance 0.50, standard error 0.01" in str(known)
     assert GraphCheck(1.0, 0.0, 0.1, 0.0, error_correlation=0.5, error_correlation_error=0.1).repeats_errors
     assert not GraphCheck(1.0, 0.0, 0.1, 0.0, error_correlation=0.5, error_correlation_error=0.2).repeats_errors
     assert not GraphCheck(1.0, 0.0, 0.1, 0.0, error_correlation=0.3, error_correlation_error=0.01).repeats_errors
@@ -268,7 +278,7 @@ def test_outlines_drawn_by_a_crowd():
     fused, (warned,) = fused_quietly(r, data.graph)
     alone = cs.DawidSkene().fit(r)
     assert fused.graph_check_.error_correlation == pytest.approx(0.68, abs=0.03)
-    assert "are alike" in warned
+    assert "the same error" in warned
     assert cs.metrics.macro_f1(truth, fused.labels_) >= cs.metrics.macro_f1(truth, alone.labels_)
 
 
@@ -369,9 +379,9 @@ def test_the_command_says_it(tmp_path, monkeypatch):
     (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
     result = run("fuse", "answers.csv", "--graph", "edges.csv", "--save", "masks.model", "--calibration", "none")
     assert result.exit_code == 0, result.output
-    assert "So neighbours speak only for items that nobody answered." in " ".join(result.stdout.split())
+    assert "So the graph is used only for items that nobody answered." in " ".join(result.stdout.split())
     assert "per agreeing neighbour, for items that nobody answered" in " ".join(result.stdout.split())
-    assert "Warning: A worker's errors at neighbouring items of the graph are alike" in result.stderr
+    assert "Warning: Workers tend to make the same error on neighbouring items of the graph" in result.stderr
     assert "coupling=" not in result.stderr  # there is no such option
     again = cs.load("masks.model")
     assert again.listeners == "unanswered"

@@ -601,7 +601,7 @@ def test_a_spread_vote_is_hidden_whole():
     """Its other labels would give it away; and one voter per item is nobody who checks anybody."""
     rng = np.random.default_rng(0)
     r = cs.Responses.from_probabilities(rng.dirichlet(np.ones(3), size=(40, 1)))
-    with pytest.warns(cs.errors.DataWarning, match="Each item has one answer"):
+    with pytest.warns(cs.errors.DataWarning, match="Each item has only one answer"):
         cs.fuse(r)
     score = cs.held_out_score(cs.DawidSkene(), r, fraction=0.1)
     items, sizes = np.unique(r.item_of_answer()[score.hidden], return_counts=True)

@@ -696,7 +696,7 @@ def test_a_column_of_nothing(library):
 @every_library
 @pytest.mark.parametrize("word", ["nan", "NA", "None", "null", "", "N/A", "NaT"])
 def test_words_for_nothing_are_labels(library, word):
-    with pytest.warns(DataWarning, match="taken as an answer like any other"):
+    with pytest.warns(DataWarning, match="treated as an answer like any other"):
         assert read(with_labels([word, "x"]), library).n_labels == 2
 
 

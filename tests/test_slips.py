@@ -86,7 +86,7 @@ def test_spellings_that_look_alike_are_shown_by_their_codes():
 def test_many_spellings_are_not_all_listed():
     words = [f"{letter}{word}" for word in "abcdefgh" for letter in "xX"]
     (text,) = slips(table(draw(*words)))
-    assert text.startswith("'Xa', 'xa'; 'Xb', 'xb'; 'Xc', 'xc'; and 5 more such groups differ only")
+    assert "Unicode form: 'Xa', 'xa'; 'Xb', 'xb'; 'Xc', 'xc'; and 5 more groups. They are treated as" in text
 
 
 @settings(deadline=None, max_examples=60)
@@ -192,7 +192,7 @@ def test_the_command_line_normalises_and_warns_once(tmp_path):
     pd.DataFrame({"item": range(100), "label": np.char.upper(truth.astype(str))}).to_csv(gold, index=False)
     plain = run("fuse", answers, "--json")
     assert plain.stderr.count("differ only in case") == 1
-    assert "read them with --normalise. If not, name them all with --classes." in plain.stderr
+    assert "To merge them, use --normalise. If they are different classes, list them all with --classes" in plain.stderr
     result = run("fuse", answers, "--normalise", "--gold", gold, "-o", output, "--classes", "Cat,DOG")
     assert result.exit_code == 0, result.stderr
     assert "differ only" not in result.stderr
@@ -241,14 +241,14 @@ def test_many_numbers_that_are_classes_pass():
 def test_hundreds_of_numbers_with_one_answer_per_item():
     rng = np.random.default_rng(0)
     (text,) = slips({"item": np.arange(3000), "worker": np.arange(3000) % 9, "label": rng.integers(0, 200, 3000)})
-    assert "200 different numbers, from 0 to 199. Each is taken as a class" in text
+    assert "200 different numbers, from 0 to 199. Each is treated as a class" in text
 
 
 def test_an_id_of_each_answer_and_free_text():
     (text,) = slips(table([f"r{n}" for n in range(300)]))
-    assert text.startswith("There are 300 labels in 300 answers, such as 'r0', ")
+    assert text.startswith("There are 300 different labels in 300 answers, such as 'r0', ")
     (text,) = slips(table([f"it says {n // 2}" for n in range(300)]))
-    assert "150 labels in 300 answers" in text
+    assert "150 different labels in 300 answers" in text
     assert "few labels" in text
 
 
@@ -258,13 +258,13 @@ def test_ids_of_items_and_workers():
         assert "ids of the items" in text
     (text,) = slips({"item": ITEM, "worker": WORKER, "answer": draw("ann", "bob", "cy")})
     assert "ids of the workers" in text
-    assert "If 'answer' is not the column of the answers, name the right one with label=." in text
+    assert "If 'answer' is the wrong column, name the right one with label=." in text
 
 
 def test_braces_in_the_name_of_a_column_are_harmless():
     frame = {"item": ITEM, "worker": WORKER, "{x}": [f"r{n}" for n in range(300)]}
     (text,) = slips(frame, label="{x}")
-    assert "If '{x}' is not the column" in text
+    assert "If '{x}' is the wrong column" in text
 
 
 @pytest.mark.parametrize(
@@ -292,8 +292,8 @@ def test_plain_labels_pass(source):
 def test_words_for_nothing(word):
     source = table(draw("yes", "no", word))
     (text,) = slips(source)
-    assert text.startswith(f"The label {word!r} is taken as an answer like any other (")
-    assert "drop those rows" in text
+    assert text.startswith(f"The label {word!r} is treated as an answer like any other (")
+    assert "remove those rows" in text
     assert not slips(source, classes=["yes", "no", word])
     assert len(slips(source, classes=["yes", "no"])) == 1
     with pytest.warns(DataWarning, match="missing="):
@@ -302,7 +302,7 @@ def test_words_for_nothing(word):
 
 def test_workers_in_several_spellings():
     (text,) = slips(table(draw("yes", "no"), worker=np.tile(["Ann", "ann ", "cy"], 100)))
-    assert text.startswith("The workers 'Ann', 'ann ' differ only in case")
+    assert text.startswith("Some ids of workers differ only in case, spaces or Unicode form: 'Ann', 'ann '.")
 
 
 @needs_data

@@ -141,7 +141,7 @@ def _describe_field(model: Model) -> Record | None:
     """Return the coupling of a field and what a shuffled graph says of it, for models that have one."""
     if not isinstance(model, MarkovField):
         return None
-    used = "" if model.listeners == "all" else " So neighbours speak only for items that nobody answered."
+    used = "" if model.listeners == "all" else " So the graph is used only for items that nobody answered."
     return {
         "coupling": model.coupling_,
         "listeners": model.listeners,

@@ -314,8 +314,12 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> Consilience
             f"There is no clear difference between {name} and majority vote in predicting hidden answers "
             f"({comparison.describe_gain()}). The vote may be as good."
         )
-    known = [] if has_gold else [Sentence("To find out which is better, give known labels with {gold}.")]
-    return ConsilienceWarning(problem, "Collect more answers.", *known)
+    remedies: list[str | Sentence] = ["Collect more answers."]
+    if comparison.verdict == "worse":
+        remedies = [Sentence("Use {model}.", model=Python("model='majority'", "majority"))]
+    if not has_gold:
+        remedies.append(Sentence("To find out which is better, give known labels with {gold}."))
+    return ConsilienceWarning(problem, *remedies)
 
 
 def doubt_classes(responses: Responses) -> DataWarning | None:
