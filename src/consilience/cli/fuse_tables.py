@@ -151,7 +151,7 @@ def print_items(console: Console, summary: Summary) -> None:
     print_title(console, "Least certain items")
     print_table(console, columns, [_describe_item(item, keys) for item in summary.least_certain])
     if any((item["runner_up_probability"] or 0) > item["confidence"] for item in summary.least_certain):
-        console.print("  Labels are chosen before probabilities are calibrated, so a runner-up can be ahead.")
+        console.print("  Labels are chosen before calibration, so a runner-up can be ahead.")
 
 
 def _describe_item(item: Record, keys: Sequence[str]) -> list[object]:
