@@ -277,3 +277,19 @@ def test_what_the_page_says():
     assert all(row[3] == "0" for row in real)
     assert float(functions[2][1]) > float(functions[0][1])
     assert int(cost[-1][3]) <= 30
+
+
+def test_spread_answers_count_once_too():
+    votes, truth = crowd(400, 3, 6, 3, 1.0, seed=1)
+    soft = np.where(np.eye(3)[votes] > 0, 0.8, 0.1)
+    with pytest.warns(cs.errors.DataWarning, match="copy each other"):
+        fused = cs.fuse(cs.Responses.from_probabilities(soft))
+    assert fused.copies_ == [[0, 6, 7, 8]]
+    assert accuracy(fused, truth) > 0.85
+
+
+@pytest.mark.parametrize("value", [[[0]], [[0, 1], [1, 2]], [0, 1], [[0, -1]], [[0, True]], "x"])
+def test_groups_in_a_file_are_checked(value):
+    assert not copies.are_groups(value)
+    assert copies.are_groups([[0, 3], [1, 2]])
+    assert copies.are_groups([])

@@ -15,8 +15,9 @@ agreement* (A - E) / (1 - E) estimates c. It is computed in these steps:
    perfect, and their agreement is no surprise. So workers who are linked by suspect pairs form groups, a group counts
    once in a fit to all answers, and a pair is judged by the posterior q without the groups of both. Items are judged by
    matrices that were learned from the other half of the items, and q is raised to the power at which it predicts
-   answers best: otherwise noise would look like knowledge. If this power is low, the others err together, and q is not
-   used at all.
+   answers best: otherwise noise would look like knowledge. If this power is low, q is not used at all, and only the
+   labels of all are: the others may err together. The power is also low where so many workers answer each item that it
+   hardly matters.
 3. **Matrices.** Gamma is learned by EM from q without the worker's own group. Each suspect has the benefit of the
    doubt: Gamma is moved towards the matrix by the labels of all, as far as this does not make the worker's answers much
    less probable. So good workers among bad ones, whose labels tell nothing, keep their good matrices.
@@ -426,8 +427,8 @@ def weigh_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
 def calibrate(sample: Sample, by_others: Floats, said: Said) -> float:
     """Return the power to raise posteriors to: the smallest that predicts answers nearly as well as the best.
 
-    Each worker's answers are predicted by the posteriors of others. If the best power is low, the labels of others are
-    worth little, since they err together. Then it is 0, and nobody is judged by them.
+    Each worker's answers are predicted by the posteriors of others. If the best power is low, the others may err
+    together. Then it is 0, and workers are judged by the labels of all.
     """
     scores = []
     for power in POWERS:
