@@ -250,7 +250,7 @@ def test_members_are_compressed_and_the_same_content_has_the_same_bytes(path, tm
         assert saved.stat().st_size < sum(info.file_size for info in file.infolist()) / 3
 
 
-@pytest.mark.parametrize("schema", [1, 2, 3])
+@pytest.mark.parametrize("schema", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", MODELS)
 def test_files_of_earlier_releases_are_read(schema, name, tmp_path):
     packed = (SAVED / f"schema-{schema}" / f"{name}.model.gz").read_bytes()
