@@ -77,8 +77,9 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
 
 def _compare(comparison: Record) -> list[tuple[str, str]]:
     agreement, n_differ = format_share(comparison["agreement"]), comparison["n_differ"]
-    named = {"Verdict": "test", "Track record": "record", "Accuracy": "accuracy", "Agreement": "workers_agree"}
-    said = [(name, comparison[key]) for name, key in named.items() if comparison[key] is not None]
+    named = {"Verdict": "verdict", "Track record": "record", "Accuracy": "accuracy", "Agreement": "alpha"}
+    words = comparison["words"]
+    said = [(name, words[key]) for name, key in named.items() if words[key] is not None]
     return [
         *((name, f"{text[0].upper()}{text[1:]}.") for name, text in said),
         ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),

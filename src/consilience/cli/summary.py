@@ -167,8 +167,10 @@ def _compare(model: Model) -> Record | None:
         "better": comparison.better,
         "agreement": comparison.agreement,
         **figures,
-        "test": comparison.describe_test(),
-        "record": comparison.describe_record() if comparison.tested else None,
-        "workers_agree": comparison.describe_agreement(),
-        "accuracy": comparison.describe_accuracy(),
+        "words": {
+            "verdict": comparison.describe_test(),
+            "record": comparison.describe_record() if comparison.tested and comparison.n_differ else None,
+            "accuracy": comparison.describe_accuracy(),
+            "alpha": comparison.describe_agreement(),
+        },
     }

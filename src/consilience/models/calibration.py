@@ -107,21 +107,45 @@ class Fold(NamedTuple):
         The posterior of the item of each, before calibration.
     chances : array (n, K)
         How probable each is for each class, by counts that are shrunk as for `consilience.held_out_score`.
-    shares : array (K,)
-        Class shares over all answers, which say nothing about single items.
     """
 
     answer: NDArray[np.int64]
     posterior: Floats
     chances: Floats
-    shares: Floats
 
     @classmethod
     def of(cls, r: Responses, answer: NDArray[np.int64], posterior: Floats, counts: Floats) -> Fold:
         """Return the fold from the expected counts (M, L, K) of the answers that were shown."""
-        shares = counts.sum(axis=(0, 1))
-        chances = shrink_rows(counts, r.worker[answer], r.label[answer])
-        return cls(answer, posterior, chances, shares / shares.sum())
+        return cls(answer, posterior, shrink_rows(counts, r.worker[answer], r.label[answer]))
+
+    def judge(self, power: float) -> Judged:
+        """Return how well the answers are predicted if posteriors are raised to a power."""
+        raised = raise_to(self.posterior, power)
+        alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
+        return Judged(self.answer, log_chance(raised, self.chances), log_chance(alike, self.chances))
+
+
+class Judged(NamedTuple):
+    """How well hidden answers are predicted, in log probability.
+
+    Attributes
+    ----------
+    answer : int64 array (n,)
+        Which answers these are.
+    score : array (n,)
+        By the posterior of the item of each.
+    base : array (n,)
+        By the mean posterior of all of them, which says nothing about single items.
+    """
+
+    answer: NDArray[np.int64]
+    score: Floats
+    base: Floats
+
+
+def log_chance(posterior: Floats, chances: Floats) -> Floats:
+    """Return the log probability of answers from those of the classes of their items, and of the answers by class."""
+    return np.asarray(np.log(np.maximum(np.einsum("ik,ik->i", posterior, chances), 1e-300)))
 
 
 class Calibrated(NamedTuple):
@@ -130,7 +154,7 @@ class Calibrated(NamedTuple):
     found: Calibration
     posterior: Floats  # calibrated
     confidence: Confidence
-    folds: list[Fold]
+    hidden: list[Judged]  # answers that were hidden, in folds
 
 
 def are_findings(value: object) -> bool:
@@ -167,7 +191,8 @@ def calibrate(
     def raised(power: float) -> Floats:
         return owner._calibrate(r, left_out, power)
 
-    return Calibrated(found, raised(found.power), Confidence(powers, raised), folds)
+    hidden = [fold.judge(found.power) for fold in folds]
+    return Calibrated(found, raised(found.power), Confidence(powers, raised), hidden)
 
 
 def find_power(

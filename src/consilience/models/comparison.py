@@ -11,15 +11,15 @@ about items n are predicted by
 .. math:: \log \sum_k q_{nk} \Gamma_m[k, f]
 
 with posteriors q of the fit, and with vote shares instead, each with matrices counted from it. The difference is the
-gain over the vote. The same is done with the class shares of all answers in place of q. They know nothing about single
-items: a fit that does not predict better has found nothing, however badly the vote does. Answers about one item (in one
-sequence) are right or wrong together, so standard errors are over items (sequences).
+gain over the vote. The same is done with the mean of q over the hidden answers in place of q. It says nothing about
+single items: a fit that does not predict better has found nothing, however badly the vote does. Answers about one item
+(in one sequence) are right or wrong together, so standard errors are over items (sequences).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from ..engines.base import Engine
 from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..metrics.agreement import krippendorff_interval
-from .calibration import Fold, find_judging, raise_to
+from .calibration import Fold, Judged, find_judging, log_chance
 from .held_out import mean_and_error, shrink_rows
 from .latent import LatentModel
 from .majority_vote import MajorityVote, find_tied
@@ -48,6 +48,8 @@ LEAST_HIDDEN = 20
 # What benchmarks/verdicts.py found: samples of real crowds with each verdict, those with more right labels than the
 # vote, and those with fewer.
 RECORD = {"better": (54, 47, 6), "no different": (22, 6, 12), "worse": (0, 0, 0)}
+# Agreement beyond chance that is worth something.
+USEFUL_ALPHA = 0.1
 # A collapse: one class takes nearly all items, by the vote at most this share, and so many items fewer ...
 NEARLY_ALL, BY_VOTE, TAKEN = 0.98, 0.9, 20
 # ... or of so many items that all of their workers give to one class, it keeps less than this share.
@@ -65,10 +67,10 @@ class Comparison:
     n_differ : int
         Items whose label is not the vote's, as expected over random ties.
     expected_accuracy, expected_accuracy_low, expected_accuracy_high : float
-        Share of right labels that the calibrated probabilities let expect, and its 95 % interval; nan if no item has
-        two answers, so that nothing checks them.
+        Share of right labels that the calibrated probabilities let expect, and its 95 % interval; nan if nothing checks
+        the answers, or if the fit has `collapsed`.
     expected_gain : float
-        How much larger the expected accuracy is than that of the vote.
+        How much larger the expected accuracy is than that of the vote; nan where that is.
     alpha, alpha_low, alpha_high : float
         Krippendorff's alpha, the agreement of the workers beyond chance, and its 95 % interval. Workers who copy each
         other count once. nan where no item has two answers, or all answers are the same.
@@ -77,7 +79,7 @@ class Comparison:
     held_out_error : float
         Standard error of `held_out_gain`; infinite if nothing was tested.
     informed_gain, informed_error : float
-        The same compared with class shares, which say nothing about single items.
+        The same compared with mean probabilities, which say nothing about single items.
     top_share, vote_top_share : float
         Share of the most frequent fused label, and the share of the same label by the vote.
     kept_share : float
@@ -87,8 +89,8 @@ class Comparison:
     Notes
     -----
     There is one rule. The model is *better* than the vote if it predicts hidden answers better than the vote by more
-    than two standard errors, is `informed` and has not `collapsed`. It is *worse* if `held_out_gain` is more than two
-    standard errors below 0, and *no different* otherwise.
+    than two standard errors, is `informed`, has not `collapsed`, and gives other labels than the vote. It is *worse* if
+    `held_out_gain` is more than two standard errors below 0, and *no different* otherwise.
     """
 
     n_items: int
@@ -116,7 +118,7 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """How hidden answers are predicted, compared with the vote: "better", "no different" or "worse"."""
-        if not self.tested or abs(self.held_out_gain) <= STANDARD_ERRORS * self.held_out_error:
+        if self.n_differ == 0 or not self.tested or abs(self.held_out_gain) <= STANDARD_ERRORS * self.held_out_error:
             return "no different"
         if self.held_out_gain < 0:
             return "worse"
@@ -139,8 +141,11 @@ class Comparison:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the workers agree no more than by chance, and the fit found nothing in their answers either."""
-        return self.tested and not self.informed and self.alpha_low <= 0
+        """Whether the workers hardly agree more than by chance, and the fit found nothing in their answers either.
+
+        Not if there are too few answers to tell: then the interval of alpha is wide.
+        """
+        return self.tested and not self.informed and self.alpha_low <= 0 and self.alpha_high < USEFUL_ALPHA
 
     @property
     def collapsed(self) -> bool:
@@ -158,7 +163,7 @@ class Comparison:
 
     def describe_accuracy(self) -> str:
         """Return in words how many labels are expected to be right."""
-        if math.isnan(self.expected_accuracy) or self.collapsed:
+        if math.isnan(self.expected_accuracy):
             return "expected accuracy is not known"
         interval = f"{self.expected_accuracy_low:.1%} to {self.expected_accuracy_high:.1%}"
         vote = f"majority vote {self.expected_accuracy - self.expected_gain:.1%}"
@@ -168,10 +173,12 @@ class Comparison:
         """Return the verdict in words, with its figures."""
         if not self.tested:
             return "not tested on hidden answers: there are too few, or silence is an answer"
+        if self.n_differ == 0:
+            return "the labels are those of majority vote"
         if self.by_chance:
             return "no signal: hidden answers could not be predicted from the others"
         if self.verdict == "no different" and self.held_out_gain > STANDARD_ERRORS * self.held_out_error:
-            reason = "the classes have collapsed" if self.collapsed else "no better than without looking at the items"
+            reason = "the classes have collapsed" if self.collapsed else "no better than class frequencies alone"
             return f"better than majority vote in predicting hidden answers ({self.describe_gain()}), but {reason}"
         words = {"better": "better than", "no different": "no clear difference from", "worse": "worse than"}
         return f"{words[self.verdict]} majority vote in predicting hidden answers ({self.describe_gain()})"
@@ -186,8 +193,8 @@ class Comparison:
         if not n_cases:
             return "no sample of a real crowd had this verdict"
         return (
-            f"in {n_cases} samples of real crowds with the verdict {self.verdict!r}, the labels were more often right "
-            f"than majority vote in {n_more}, and less often in {n_fewer}"
+            f"in {n_cases} samples of ten real crowds with the verdict {self.verdict!r}, the labels were more often "
+            f"right than majority vote in {n_more}, and less often in {n_fewer}"
         )
 
     def describe_agreement(self) -> str:
@@ -198,8 +205,10 @@ class Comparison:
         figures = f"Krippendorff's alpha {self.alpha:.2f}, {interval}"
         if self.alpha_high < 0:
             return f"the workers agree less than by chance ({figures})"
-        if self.alpha_low <= 0:
+        if self.alpha_low <= 0 and self.alpha_high < USEFUL_ALPHA:
             return f"the workers agree no more than by chance ({figures})"
+        if self.alpha_low <= 0:
+            return f"too few answers to tell whether the workers agree more than by chance ({figures})"
         return f"the workers agree more than by chance ({figures})"
 
 
@@ -216,20 +225,21 @@ def compare_with_vote(
         # A copy would give away what is hidden from another: they count once together, in the vote as well.
         used = model._weigh_copies(r, np.arange(r.n_workers))
         fair = vote if used is r else MajorityVote().fit(used, gold=gold, engine=engine)
-        folds, power = hide_from(model, used, fair, graph, gold, engine, seed)
-        if folds:
+        hidden = find_hidden(model, used, fair, graph, gold, engine, seed)
+        if hidden:
             fair._work_out_matrices(engine)
-        gain, error, informed_gain, informed_error = judge_folds(used, fair, folds, power)
+        gain, error, informed_gain, informed_error = judge(used, fair, hidden)
     tied = find_tied(vote.posterior_)
     chances = tied / tied.sum(axis=1, keepdims=True)
     rows, ours = np.arange(len(chances)), model._label_codes
-    right = model.posterior_[rows, ours]
     top = int(np.bincount(ours).argmax())
-    return Comparison(
+    comparison = Comparison(
         n_items=len(rows),
         n_differ=round(float((1 - chances[rows, ours]).sum())),
-        **expect_accuracy(model, r),
-        expected_gain=float((right - np.einsum("nk,nk->n", chances, model.posterior_)).mean()),
+        expected_accuracy=model.expected_accuracy_,
+        expected_accuracy_low=model.expected_accuracy_low_,
+        expected_accuracy_high=model.expected_accuracy_high_,
+        expected_gain=model.expected_accuracy_ - float(np.einsum("nk,nk->", chances, model.posterior_)) / len(rows),
         **dict(zip(("alpha", "alpha_low", "alpha_high"), krippendorff_interval(used), strict=True)),
         held_out_gain=gain,
         held_out_error=error,
@@ -239,45 +249,54 @@ def compare_with_vote(
         vote_top_share=float(chances[:, top].mean()),
         kept_share=float(np.nan_to_num(keep_shares(r, vote, ours), nan=1.0).min()),
     )
-
-
-def expect_accuracy(model: PredictingModel, r: Responses) -> dict[str, float]:
-    """Return the expected accuracy of the labels and its interval, by the names of the fields of `Comparison`."""
-    names = ("expected_accuracy", "expected_accuracy_low", "expected_accuracy_high")
-    return {name: getattr(model, f"{name}_") if are_checked(r) else math.nan for name in names}
+    if comparison.collapsed or not are_checked(r, graph, gold):
+        return replace(
+            comparison,
+            expected_accuracy=math.nan,
+            expected_accuracy_low=math.nan,
+            expected_accuracy_high=math.nan,
+            expected_gain=math.nan,
+        )
+    return comparison
 
 
 def keep_shares(r: Responses, vote: MajorityVote, labels: NDArray[np.int64]) -> Floats:
     """Return for each class the share of the items that all of their workers give to it, which have it as their label.
 
-    nan for classes with fewer than `UNANIMOUS` such items. An item with one answer is none.
+    nan for classes with fewer than `UNANIMOUS` such items. An item with one vote is none, nor is one of known label.
     """
-    n_answers = np.bincount(r.votes()[0], minlength=r.n_items)
-    items = np.flatnonzero((vote.posterior_.max(axis=1) > 1 - 1e-9) & (n_answers > 1))
+    n_votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
+    agreed = (vote.posterior_.max(axis=1) > 1 - 1e-9) & (n_votes > 1)
+    if vote._gold is not None:
+        agreed &= vote._gold.codes < 0
+    items = np.flatnonzero(agreed)
     voted = vote.posterior_[items].argmax(axis=1)
     n_items = np.bincount(voted, minlength=r.n_classes)
     n_kept = np.bincount(voted[labels[items] == voted], minlength=r.n_classes)
     return np.where(n_items >= UNANIMOUS, n_kept / np.maximum(n_items, 1), np.nan)
 
 
-def are_checked(r: Responses) -> bool:
-    """Tell whether some item has the answers of two workers, or silence is an answer."""
-    return r.silence_counts or bool(np.bincount(r.votes()[0]).max(initial=0) > 1)
+def are_checked(r: Responses, graph: object, gold: object) -> bool:
+    """Tell whether anything checks the answers: others about the same item, or sequence; neighbours, gold, silence."""
+    if r.silence_counts or graph is not None or gold is not None:
+        return True
+    owner = find_owners(r)
+    return bool((r.worker[1:] != r.worker[:-1])[owner[1:] == owner[:-1]].any())
 
 
-def hide_from(
+def find_hidden(
     model: PredictingModel, r: Responses, vote: MajorityVote, graph: object, gold: object, engine: Engine, seed: int
-) -> tuple[list[Fold], float]:
-    """Return hidden answers, what a fit to the others says about them, and the power to raise its posteriors to.
+) -> list[Judged]:
+    """Return hidden answers, in folds, and how well fits to the others predict them.
 
     A model that was calibrated by hidden answers has them already. Any other is fitted again, with a coupling that was
     learned taken as found.
     """
-    if isinstance(model, LatentModel) and model._folds:
-        return model._folds, model.power_
+    if isinstance(model, LatentModel) and model._hidden:
+        return model._hidden
     # Where silence is an answer, one that is hidden would be another answer: silence.
     if r.silence_counts:
-        return [], 1.0
+        return []
     hidden, _ = next(hide_answers(r, HIDDEN, seed))
     shown, item = r.keep(~hidden), r.item_of_answer()
     settled = model._settled()
@@ -285,29 +304,23 @@ def hide_from(
         settled.set_params(coupling=model.coupling_)
     fitted = settled.fit(shown, graph=graph, gold=gold, engine=engine)
     hidden[hidden] = find_judging(shown, item[hidden], graph is None, vote._gold)
-    return [Fold.of(r, np.flatnonzero(hidden), fitted.posterior_[item[hidden]], fitted._counts)], 1.0
+    if not hidden.any():
+        return []
+    return [Fold.of(r, np.flatnonzero(hidden), fitted.posterior_[item[hidden]], fitted._counts).judge(1.0)]
 
 
-def judge_folds(r: Responses, vote: MajorityVote, folds: list[Fold], power: float) -> tuple[float, float, float, float]:
-    """Return the gains over the vote and over shares of labels at hidden answers, each with its standard error."""
-    if sum(len(fold.answer) for fold in folds) < LEAST_HIDDEN:
+def judge(r: Responses, vote: MajorityVote, hidden: list[Judged]) -> tuple[float, float, float, float]:
+    """Return the gains over the vote and over mean probabilities at hidden answers, each with its standard error."""
+    if sum(len(fold.answer) for fold in hidden) < LEAST_HIDDEN:
         return 0.0, math.inf, 0.0, math.inf
-    by_vote, by_share = [], []
-    for fold in folds:
-        score = np.log(predict(raise_to(fold.posterior, power), fold.chances))
-        by_vote.append(score - np.log(predict(*vote_without(r, vote, fold.answer))))
-        by_share.append(score - np.log(predict(np.broadcast_to(fold.shares, fold.posterior.shape), fold.chances)))
-    answer = np.concatenate([fold.answer for fold in folds])
+    by_vote = np.concatenate([fold.score - log_chance(*vote_without(r, vote, fold.answer)) for fold in hidden])
+    by_mean = np.concatenate([fold.score - fold.base for fold in hidden])
+    answer = np.concatenate([fold.answer for fold in hidden])
     unit = np.unique(find_owners(r)[answer], return_inverse=True)[1]
     weight = np.ones(len(answer)) if r.weight is None else r.weight[answer]
     sizes = np.bincount(unit)
-    totals = [np.bincount(unit, weight * np.concatenate(gains)).astype(np.float64) for gains in (by_vote, by_share)]
+    totals = [np.bincount(unit, weight * gains).astype(np.float64) for gains in (by_vote, by_mean)]
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes)
-
-
-def predict(posterior: Floats, chances: Floats) -> Floats:
-    """Return the probability of each answer from that of the classes of its item, and of the answer for each class."""
-    return np.asarray(np.maximum(np.einsum("ik,ik->i", posterior, chances), 1e-300))
 
 
 def vote_without(r: Responses, vote: MajorityVote, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:

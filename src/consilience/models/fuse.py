@@ -25,6 +25,7 @@ from ..errors import (
     listing,
     parameter_error,
     plural,
+    shorten,
     warn,
 )
 from ..fitting.em import Progress
@@ -124,7 +125,7 @@ def fuse(
             chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold, opened)
     if chosen.copies_:
         warn(tell_copies(chosen))
-    for warning in find_doubts(chosen, responses, gold is not None):
+    for warning in find_doubts(chosen, responses, graph, gold):
         warn(warning)
     if doubt is not None:
         warn(doubt)
@@ -209,18 +210,18 @@ def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
             )
 
 
-def find_doubts(model: Model, responses: Responses, has_gold: bool) -> list[ConsilienceWarning]:
+def find_doubts(model: Model, responses: Responses, graph: Any, gold: Any) -> list[ConsilienceWarning]:
     """Return what the user should know before believing the labels."""
     doubts: list[ConsilienceWarning] = [doubt for doubt in [doubt_classes(responses)] if doubt]
     comparison: Comparison | None = model.comparison_
-    if responses.n_items > 1 and not are_checked(responses):
+    if responses.n_items > 1 and not are_checked(responses, graph, gold):
         doubts.append(doubt_checks(responses))
     elif comparison is not None and comparison.by_chance:
         doubts.append(doubt_agreement(comparison))
     elif comparison is not None and comparison.collapsed:
-        doubts.append(doubt_collapse(model, comparison, responses))
-    elif comparison is not None and not comparison.better and not responses.silence_counts:
-        doubts.append(doubt_gain(comparison, type(model).__name__, has_gold))
+        doubts.append(doubt_collapse(model, comparison, responses, gold))
+    elif comparison is not None and comparison.n_differ and not comparison.better and not responses.silence_counts:
+        doubts.append(doubt_gain(comparison, type(model).__name__, gold is not None))
     return doubts
 
 
@@ -228,14 +229,14 @@ def doubt_checks(responses: Responses) -> DataWarning:
     """Return the warning that no item has two answers."""
     found = "Each item has only one answer" if responses.n_workers > 1 else "All answers come from one worker"
     return DataWarning(
-        f"{found}: nothing can be checked. The labels are little more than these answers, and their probabilities rest "
+        f"{found}: nothing checks them. The labels are little more than these answers, and their probabilities rest "
         "on what the model assumes.",
         "Have at least some of the items answered by several workers.",
         Sentence("Or give known labels with {gold}."),
     )
 
 
-def doubt_collapse(model: Model, comparison: Comparison, responses: Responses) -> ConsilienceWarning:
+def doubt_collapse(model: Model, comparison: Comparison, responses: Responses, gold: Any) -> ConsilienceWarning:
     """Return the warning that one class takes the items of others."""
     remedies = [
         Sentence("Give known labels with {gold}."),
@@ -246,25 +247,25 @@ def doubt_collapse(model: Model, comparison: Comparison, responses: Responses) -
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
     return ConsilienceWarning(
-        f"{describe_collapse(model, comparison, responses)} This can be correct, but it is typical of a fit that has "
-        "collapsed. Check some of these items by hand before you use the labels.",
+        f"{describe_collapse(model, comparison, responses, gold)} This can be correct, but it is typical of a fit that "
+        "has collapsed. Check some of these items by hand before you use the labels.",
         *remedies,
     )
 
 
-def describe_collapse(model: Model, comparison: Comparison, responses: Responses) -> str:
+def describe_collapse(model: Model, comparison: Comparison, responses: Responses, gold: Any) -> str:
     """Return in words which class takes the items of others."""
     if comparison.kept_share < KEPT:
         r = responses.with_classes(model.classes_)
-        kept = keep_shares(r, MajorityVote().fit(r), model._label_codes)
-        lost = model.classes_[[np.nanargmin(kept)]].tolist()[0]
+        kept = keep_shares(r, MajorityVote().fit(r, gold=gold), model._label_codes)
+        lost = shorten(model.classes_[[np.nanargmin(kept)]].tolist()[0])
         return (
-            f"Where all workers who answered an item agree on {lost!r}, {type(model).__name__} gives another label to "
+            f"Where all workers who answered an item agree on {lost}, {type(model).__name__} gives another label to "
             f"{1 - np.nanmin(kept):.0%} of the items."
         )
-    top = model.classes_[[np.bincount(model._label_codes).argmax()]].tolist()[0]
+    top = shorten(model.classes_[[np.bincount(model._label_codes).argmax()]].tolist()[0])
     return (
-        f"{type(model).__name__} gives {top!r} to {comparison.top_share:.1%} of the items, and majority vote to "
+        f"{type(model).__name__} gives {top} to {comparison.top_share:.1%} of the items, and majority vote to "
         f"{comparison.vote_top_share:.1%}."
     )
 
@@ -274,7 +275,7 @@ def doubt_agreement(comparison: Comparison) -> ConsilienceWarning:
     return ConsilienceWarning(
         f"These answers show no signal: the workers agree no more than by chance (Krippendorff's alpha "
         f"{comparison.alpha:.2f}, 95% interval {comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and hidden "
-        "answers could not be predicted from the others. Do not use the labels.",
+        "answers could not be predicted from the others. Do not rely on the labels.",
         "Check that item, worker and label are the right columns, and that the workers understood the task.",
     )
 
@@ -301,13 +302,13 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> Consilience
         problem = f"There are too few answers to test whether {name} is better than majority vote."
     elif comparison.verdict == "worse":
         problem = (
-            f"{name} predicts hidden answers worse than majority vote does ({comparison.describe_gain()}). Prefer the "
-            "vote."
+            f"{name} predicts hidden answers worse than majority vote does ({comparison.describe_gain()}). The vote "
+            "may be better."
         )
     elif comparison.held_out_gain > STANDARD_ERRORS * comparison.held_out_error:
         problem = (
-            f"{name} predicts hidden answers better than majority vote does ({comparison.describe_gain()}), but not "
-            "better than without looking at the items. Nothing shows that its labels are better."
+            f"{name} predicts hidden answers better than majority vote does ({comparison.describe_gain()}), but no "
+            "better than class frequencies alone do. Nothing shows that its labels are better."
         )
     else:
         problem = (

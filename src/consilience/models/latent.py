@@ -25,7 +25,7 @@ from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
-from .calibration import Calibration, Fold, are_findings, calibrate, check_calibration, raise_to
+from .calibration import Calibration, Judged, are_findings, calibrate, check_calibration, raise_to
 from .checks import (
     PAIR,
     check_callback,
@@ -64,7 +64,7 @@ class LatentModel(PredictingModel):
     smoothing_: tuple[float, float] | None
     uncalibrated_posterior_: Floats
     calibration_: Calibration
-    _folds: list[Fold]  # the hidden answers of the fit; they are not saved
+    _hidden: list[Judged]  # the hidden answers of the fit; they are not saved
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **PredictingModel._arrays,
@@ -143,7 +143,7 @@ class LatentModel(PredictingModel):
         )
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
-        found, reported, confidence, self._folds = calibrate(self, r, problem, best, posterior, gold)
+        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold)
         intervals = self._find_intervals(
             r, problem, best.parameters, best.statistics, posterior, label_codes, confidence, gold
         )
