@@ -113,7 +113,7 @@ def tabulate_cases(cases: list[Case]) -> str:
     for name, part in dict.fromkeys((case.name, case.part) for case in cases):
         here = [case for case in cases if (case.name, case.part) == (name, part)]
         verdicts = ", ".join(case.verdict for case in here)
-        means = (np.mean([getattr(case, figure) for case in here]) for figure in ("accuracy", "vote", "expected"))
+        means = (np.nanmean([getattr(case, figure) for case in here]) for figure in ("accuracy", "vote", "expected"))
         lines.append(f"| `{name}` | {part} | {verdicts} | {' | '.join(f'{x:.3f}' for x in means)} |")
     return "\n".join(lines)
 

@@ -548,7 +548,7 @@ def test_checking_the_graph():
     assert check == model.check_graph(r, graph)
     assert check.coupling == model.coupling_
     assert str(check).startswith(
-        "Answers about neighbours agree more than by chance, so the graph tells something about these labels ("
+        "The graph tells something about these labels: neighbouring items agree more than by chance ("
     )
     assert f"coupling {model.coupling_:.2f}" in str(check)
     assert check.changed == np.mean(model.labels_ != cs.DawidSkene().fit(r).labels_)
@@ -560,7 +560,7 @@ def test_checking_the_graph():
     unlike = cs.simulate.network(1000, 6, 3, degree=5, homophily=0.05, seed=1)
     check = cs.MarkovField().fit(unlike.responses, graph=unlike.graph).check_graph(unlike.responses, unlike.graph)
     assert not check.sound
-    assert str(check).startswith("The graph has next to no say in these labels (")
+    assert str(check).startswith("The graph has almost no effect on these labels (")
 
 
 @pytest.mark.parametrize("coupling", [1.0, "paper"])

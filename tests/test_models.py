@@ -587,7 +587,7 @@ def test_warnings_point_at_the_line_that_led_to_them():
         lambda: model.predict(new),
         lambda: model.predict_proba(new),
         lambda: model.score(new),
-        lambda: cs.fuse(ANSWERS),
+        lambda: cs.fuse({"item": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]}),
         lambda: cs.DawidSkene(max_iter=1).fit(ANSWERS),
         lambda: cs.Responses.from_frame({"id": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]}),
     ]
@@ -601,7 +601,7 @@ def test_a_spread_vote_is_hidden_whole():
     """Its other labels would give it away; and one voter per item is nobody who checks anybody."""
     rng = np.random.default_rng(0)
     r = cs.Responses.from_probabilities(rng.dirichlet(np.ones(3), size=(40, 1)))
-    with pytest.warns(cs.errors.DataWarning, match="Each item has only one answer"):
+    with pytest.warns(cs.errors.DataWarning, match="All answers come from one worker"):
         cs.fuse(r)
     score = cs.held_out_score(cs.DawidSkene(), r, fraction=0.1)
     items, sizes = np.unique(r.item_of_answer()[score.hidden], return_counts=True)

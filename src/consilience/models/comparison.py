@@ -235,7 +235,7 @@ def compare_with_vote(
     top = int(np.bincount(ours).argmax())
     comparison = Comparison(
         n_items=len(rows),
-        n_differ=round(float((1 - chances[rows, ours]).sum())),
+        n_differ=count_differing(chances[rows, ours]),
         expected_accuracy=model.expected_accuracy_,
         expected_accuracy_low=model.expected_accuracy_low_,
         expected_accuracy_high=model.expected_accuracy_high_,
@@ -258,6 +258,15 @@ def compare_with_vote(
             expected_gain=math.nan,
         )
     return comparison
+
+
+def count_differing(agreeing: Floats) -> int:
+    """Return how many labels are expected to differ, from the probability that each is the vote's.
+
+    If there are any, it is at least one: 0 means that all labels are those of the vote.
+    """
+    expected = float((1 - agreeing).sum())
+    return max(round(expected), int(expected > 1e-9))
 
 
 def keep_shares(r: Responses, vote: MajorityVote, labels: NDArray[np.int64]) -> Floats:
