@@ -206,6 +206,10 @@ class Responses:
         """Return the same answers, each with weight 1."""
         return replace(self, weight=None)
 
+    def weights(self) -> Floats:
+        """Return the weight of each answer: 1 where none was given."""
+        return np.ones(self.n_responses) if self.weight is None else self.weight
+
     def item_of_answer(self) -> NDArray[np.int64]:
         """Return the index of the item that each answer is about."""
         return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
