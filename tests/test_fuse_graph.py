@@ -79,7 +79,7 @@ def test_the_command_takes_edges(crowd, folder):
     told = json.loads(result.stdout)
     assert told["model"] == "MarkovField"
     assert told["field"]["coupling"] > 0.5
-    assert "The graph tells something" in told["field"]["explanation"]
+    assert "The graph is informative" in told["field"]["explanation"]
     assert told["field"]["listeners"] == "all"
     assert (folder / "labels.csv").exists()
 

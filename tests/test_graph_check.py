@@ -17,9 +17,9 @@ from consilience.errors import DataWarning, ParameterError
 from consilience.models.graph_check import GraphCheck, correlate_errors, measure_agreement
 from real_data import FOLDER, gold_of, needs_data
 
-AGREES = "The graph tells something about these labels: neighbouring items agree more than by chance"
+AGREES = "The graph is informative about these labels: neighbouring items agree more than by chance"
 NO_SAY = "The graph has almost no effect on these labels ("
-CHANCE = "Neighbouring items agree no more than by chance"
+CHANCE = "Neighbouring items do not clearly agree more than by chance ("
 ALIKE = "But workers tend to make the same error on neighbouring items (correlation "
 UNKNOWN = "There are too few answers to tell whether workers make the same error on neighbouring items."
 RIGHT = "Only known labels can tell whether the changed labels are right."
@@ -182,7 +182,7 @@ def situation(name):
         (
             "outlines",
             AGREES,
-            [ALIKE, "may have been right before."],
+            [ALIKE, "so the graph may "],
             "same error on neighbouring items of the graph (correlation 0.",
         ),
         ("outlines, shuffled", NO_SAY, [], None),
@@ -193,14 +193,19 @@ def situation(name):
             ["errors of workers on neighbouring items have a correlation of -0.01.", RIGHT],
             None,
         ),
-        ("weak workers, shuffled", CHANCE, [], "Nothing shows that the graph tells anything about these labels, and"),
+        (
+            "weak workers, shuffled",
+            CHANCE,
+            [],
+            "The graph may not be informative about these labels: neighbouring items do not clearly agree",
+        ),
         ("coin flips", NO_SAY, [], None),
         ("all agree", AGREES, [UNKNOWN], None),
         ("network", AGREES, ["errors of workers on neighbouring items have a correlation of ", RIGHT], None),
         ("shuffled", NO_SAY, [], None),
         ("one answer each", AGREES, [UNKNOWN], None),
-        ("unlike", NO_SAY, ["Neighbours differ more than by chance, which this model cannot use."], None),
-        ("tiny", CHANCE, [], "Nothing shows"),
+        ("unlike", NO_SAY, ["Neighbours differ more than by chance. The model makes no use of that."], None),
+        ("tiny", CHANCE, [], "The graph may not be informative"),
     ],
 )
 def test_what_is_said(name, start, parts, warned):
@@ -218,19 +223,84 @@ def test_what_is_said(name, start, parts, warned):
     assert model.graph_check_.sound == (start == AGREES)
 
 
+def check_of(
+    coupling=1.0, shuffled=0.0, changed=0.1, shuffled_changed=0.0, *, degree=8.0, agreement=(0.5, 0.01), rho=None
+):
+    return GraphCheck(coupling, shuffled, changed, shuffled_changed, degree, *agreement, *(rho or (0.0, np.inf)))
+
+
 def test_words_of_a_check():
-    assert "Do not rely" in str(GraphCheck(0.3, 0.25, 0.1, 0.1))
-    assert str(GraphCheck(0.01, 0.0, 0.0, 0.0)).startswith(NO_SAY)
-    assert str(GraphCheck(0.01, 0.0, 0.02, 0.0, degree=200)).startswith(AGREES)  # many weak neighbours have a say
-    assert "changes 5.1% of the labels (coupling 1.20; a shuffled graph: coupling 0.02, 0.3% of the labels)." in str(
-        GraphCheck(1.2, 0.02, 0.051, 0.003)
-    )
-    known = GraphCheck(1.2, 0.0, 0.0, 0.0, 8.0, 0.5, 0.01, -0.001, 0.01)
+    assert "Do not rely" in str(check_of(0.3, 0.25, 0.1, 0.1))
+    assert str(check_of(0.01)).startswith(NO_SAY)
+    assert "the same ids" not in str(check_of(0.01))
+    assert "the same ids" in str(check_of(0.01, agreement=(0.0, 0.01)))
+    assert str(check_of(0.01, degree=200)).startswith(AGREES)  # many weak neighbours have a say
+    assert (
+        "Used for all items, the graph changes 5.1% of the labels (learned coupling 1.20; a shuffled graph: coupling "
+        "0.02, 0.3% of the labels)."
+    ) in str(check_of(1.2, 0.02, 0.051, 0.003))
+    known = check_of(1.2, changed=0.0, rho=(-0.001, 0.01))
     assert str(known).endswith("The errors of workers on neighbouring items have a correlation of 0.00.")
     assert "agreement beyond chance 0.50, standard error 0.01" in str(known)
-    assert GraphCheck(1.0, 0.0, 0.1, 0.0, error_correlation=0.5, error_correlation_error=0.1).repeats_errors
-    assert not GraphCheck(1.0, 0.0, 0.1, 0.0, error_correlation=0.5, error_correlation_error=0.2).repeats_errors
-    assert not GraphCheck(1.0, 0.0, 0.1, 0.0, error_correlation=0.3, error_correlation_error=0.01).repeats_errors
+    assert check_of(rho=(0.5, 0.1)).repeats_errors
+    assert not check_of(rho=(0.5, 0.2)).repeats_errors
+    assert not check_of(rho=(0.3, 0.01)).repeats_errors
+
+
+@pytest.mark.parametrize("coupling", [0.01, 1.0])
+def test_what_was_not_measured_is_not_called_chance(coupling):
+    check = check_of(coupling, agreement=(0.0, np.inf))
+    assert not check.agrees
+    assert not check.sound
+    assert "the same ids" not in str(check)
+    assert "(agreement" not in str(check)
+    if not check.silent:
+        assert str(check).startswith("It could not be measured whether neighbouring items agree more than by chance.")
+
+
+def test_between_two_and_three_standard_errors():
+    text = str(check_of(agreement=(0.029, 0.0105)))
+    assert text.startswith(f"{CHANCE}agreement beyond chance 0.03, standard error 0.01), so the graph may not be")
+    assert "(agreement beyond chance 0.009, standard error 0.004)" in str(check_of(agreement=(0.009, 0.004)))
+
+
+def one_sided_masks(side=32, recall=0.6, workers=5, seed=0):
+    """Return answers of workers who only say 1, on part of the pixels of a disc, and the truth."""
+    y, x = np.indices((side, side)) - side / 2
+    truth = (x**2 + y**2 < (side / 3) ** 2).ravel().astype(int)
+    heard = np.random.default_rng(seed).random((side * side, workers)) < recall
+    F = np.where(heard & (truth[:, None] == 1), 1, -1)
+    r = cs.Responses.from_matrix(F, labels=[0, 1], classes=[0, 1], abstain="answer", background=0)
+    return r, cs.Graph.grid((side, side)), truth
+
+
+def test_silence_tells_that_neighbours_agree():
+    r, graph, truth = one_sided_masks()
+    value, error = measure_agreement(r, graph)
+    assert value > 10 * error
+    spoken = np.bincount(r.item_of_answer(), minlength=r.n_items) / r.n_workers
+    source = np.repeat(np.arange(graph.n_items), graph.degrees)
+    once = source < graph.neighbours
+    edges = list(zip(source[once].tolist(), graph.neighbours[once].tolist(), strict=True))
+    assert (value, error) == pytest.approx(agree_slowly(np.stack([spoken, 1 - spoken], axis=1), edges))
+    model, warned = fused_quietly(r, graph)
+    assert not warned
+    assert model.graph_check_.sound
+    assert np.mean(model._label_codes == truth) > 0.97
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 22])
+def test_misses_are_errors_where_silence_is_an_answer(at_once, monkeypatch):
+    monkeypatch.setattr("consilience.models.graph_check.ANSWERS_AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    F = rng.integers(-1, 3, (12, 3))  # 2 is "unsure"
+    spelled = {"labels": range(3), "classes": range(2)}
+    silent = cs.Responses.from_matrix(F, **spelled, abstain="answer", background=0)
+    graph = cs.Graph.from_edges(rng.integers(0, 12, 30), rng.integers(0, 12, 30), items=silent.items)
+    labels = rng.integers(0, 2, 12)
+    # The same errors are made by workers who name the background where they are silent.
+    spoken = cs.Responses.from_matrix(np.where(F < 0, 0, F), **spelled)
+    assert correlate_errors(silent, graph, labels) == pytest.approx(correlate_slowly(spoken, graph, labels))
 
 
 # --------------------------------------------------------------------------------- labels where errors run along edges
@@ -245,7 +315,9 @@ def test_masks_are_not_worse_with_the_graph(seed):
     assert fused.listeners == "unanswered"
     assert np.array_equal(fused.labels_, alone.labels_)
     assert f"give coupling={fused.coupling_:.2f}"[:-1] in warned
-    assert "counts only for items that nobody answered" in fused.explain_coupling()
+    assert "It is not used: all labels come from the answers alone." in warned
+    assert "given" not in fused.explain_coupling()
+    assert fused.explain_coupling().endswith("It counts only for items that nobody answered.")
 
 
 def test_a_coupling_that_is_given_stays():
@@ -262,7 +334,8 @@ def test_pixels_that_nobody_answered_hear_their_neighbours():
     r = masks.responses
     silent = np.random.default_rng(0).random(r.n_items) < 0.2
     part = r.keep(~silent[r.item_of_answer()])
-    fused, _ = fused_quietly(part, masks.graph)
+    fused, (warned,) = fused_quietly(part, masks.graph)
+    assert "It is used only for items that nobody answered" in warned
     alone = cs.DawidSkene().fit(part)
     assert fused.listeners == "unanswered"
     assert np.array_equal(fused.labels_[~silent], alone.labels_[~silent])
@@ -379,7 +452,7 @@ def test_the_command_says_it(tmp_path, monkeypatch):
     (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
     result = run("fuse", "answers.csv", "--graph", "edges.csv", "--save", "masks.model", "--calibration", "none")
     assert result.exit_code == 0, result.output
-    assert "So the graph is used only for items that nobody answered." in " ".join(result.stdout.split())
+    assert "So the graph is not used." in " ".join(result.stdout.split())
     assert "per agreeing neighbour, for items that nobody answered" in " ".join(result.stdout.split())
     assert "Warning: Workers tend to make the same error on neighbouring items of the graph" in result.stderr
     assert "coupling=" not in result.stderr  # there is no such option

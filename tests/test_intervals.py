@@ -164,7 +164,7 @@ def test_covariance_of_what_items_share(known):
     expected[:size, :size] = np.linalg.pinv(information[:size, :size], rcond=1e-9, hermitian=True)
     shared = intervals.find_covariance(r, q, right, found)
     np.testing.assert_allclose(shared.covariance, expected, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(shared.votes * q, scores[:, :3], atol=1e-12)
+    np.testing.assert_allclose(intervals.count_surprise(r, right) * q, scores[:, :3], atol=1e-12)
 
 
 def test_slope_of_the_mean_probability_of_labels():
@@ -184,9 +184,7 @@ def test_slope_of_the_mean_probability_of_labels():
         return posterior[np.arange(r.n_items), labels].mean(), posterior
 
     posterior = mean(np.zeros(3), np.zeros(3))[1]
-    slope = intervals.mean_slope(
-        posterior, posterior[np.arange(r.n_items), labels], labels, intervals.count_surprise(r, right)
-    )
+    slope = intervals.mean_slope(r, posterior, labels, right)
     steps = 1e-5 * np.eye(6)
     expected = [(mean(h[:3], h[3:])[0] - mean(-h[:3], -h[3:])[0]) / 2e-5 for h in steps]
     np.testing.assert_allclose(slope, expected, atol=1e-8)
@@ -200,11 +198,75 @@ def test_design_effect():
     def effect(value):
         spread = np.array([value[:400].var(), value[400:].var()])
         away = value - np.repeat([value[:400].mean(), value[400:].mean()], 400)
-        return intervals.design_effect(worker, unit, np.ones(800), away, spread)
+        item = np.tile(np.arange(400), 2)
+        found, half = (
+            intervals.design_effect(worker, item, unit, w * np.ones(800), w * away, spread) for w in (1, 0.5)
+        )
+        assert half == pytest.approx(found)  # weights are not what answers have in common
+        weight = np.repeat([1.0, 1e-6], 400)
+        alone = intervals.design_effect(worker[:400], item[:400], unit[:400], np.ones(400), away[:400], spread[:1])
+        together = intervals.design_effect(worker, item, unit, weight, weight * away, spread)
+        assert together == pytest.approx(alone, rel=0.25)  # but for the number of units
+        return found
 
     assert effect(rng.normal(size=800)) == pytest.approx(1, abs=0.35)
-    assert effect(np.repeat(rng.normal(size=80), 10)) == pytest.approx(10, rel=0.3)  # ten answers are one
+    assert effect(np.repeat(rng.normal(size=80), 10)) == pytest.approx(10, rel=0.4)  # ten answers are one
     assert effect(np.zeros(800)) == 1
+
+
+def test_a_vote_that_is_spread_is_one_vote():
+    r = small_crowd().responses
+    model = cs.DawidSkene(calibration="none").fit(r)
+    P = np.full((r.n_items, r.n_workers, 3), np.nan)
+    P[r.item_of_answer(), r.worker] = 0.8 * np.eye(3)[r.label] + 0.2 / 3
+    soft = cs.Responses.from_probabilities(P)
+    design = intervals.measure_answers(soft, model.posterior_)[3]
+    assert design < 1  # the parts of a vote vary less together
+    half = dataclasses.replace(soft, weight=soft.weight / 2)
+    assert intervals.measure_answers(half, model.posterior_)[3] == pytest.approx(design)
+
+
+def test_intervals_of_workers_with_different_weights_contain_the_truth():
+    found, weight = [], np.where(np.arange(15) % 3 == 0, 0.2, 1.0)
+    for seed in range(15):
+        crowd = cs.simulate.independent(
+            300, n_workers=15, n_classes=3, answers_per_item=6, accuracy=(0.5, 0.9), seed=seed
+        )
+        r = dataclasses.replace(crowd.responses, weight=weight[crowd.responses.worker])
+        report, true = cs.DawidSkene(calibration="none").fit(r).worker_report(), true_accuracy(crowd)
+        ends = report["accuracy_low"].to_numpy(), report["accuracy_high"].to_numpy()
+        found.append([inside(*(end[chosen] for end in ends), true[chosen]) for chosen in (weight < 1, weight == 1)])
+    assert (np.mean(found, axis=0) > 0.9).all()
+    assert (np.mean(found, axis=0) < 0.99).all()
+
+
+@pytest.mark.parametrize("in_sequences", [False, True])
+def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
+    r = cs.Responses.from_matrix(draw_matrix(0, 60), lengths=[7, 13, 1, 9, 30] if in_sequences else None)
+    model = (cs.HiddenMarkov(coupling=0.5) if in_sequences else cs.DawidSkene()).fit(r)
+    whole = all_ends(model)
+    for entries in (1, 30):
+        monkeypatch.setattr(intervals, "MOST_ENTRIES", entries)
+        runs = list(intervals.cut_runs(r))
+        assert [run.start for run in runs][1:] == [run.stop for run in runs][:-1]
+        assert (runs[0].start, runs[-1].stop) == (0, 60)
+        assert not in_sequences or {run.stop for run in runs} <= {7, 20, 21, 30, 60}
+        np.testing.assert_allclose(all_ends(model.fresh().fit(r)), whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_shares_of_a_class_that_nobody_said(named):
+    matrix = draw_matrix(0, 300, n_classes=2)
+    for said, n_classes in ((matrix, 2), (np.where(matrix >= 0, 0, -1), 1)):
+        classes = list(range(n_classes + 1))
+        r = cs.Responses.from_matrix(said, labels=classes if named else None, classes=classes)
+        more, fewer = cs.DawidSkene().fit(r), cs.DawidSkene().fit(cs.Responses.from_matrix(said))
+        ends = np.stack([more.prior_low_, more.prior_high_])
+        assert (ends[:, -1] < 0.03).all()
+        if n_classes > 1:
+            np.testing.assert_allclose(ends[:, :-1], [fewer.prior_low_, fewer.prior_high_], atol=0.02)
+        assert ((ends[0] <= more.prior_) & (more.prior_ <= ends[1])).all()
+    assert ends[0, 0] > 0.97
 
 
 def test_a_matrix_is_tilted_to_an_accuracy():

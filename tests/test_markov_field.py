@@ -547,9 +547,7 @@ def test_checking_the_graph():
     assert check.sound
     assert check == model.check_graph(r, graph)
     assert check.coupling == model.coupling_
-    assert str(check).startswith(
-        "The graph tells something about these labels: neighbouring items agree more than by chance ("
-    )
+    assert str(check).startswith("The graph is informative about these labels: neighbouring items agree more than by")
     assert f"coupling {model.coupling_:.2f}" in str(check)
     assert check.changed == np.mean(model.labels_ != cs.DawidSkene().fit(r).labels_)
 
@@ -636,7 +634,7 @@ def test_hidden_items_choose_the_coupling():
     assert noise.coupling_ < 0.1
     alone = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(1))
     assert alone.coupling_ == 0
-    assert "neighbours tell nothing that the answers do not" in alone.explain_coupling()
+    assert "neighbours add nothing to the answers" in alone.explain_coupling()
     given = cs.MarkovField(coupling=0.3, calibration="none").fit(r, graph=graph)
     assert given.coupling_scores_ == []
     assert given.explain_coupling() == "Coupling 0.3: it was given."

@@ -13,7 +13,7 @@ from ..data.responses import Responses
 from ..models.base import Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
-from ..models.markov_field import MarkovField
+from ..models.markov_field import MarkovField, find_answered
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
@@ -91,7 +91,7 @@ def summarise(
         iterations=model.n_iter_,
         converged=model.converged_,
         chain=_describe_chain(model),
-        field=_describe_field(model),
+        field=_describe_field(model, responses),
         **_describe_calibration(model),
         mean_confidence=float(np.mean(labels["confidence"])),
         comparison=_compare(model),
@@ -137,16 +137,17 @@ def _describe_chain(model: Model) -> Record | None:
     return {"coupling": model.coupling_, "explanation": model.explain_coupling()}
 
 
-def _describe_field(model: Model) -> Record | None:
+def _describe_field(model: Model, responses: Responses) -> Record | None:
     """Return the coupling of a field and what a shuffled graph says of it, for models that have one."""
     if not isinstance(model, MarkovField):
         return None
-    used = "" if model.listeners == "all" else " So the graph is used only for items that nobody answered."
-    return {
-        "coupling": model.coupling_,
-        "listeners": model.listeners,
-        "explanation": f"{model.graph_check_}{used}",
-    }
+    explanation = str(model.graph_check_)
+    if model.listeners == "unanswered":
+        all_answered = find_answered(responses).all()
+        used = "is not used" if all_answered else "is used only for items that nobody answered"
+        repeats = model.graph_check_.sound and model.graph_check_.repeats_errors
+        explanation += f" So the graph {used}." if repeats else f" The graph {used}."
+    return {"coupling": model.coupling_, "listeners": model.listeners, "explanation": explanation}
 
 
 def _describe_calibration(model: Model) -> Record:

@@ -206,6 +206,10 @@ class Responses:
         """Return the same answers, each with weight 1."""
         return replace(self, weight=None)
 
+    def weights(self, answers: slice = slice(None)) -> Floats:
+        """Return the weight of each answer, or of some answers: 1 where none was given."""
+        return np.ones(len(self.worker[answers])) if self.weight is None else self.weight[answers]
+
     def item_of_answer(self) -> NDArray[np.int64]:
         """Return the index of the item that each answer is about."""
         return np.repeat(np.arange(self.n_items), np.diff(self.offsets))

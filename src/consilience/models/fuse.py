@@ -33,9 +33,10 @@ from ..formats.answers import COLUMNS, check_keywords
 from ..formats.reading import open_path
 from .base import Model
 from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares
+from .graph_check import CHECK_IDS
 from .inputs import as_responses
 from .majority_vote import MajorityVote
-from .markov_field import MarkovField
+from .markov_field import MarkovField, find_answered
 from .predicting import PredictingModel
 from .register import MODELS, model_class
 
@@ -145,20 +146,25 @@ def settle_graph(
     if check.sound and check.repeats_errors and field._learns_coupling():
         doubt = DataWarning(
             "Workers tend to make the same error on neighbouring items of the graph (correlation "
-            f"{check.error_correlation:.2f}), so the graph may spread errors. It is used only for items that nobody "
-            "answered; all other labels come from the answers alone.",
+            f"{check.error_correlation:.2f}), so the graph may spread errors. "
+            + (
+                "It is not used: all labels come from the answers alone."
+                if find_answered(responses).all()
+                else "It is used only for items that nobody answered; all other labels come from the answers alone."
+            ),
             Sentence(
                 "To use it for all items, give {coupling}, and compare both results on known labels.",
                 coupling=round(field.coupling_, 2),
             ),
         )
-        field = field.fresh(coupling=field.coupling_, listeners="unanswered")
+        scores, field = field.coupling_scores_, field.fresh(coupling=field.coupling_, listeners="unanswered")
         field._fit(responses, graph, gold, engine, count_copies_once=True)
+        field.coupling_scores_ = scores  # which tell where the coupling comes from
     elif not check.silent and not check.sound and check.changed > 0:
         doubt = DataWarning(
-            f"Nothing shows that the graph tells anything about these labels, and it changed {check.changed:.1%} of "
-            f"them; a shuffled graph changes {check.shuffled_changed:.1%}.",
-            "Check that its edges use the same ids of items as the answers.",
+            f"The graph may not be informative about these labels: {check.describe_doubt()}. With a learned coupling "
+            f"it changes {check.changed:.1%} of them; a shuffled graph changes {check.shuffled_changed:.1%}.",
+            *([] if check.agrees or not check.measured else [CHECK_IDS]),
             "Fuse without it, unless known labels show that it helps.",
         )
     field.graph_check_ = check

@@ -11,9 +11,11 @@ information that is left is
 which is 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM map of x. Above and below the line,
 :math:`1 / 4 n` is added, for workers who hardly err.) So the n answers are worth :math:`n f / d` answers with a known
 truth; answers to items that nobody else answered (in sequences: in sequences that nobody else answered) are worth
-nothing, unless there is a graph or the label is known. d is the design effect: 1 for independent items; for sequences,
-and where answers have weights, the variance of sums over (worker, sequence) pairs, or (worker, item) pairs, relative to
-that of independent answers, pooled over workers.
+nothing, unless there is a graph or the label is known. With weights n is their sum: an answer of weight w is worth w
+answers. (The accuracy reported of a worker with small weights is too low, since x hardly depends on the answers of the
+worker, and an interval by their number would not contain the truth.) d is the design effect: 1 for independent items;
+for sequences, and where answers are spread over labels, the variance of sums over (worker, sequence) pairs, or (worker,
+item) pairs, relative to that of independent votes of the same weights, pooled over workers.
 
 The fit pulls each worker towards the crowd: with :math:`\theta` the accuracy of the worker's reported matrix, x is too
 close to the crowd's accuracy by :math:`(1 - f) (\theta - a)`. The interval is therefore centred at
@@ -44,6 +46,15 @@ information of the workers' prior: it holds classes together and leaves the comm
 less than the matrices expect, because nobody errs, the difference is added to P.) For sequences
 :math:`S (\sum_s s_s s_s^T + P) S` is taken, with scores summed over each sequence. The ends are Beta quantiles.
 
+Nothing is known about the log odds of a class that nobody said, so S leaves its :math:`v_k` out, and the other
+:math:`v_k` are about shares among the classes that were said. Its share is judged by
+how many items the posteriors give it: with mean :math:`m_k` they are worth N items times
+
+.. math:: f_k = \frac{\frac{1}{N} \sum_i q_{ik}^2 - m_k^2}{m_k (1 - m_k)}
+
+with :math:`1 / 4 N` added above and below the line. The other shares move against the sum of such shares, in
+proportion.
+
 **Expected accuracy.** This is the mean reported probability c of the labels. What the labels get right differs from it
 by chance, by what is not known of parameters, and by what is not known of the power t that posteriors were raised to:
 
@@ -57,12 +68,14 @@ variance :math:`v_i`, and a probability is not linear in them. The second is hal
 predicted hidden answers or known labels; see `consilience.models.calibration`. The ends are Beta quantiles, rounded
 outwards to whole items.
 
+Sums over items are taken over runs of items, so that no more memory is needed than the posteriors take.
+
 All intervals take the model at its word that workers err independently. They do not cover errors that workers share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -140,7 +153,8 @@ def find_intervals(
         answers = weigh_answers(r, posterior, right, found, shared)
         workers = judge_workers(r, posterior, found, answers)
         shares = judge_shares(posterior, found, shared)
-        labels = judge_labels(posterior, label_codes, confidence, shared, find_doubt(r, right, found, answers))
+        doubt = find_doubt(r, right, found, answers)
+        labels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt)
     answered = answers.total > 0
     workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
     return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0))
@@ -198,8 +212,7 @@ def weigh_answers(r: Responses, posterior: Floats, right: Floats, found: Estimat
     total, accuracy, left, design = measure_answers(r, posterior)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
-    weight = np.ones(r.n_responses) if r.weight is None else r.weight
-    judged = sum_by(r.worker, np.where(found.judged[r.item_of_answer()], weight, 0.0), r.n_workers)
+    judged = sum_by(r.worker, np.where(found.judged[r.item_of_answer()], r.weights(), 0.0), r.n_workers)
     worth = judged * left / design
     if shared is not None:
         mean = right @ found.prior
@@ -237,7 +250,7 @@ def measure_answers(r: Responses, posterior: Floats) -> tuple[Floats, Floats, Fl
     """Return each worker's sum of weights, accuracy and share of information left; and the design effect of all."""
     item, klass = r.item_of_answer(), r.class_of_label[r.label]
     chance = np.where(klass >= 0, posterior[item, klass], 0.0)
-    weight = np.ones(len(item)) if r.weight is None else r.weight
+    weight = r.weights()
     total, right, squares = (
         sum_by(r.worker, value, r.n_workers) for value in (weight, weight * chance, weight * chance**2)
     )
@@ -251,32 +264,41 @@ def measure_answers(r: Responses, posterior: Floats) -> tuple[Floats, Floats, Fl
         return total, accuracy, left, 1.0
     unit = item if r.sequences is None else r.sequences.of_items()[item]
     away = weight * (chance - accuracy[r.worker])
-    return total, accuracy, left, design_effect(r.worker, unit, weight, away, spread)
+    return total, accuracy, left, design_effect(r.worker, item, unit, weight, away, spread)
 
 
 def design_effect(
-    worker: NDArray[np.int32], unit: NDArray[np.int64], weight: Floats, away: Floats, spread: Floats
+    worker: NDArray[np.int32],
+    item: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    weight: Floats,
+    away: Floats,
+    spread: Floats,
 ) -> float:
-    """Return by what factor sums of answers vary more than if a worker's answers in one unit were independent.
+    """Return by what factor sums of votes vary more than if a worker's votes in one unit were independent.
 
-    `away` are weighted deviations from the worker's mean, `spread` (M,) is the variance of an answer.
+    A vote is all that a worker says about an item. `away` are weighted deviations from the worker's mean, `spread` (M,)
+    is the variance of an answer.
     """
-    order = np.argsort(worker, kind="stable")  # units of a worker are in order already
-    owner, place = worker[order], unit[order]
-    first = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(place) != 0))[: len(owner)])
-    if not len(first):
+    order = np.argsort(worker, kind="stable")  # items and units of a worker are in order already
+    owner, weight = worker[order], weight[order]
+
+    def starts(place: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(place) != 0))[: len(owner)])
+
+    votes, units = starts(item[order]), starts(unit[order])
+    if not len(units):
         return 1.0
-    sums, sizes = np.add.reduceat(away[order], first), np.add.reduceat(weight[order], first)
-    total, alone, together = (
-        sum_by(who, value, len(spread))
-        for who, value in ((owner, weight[order]), (worker, weight**2), (owner[first], sizes**2))
+    total = sum_by(owner, weight, len(spread))
+    alone, together = (
+        sum_by(owner[first], np.add.reduceat(weight, first) ** 2, len(spread)) for first in (votes, units)
     )
-    # The variance of the sums about each worker's mean, were all answers independent.
+    # The variance of the sums about each worker's mean, were all votes independent.
     scale = np.maximum(total**2, 1e-300)
-    free = spread * total * np.maximum(1 - together / scale, 0.0) / np.maximum(1 - alone / scale, 1e-9)
-    if free.sum() <= 1e-9 * total.sum():
+    free = spread * alone * np.maximum(1 - together / scale, 0.0) / np.maximum(1 - alone / scale, 1e-9)
+    if free.sum() <= 1e-9 * alone.sum():
         return 1.0
-    n_units = len(first)
+    sums, n_units = np.add.reduceat(away[order], units), len(units)
     return (float(np.sum(sums**2) / free.sum()) * n_units + FEW_UNITS) / (n_units + FEW_UNITS)
 
 
@@ -345,7 +367,7 @@ def judge_votes(
     factor = 1.0
     if sequences is not None:
         away, factor = sum_sequences(away, sequences), few_units(len(sequences))
-    variance = np.sum(away**2, axis=0) * factor / n_items**2
+    variance = np.einsum("nk,nk->k", away, away) * factor / n_items**2
     low, high = beta_ends(prior, prior * (1 - prior) / np.maximum(variance, 1 / n_items**2))
     chosen = shares[np.arange(n_items), label_codes]
     expected = accuracy_ends(float(chosen.mean()), float(np.sum(chosen * (1 - chosen))) / n_items**2, n_items)
@@ -357,47 +379,70 @@ def judge_votes(
 
 
 class Shared(NamedTuple):
-    """The covariance of estimates that all items share, and how each item depends on them."""
+    """The covariance of estimates that all items share."""
 
     covariance: Floats  # of the log odds of right answers by class, (K,), and of class shares
-    votes: Floats  # (N, K): sum over answers of [l = k] - Gamma_kk
+    meant: NDArray[np.bool_]  # (K,): whether there is an answer that means the class
 
 
 def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estimates) -> Shared | None:
     """Return the covariance of what all items share; None if there are too many classes, or numbers too large."""
-    n_classes = len(found.prior)
+    n_classes, meant = len(found.prior), find_meant(r)
     if n_classes > MOST_CLASSES:
         return None
-    votes = count_surprise(r, right)
-    scores = np.concatenate([posterior * votes, posterior - found.prior], axis=1)
+    size = n_classes if found.prior_is_known else 2 * n_classes
+    information, clustered = np.zeros((2, size, size))
+    lack, expected = np.zeros(n_classes), right * (1 - right)
+    shares = found.prior / found.prior[meant].sum()
+    for run in cut_runs(r):
+        q, votes = posterior[run], count_surprise(r, right, run)
+        away = np.where(meant, q - q[:, meant].sum(axis=1, keepdims=True) * shares, 0.0)
+        scores = np.concatenate([q * votes, away], axis=1)[:, :size]
+        information += scores.T @ scores
+        lack += np.sum(q**2 * (sum_answers(r, expected, run, power=2) - votes**2), axis=0)
+        if r.sequences is not None:
+            sums = sum_sequences(scores, r.sequences, run)
+            clustered += sums.T @ sums
     answered = r.votes_per_worker() > 0
-    held = found.pseudo_counts * (right * (1 - right))[answered].sum(axis=0)
-    prior = np.zeros((2 * n_classes, 2 * n_classes))
+    held = found.pseudo_counts * expected[answered].sum(axis=0)
+    prior = np.zeros((size, size))
     if held.sum() > 0:
         prior[:n_classes, :n_classes] = np.diag(held) - np.outer(held, held) / held.sum()
     # Where nobody errs, scores vary less than they could: then what the matrices expect counts.
-    weight = np.ones(r.n_responses) if r.weight is None else r.weight
-    lack = np.sum(posterior**2 * (sum_answers(r, weight**2, right * (1 - right)) - votes**2), axis=0)
     prior[range(n_classes), range(n_classes)] += np.maximum(lack, 0.0)
-    if found.prior_is_known:
-        scores = scores[:, :n_classes]
-        prior = prior[:n_classes, :n_classes]
-    information = scores.T @ scores + prior
+    information += prior
     if not np.isfinite(information).all():
         return None
     covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     if r.sequences is not None:
-        sums = sum_sequences(scores, r.sequences)
-        covariance = covariance @ (sums.T @ sums + prior) @ covariance * few_units(len(sums))
-    if found.prior_is_known:
-        covariance = np.pad(covariance, (0, n_classes))
-    return Shared(covariance, votes)
+        n_units = int(np.count_nonzero(np.diff(r.sequences.offsets)))
+        covariance = covariance @ (clustered + prior) @ covariance * few_units(n_units)
+    return Shared(np.pad(covariance, (0, 2 * n_classes - size)), meant)
 
 
-def sum_sequences(values: Floats, sequences: Sequences) -> Floats:
-    """Return the sums of the rows of each sequence that has items."""
+def find_meant(r: Responses) -> NDArray[np.bool_]:
+    """Tell which classes some answer means: a label that was given or, where it is an answer, silence."""
+    said = np.bincount(r.label, minlength=r.n_labels) > 0
+    meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(r.n_classes, bool)
+    named = np.flatnonzero(r.label_of_class >= 0)
+    meant[named] |= said[r.label_of_class[named]]
+    return meant
+
+
+def cut_runs(r: Responses) -> Iterator[slice]:
+    """Yield runs of items, with about `MOST_ENTRIES` probabilities each; sequences are not cut."""
+    ends = np.append(np.arange(0, r.n_items, max(1, MOST_ENTRIES // r.n_classes)), r.n_items)
+    if r.sequences is not None:
+        ends = np.unique(r.sequences.offsets[np.searchsorted(r.sequences.offsets, ends)])
+    for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        yield slice(first, last)
+
+
+def sum_sequences(values: Floats, sequences: Sequences, run: slice = slice(None)) -> Floats:
+    """Return the sums of the rows of each sequence that has items in a run; `values` are those of the run."""
     first = sequences.offsets[:-1][np.diff(sequences.offsets) > 0]
-    return np.asarray(np.add.reduceat(values, first, axis=0))
+    begin, end, _ = run.indices(int(sequences.offsets[-1]))
+    return np.asarray(np.add.reduceat(values, first[(first >= begin) & (first < end)] - begin, axis=0))
 
 
 def few_units(n_units: int) -> float:
@@ -407,22 +452,32 @@ def few_units(n_units: int) -> float:
     return float(stdtrit(max(n_units - 1, 1), TAILS[1]) / NORMAL) ** 2
 
 
-def sum_answers(r: Responses, weight: Floats, values: Floats) -> Floats:
-    """Return for each item the sum over its answers of `values` of their workers, times their weights."""
+def sum_answers(r: Responses, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
+    """Return for each item of a run the sum over its answers of `values` of their workers, times weight ** power."""
     from scipy.sparse import csr_array
 
-    return np.asarray(csr_array((weight, r.worker, r.offsets), shape=(r.n_items, r.n_workers)) @ values)
+    offsets, answers = locate_answers(r, run)
+    shape = (len(offsets) - 1, r.n_workers)
+    weight = r.weights(answers) ** power
+    return np.asarray(csr_array((weight, r.worker[answers], offsets), shape=shape) @ values)
 
 
-def count_surprise(r: Responses, right: Floats) -> Floats:
-    """Return for each item the sum over its answers of [l = k] - Gamma_kk, (N, K)."""
-    weight = np.ones(r.n_responses) if r.weight is None else r.weight
-    expected = sum_answers(r, weight, right)
-    klass = r.class_of_label[r.label]
+def locate_answers(r: Responses, run: slice) -> tuple[NDArray[np.int64], slice]:
+    """Return where the answers to each item of a run begin and end, from 0, and which answers these are."""
+    first, last, _ = run.indices(r.n_items)
+    offsets = r.offsets[first : last + 1]
+    return offsets - offsets[0], slice(int(offsets[0]), int(offsets[-1]))
+
+
+def count_surprise(r: Responses, right: Floats, run: slice = slice(None)) -> Floats:
+    """Return for each item of a run the sum over its answers of [l = k] - Gamma_kk, (n, K)."""
+    offsets, answers = locate_answers(r, run)
+    n_items = len(offsets) - 1
+    klass = r.class_of_label[r.label[answers]]
     named = np.flatnonzero(klass >= 0)
-    place = r.item_of_answer()[named] * r.n_classes + klass[named]
-    votes = sum_by(place, weight[named], r.n_items * r.n_classes).reshape(r.n_items, r.n_classes)
-    return np.asarray(votes - expected)
+    place = np.repeat(np.arange(n_items), np.diff(offsets))[named] * r.n_classes + klass[named]
+    votes = sum_by(place, r.weights(answers)[named], n_items * r.n_classes).reshape(n_items, r.n_classes)
+    return np.asarray(votes - sum_answers(r, right, run))
 
 
 def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None) -> Floats:
@@ -430,16 +485,18 @@ def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None) -> 
     prior, n_classes = found.prior, len(found.prior)
     if found.prior_is_known or n_classes == 1:
         return np.stack([prior, prior])
-    free = prior * (1 - prior)
-    if shared is None:
-        mean = posterior.mean(axis=0)
-        left = ((posterior**2).mean(axis=0) - mean**2 + 1e-9) / (mean * (1 - mean) + 1e-9)
-        worth = len(posterior) * np.clip(left, LEAST_LEFT, 1.0)
-    else:
+    n_items, free = len(posterior), prior * (1 - prior)
+    mean = posterior.mean(axis=0)
+    spread, sure = np.einsum("nk,nk->k", posterior, posterior) / n_items - mean**2, 0.25 / n_items
+    left = (spread + sure) / (mean * (1 - mean) + sure)
+    worth = n_items * np.clip(left, LEAST_LEFT, 1.0)
+    if shared is not None:
         # Shares move by diag(pi) - pi pi^T times the change of their log odds.
         moves = np.diag(prior) - np.outer(prior, prior)
         variance = np.einsum("ki,ij,kj->k", moves, shared.covariance[n_classes:, n_classes:], moves)
-        worth = np.minimum(free / np.maximum(variance, 1e-300), len(posterior))
+        # They also move against the shares of classes that nobody said.
+        variance += (prior / prior[shared.meant].sum()) ** 2 * np.sum((free / worth)[~shared.meant])
+        worth = np.where(shared.meant, np.minimum(free / np.maximum(variance, 1e-300), n_items), worth)
     low, high = beta_ends(prior, worth)
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
 
@@ -451,14 +508,15 @@ def find_doubt(r: Responses, right: Floats, found: Estimates, answers: Answers) 
     """
     accuracy = right @ found.prior
     known = (answers.worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3)
-    weight = np.ones(r.n_responses) if r.weight is None else r.weight**2
-    return sum_answers(r, weight, 1 / np.maximum(known, 1e-3))
+    return sum_answers(r, 1 / np.maximum(known, 1e-3), power=2)
 
 
 def judge_labels(
+    r: Responses,
     posterior: Floats,
     label_codes: NDArray[np.int64],
     confidence: Confidence,
+    right: Floats,
     shared: Shared | None,
     doubt: Floats,
 ) -> Floats:
@@ -471,7 +529,7 @@ def judge_labels(
         chosen = reported[rows, label_codes]
         variance = float(np.sum(chosen * (1 - chosen))) / n_items**2
         if shared is not None:
-            slope = power * mean_slope(reported, chosen, label_codes, shared.votes)
+            slope = power * mean_slope(r, reported, label_codes, right)
             variance += float(slope @ shared.covariance @ slope)
         # A probability is not linear in log odds: what is not known of these moves its mean.
         bend = float(np.mean(0.5 * power**2 * doubt * chosen * (1 - chosen) * (2 * chosen - 1)))
@@ -485,11 +543,16 @@ def judge_labels(
     return np.array([low, high])
 
 
-def mean_slope(reported: Floats, chosen: Floats, label_codes: NDArray[np.int64], votes: Floats) -> Floats:
+def mean_slope(r: Responses, reported: Floats, label_codes: NDArray[np.int64], right: Floats) -> Floats:
     """Return the derivative of the mean probability of the labels by what all items share, (2 K,)."""
-    away = -chosen[:, None] * reported
-    away[np.arange(len(chosen)), label_codes] += chosen
-    return np.concatenate([np.einsum("nk,nk->k", away, votes), away.sum(axis=0)]) / len(chosen)
+    slope = np.zeros(2 * r.n_classes)
+    for run in cut_runs(r):
+        rows, codes = np.arange(run.stop - run.start), label_codes[run]
+        chosen = reported[run][rows, codes]
+        away = -chosen[:, None] * reported[run]
+        away[rows, codes] += chosen
+        slope += np.concatenate([np.einsum("nk,nk->k", away, count_surprise(r, right, run)), away.sum(axis=0)])
+    return slope / len(label_codes)
 
 
 def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, float]:

@@ -166,9 +166,9 @@ class MarkovField(LatentModel):
         self.callback = callback
 
     def check_graph(self, responses: Any, graph: Any, gold: Any = None, engine: Any = None) -> GraphCheck:
-        """Say what the graph tells: fit the same model to a shuffled graph, and see whether errors run along the edges.
+        """Check whether the graph is informative, by a fit to a shuffled one, and whether errors run along its edges.
 
-        If neighbours agree no more than on a shuffled graph with the same degrees, the graph tells nothing. If a
+        If neighbours agree no more than on a shuffled graph with the same degrees, the graph is not informative. If a
         worker's errors at neighbouring items are alike, neighbours repeat them instead of correcting them. That the
         labels which the graph changes are right, only known labels can show.
 
@@ -340,12 +340,12 @@ class MarkovField(LatentModel):
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
         self._check_fitted()
+        heard = "" if self.listeners == "all" else " It counts only for items that nobody answered."
         if not self.coupling_scores_:
             why = "there was nothing to judge it by" if self._learns_coupling() else "it was given"
-            heard = "" if self.listeners == "all" else ", and counts only for items that nobody answered"
-            return f"Coupling {self.coupling_:.3g}: {why}{heard}."
-        words = "neighbours tell nothing that the answers do not" if self.coupling_ == 0 else "neighbours tend to agree"
-        return explain_choice(self.coupling_, self.coupling_scores_, words)
+            return f"Coupling {self.coupling_:.3g}: {why}.{heard}"
+        words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
+        return explain_choice(self.coupling_, self.coupling_scores_, words) + heard
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
@@ -387,13 +387,14 @@ def require_graph(graph: Any) -> Graph:
 
 
 def silence_answered(r: Responses, graph: Graph) -> Graph:
-    """Return the graph with no weight on what neighbours say to items that were answered; they are still heard.
-
-    Where silence is an answer, all items were answered.
-    """
-    answered = np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
-    heard = np.where(np.repeat(answered, graph.degrees), 0.0, graph.weights)
+    """Return the graph with no weight on what neighbours say to items that were answered; they are still heard."""
+    heard = np.where(np.repeat(find_answered(r), graph.degrees), 0.0, graph.weights)
     return replace(graph, weights=heard, directed=True)
+
+
+def find_answered(r: Responses) -> NDArray[np.bool_]:
+    """Tell which items were answered. Where silence is an answer, all were."""
+    return np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
 
 
 def paper_couplings(r: Responses, graph: Graph) -> Floats:
