@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 import consilience as cs
 from benchmarks.copies import draw_crowd
+from consilience.data.hidden_answers import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.models import copies
 from consilience.models.copies import count_once
@@ -133,6 +134,77 @@ def test_weights_of_a_group_sum_to_one():
     assert weighted.weight.tolist() == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 2, 1, 1 / 2, 1, 1])
     assert count_once(r, np.zeros(4, int)) is r
     assert count_once(weighted, np.array([0, 0, 1, 1])).weight[3] == pytest.approx(1 / 6)
+
+
+def test_weights_of_spread_answers_sum_to_one():
+    soft = np.random.default_rng(0).dirichlet([1, 1, 1], size=(40, 5))
+    soft[np.random.default_rng(1).random((40, 5)) < 0.3] = np.nan
+    r = cs.Responses.from_probabilities(soft)
+    groups = np.array([1, 2, 0, 1, 2])
+    weighted = count_once(r, groups)
+    answered = ~np.isnan(soft[:, :, 0])
+    for i, m, share in zip(r.item_of_answer(), r.worker, weighted.weight / r.weight, strict=True):
+        size = (answered[i] & (groups == groups[m])).sum() if groups[m] else 1
+        assert share == pytest.approx(1 / size)
+    assert np.array_equal(np.argwhere(answered).T, weighted.votes())
+    assert np.array_equal(answered.sum(axis=0), weighted.votes_per_worker())
+
+
+@pytest.mark.parametrize("lengths", [None, [20] * 15])
+def test_a_group_is_hidden_together(lengths):
+    votes, _ = crowd(300, answers_per_item=6)
+    r = cs.Responses.from_matrix(votes, lengths=lengths)
+    groups = np.array([1, 0, 0, 0, 0, 0, 1, 1, 2, 2])
+    once = count_once(r, groups)
+    owner = r.item_of_answer() if lengths is None else r.sequences.of_items()[r.item_of_answer()]
+    member = np.where(groups > 0, 100 + groups, np.arange(10))[r.worker]
+    for hidden, unit in hide_answers(once, 0.1, 0, 3):
+        expected = {tuple(pair) for pair in np.column_stack([owner, member])[hidden].tolist()}
+        shown = {tuple(pair) for pair in np.column_stack([owner, member])[~hidden].tolist()}
+        assert len(expected) == unit.max() + 1
+        assert not expected & shown
+    assert len(find_units(once)[1]) == len(set(zip(owner.tolist(), member.tolist(), strict=True)))
+
+
+def test_copies_of_noise_are_noise():
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 3, (500, 4))
+    again = np.where(rng.random(noise.shape) < 0.03, rng.integers(0, 3, noise.shape), noise)
+    with quietly():
+        fused = cs.fuse(cs.Responses.from_matrix(np.column_stack([noise, again])))
+    assert fused.copies_ == [[m, m + 4] for m in range(4)]
+    comparison = fused.comparison_
+    assert fused.power_ < 0.2
+    assert comparison.verdict != "better"
+    assert comparison.expected_accuracy < 0.4
+    assert comparison.alpha_low < 0
+
+
+def test_alpha_without_pairs_of_one_group():
+    votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
+    groups = np.array([1, 0, 0, 0, 2, 1, 2])
+    once = count_once(cs.Responses.from_matrix(votes, labels=[0, 1, 2]), groups)
+    item, member = once.item_of_answer(), np.where(groups > 0, 100 + groups, np.arange(7))[once.worker]
+    paired = [len(set(member[item == i])) > 1 for i in range(60)]
+    observed, mass, same, every = 0.0, 0.0, 0.0, 0.0
+    chosen = np.flatnonzero(np.array(paired)[item])
+    for i in np.flatnonzero(paired):
+        agree = total = 0.0
+        for a in np.flatnonzero(item == i):
+            for b in np.flatnonzero(item == i):
+                if member[a] != member[b]:
+                    weight = once.weight[a] * once.weight[b]
+                    total, agree = total + weight, agree + weight * (once.label[a] == once.label[b])
+        n = once.weight[item == i].sum()
+        observed, mass = observed + n * (1 - agree / total), mass + n
+    for a in chosen:
+        for b in chosen:
+            if item[a] != item[b] or member[a] != member[b]:
+                weight = once.weight[a] * once.weight[b]
+                every, same = every + weight, same + weight * (once.label[a] == once.label[b])
+    alpha = 1 - observed / mass / (1 - same / every)
+    assert cs.metrics.krippendorff_alpha(once) == pytest.approx(alpha)
+    assert cs.metrics.krippendorff_interval(once).alpha == pytest.approx(alpha)
 
 
 def test_the_order_of_rows_does_not_matter(copied):

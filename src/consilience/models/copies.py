@@ -513,21 +513,35 @@ def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> tuple[float, 
 def count_once(r: Responses, groups: Integers) -> Responses:
     """Return the answers with weights such that those of a group about an item have the weight of one answer.
 
-    Where silence is an answer, all workers of a group answer all items, and the weight is the same for all.
+    Where silence is an answer, all workers of a group answer all items, and the weight is the same for all. The
+    `leader` of a group is the member with the smallest hash.
     """
     if not groups.any():
         return r
-    group = groups[r.worker]
+    by_hash = np.argsort(hash_ids(r.workers), kind="stable")[::-1]
+    leaders = np.zeros(groups.max() + 1, np.int64)
+    leaders[groups[by_hash]] = by_hash  # the last one stays
+    r = replace(r, leader=np.where(groups > 0, leaders[groups], np.arange(r.n_workers)))
     if r.silence_counts:
-        size = np.bincount(groups, minlength=groups.max() + 1).astype(float)
+        size = np.bincount(groups).astype(float)
         size[0] = 1.0
-        r, share = replace(r, silence_weight=1.0 / size[groups]), 1.0 / size[group]
+        r, share = replace(r, silence_weight=1.0 / size[groups]), 1.0 / size[groups[r.worker]]
     else:
-        n_groups = groups.max() + 1
-        item, worker = r.votes()
-        size = np.bincount(item * n_groups + groups[worker], minlength=r.n_items * n_groups)
-        share = np.where(group > 0, 1.0 / size[r.item_of_answer() * n_groups + group], 1.0)
+        share = share_votes(r, groups)
     return replace(r, weight=share if r.weight is None else share * r.weight)
+
+
+def share_votes(r: Responses, groups: Integers) -> Floats:
+    """Return 1 / g for answers of workers of whose group g answered the item, and 1 for others."""
+    n_groups = groups.max() + 1
+    item, worker = r.votes()
+    grouped = np.flatnonzero(groups[worker])
+    codes, size = np.unique(item[grouped] * n_groups + groups[worker[grouped]], return_counts=True)
+    answers = np.flatnonzero(groups[r.worker])
+    wanted = r.item_of_answer()[answers] * n_groups + groups[r.worker[answers]]
+    share = np.ones(r.n_responses)
+    share[answers] = 1.0 / size[np.searchsorted(codes, wanted)]
+    return share
 
 
 def sum_by(codes: Integers, values: Floats, size: int) -> Floats:
