@@ -13,6 +13,7 @@ import consilience as cs
 from benchmarks.copies import draw_crowd
 from consilience.data.hidden_answers import find_units, hide_answers
 from consilience.errors import quietly
+from consilience.fitting.moments import answers_to_match
 from consilience.models import copies
 from consilience.models.copies import count_once
 from real_data import needs_data
@@ -85,6 +86,25 @@ def test_fuse_counts_once_by_other_models(model, copied):
     alone = cs.DawidSkene().fit(r) if model == "majority" else cs.MomentMatching().fit(r)
     assert fused.copies_count_once_
     assert accuracy(fused, truth) > accuracy(alone, truth)
+
+
+def test_moments_of_one_member_of_each_group(copied):
+    r, truth = copied
+    groups = np.array([1, 0, 0, 0, 0, 0, 1, 1, 1, 1])
+    answers = answers_to_match(count_once(r, groups))
+    leader = answers.leader[0]
+    assert leader in (0, 6, 7, 8, 9)
+    assert np.bincount(answers.worker, minlength=10).tolist() == [
+        600 if m in (1, 2, 3, 4, 5, leader) else 0 for m in range(10)
+    ]
+    drawn = answers.label[answers.worker == leader]
+    votes = r.label.reshape(600, 10)
+    assert (votes[:, groups > 0] == drawn[:, None]).any(axis=1).all()
+    with quietly():
+        fused = cs.fuse(r, model="moments")
+    honest = cs.MomentMatching().fit(r.keep(r.worker < 6))
+    assert accuracy(fused, truth) > accuracy(honest, truth) - 0.01
+    assert np.array_equal(fused.confusion_[0], fused.confusion_[9])
 
 
 def test_a_fit_without_copies_says_nothing():
