@@ -128,6 +128,15 @@ def test_groups_survive_saving(copied, tmp_path):
     assert np.array_equal(loaded.predict_proba(copied[0]), fused.predict_proba(copied[0]))
 
 
+def test_saving_a_vote_does_not_look_for_copies(copied, tmp_path, monkeypatch):
+    vote = cs.MajorityVote().fit(copied[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(cs.MajorityVote, "_find_copies", None)
+        assert cs.load(vote.save(tmp_path / "a.model")).copies_ == []
+    assert vote.copies_ == [GROUP]
+    assert cs.load(vote.save(tmp_path / "a.model")).copies_ == [GROUP]
+
+
 def test_silence_of_a_group_counts_once():
     rng = np.random.default_rng(3)
     truth = (rng.random(1500) < 0.3).astype(int)
@@ -305,7 +314,7 @@ def test_the_probability_of_agreement_as_by_hand():
     groups = np.array([1, 0, 0, 0, 0, 1, 1])
     pairs, _ = copies.count_agreement(sample)
     events = copies.find_events(sample, pairs, np.zeros(len(pairs.first), bool))
-    said = copies.weigh_answers(sample, groups, lambda *_: next(fits))
+    said = copies.interpret_answers(sample, groups, lambda *_: next(fits))
     fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
     table = sample.label.reshape(80, 7)
     by_all = np.ascontiguousarray(halves[0].transpose(2, 0, 1))
@@ -323,7 +332,7 @@ def test_the_probability_of_agreement_as_by_hand():
         return {0, 5, 6} if groups[m] else {m}
 
     others = np.array([[log_evidence(i, own_group(m)) for m in range(7)] for i in range(80)])
-    power = copies.calibrate(sample, others.reshape(-1, 2).T, said)
+    power = copies.choose_exponent(sample, others.reshape(-1, 2).T, said)
     posterior = np.exp(power * others)
     posterior /= posterior.sum(axis=2, keepdims=True)
     matrices = copies.learn_matrices(sample, posterior.reshape(-1, 2).T, halves.mean(axis=0).transpose(2, 0, 1))

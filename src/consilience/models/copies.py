@@ -125,6 +125,14 @@ def list_groups(groups: Integers) -> list[list[int]]:
     return [np.flatnonzero(groups == group).tolist() for group in range(1, groups.max(initial=0) + 1)]
 
 
+def number_groups(members: list[list[int]], n_workers: int) -> Integers:
+    """Return the group of each worker, as `find_copies` does, from the members of each."""
+    groups = np.zeros(n_workers, np.int64)
+    for number, group in enumerate(members, 1):
+        groups[group] = number
+    return groups
+
+
 def are_groups(value: object) -> bool:
     """Tell whether a value from JSON are groups of workers, each by their indices."""
     if not isinstance(value, list) or not all(isinstance(group, list) and len(group) > 1 for group in value):
@@ -375,16 +383,16 @@ def expect_agreement(
     sample: Sample, events: Events, groups: Integers, fit: FitPlain, by_all: Floats, shared: float
 ) -> Floats:
     """Return how probable it is that the two workers of each event agree, if they do not copy each other."""
-    said = weigh_answers(sample, groups, fit)
+    said = interpret_answers(sample, groups, fit)
     owner = np.where(groups > 0, groups, groups.max() + 1 + np.arange(len(groups)))[sample.worker]
     code = np.unique(sample.item * (owner.max() + 1) + owner, return_inverse=True)[1]
     # What each answer's group says about the item: for workers in no group it is the answer itself.
-    by_group = sum_by(code, said.logs, len(code))[:, code]
+    by_group = sum_columns(code, said.logs, len(code))[:, code]
     by_others = said.evidence[:, sample.item] - by_group
     # n answers that have a share of their errors in common are worth n / (1 + (n - 1) * share) independent ones.
     n_answers = said.shares.sum() / sample.responses.n_items
-    power = min(calibrate(sample, by_others, said), 1 / (1 + max(n_answers - 1, 0.0) * shared))
-    others = normalise(power * by_others, sample.known)
+    power = min(choose_exponent(sample, by_others, said), 1 / (1 + max(n_answers - 1, 0.0) * shared))
+    others = to_probabilities(power * by_others, sample.known)
     learned = learn_matrices(sample, others, said.matrices)
     a, b = events.pairs.first, events.pairs.second
     alike = np.empty((learned.shape[0], len(a)))
@@ -392,7 +400,7 @@ def expect_agreement(
         alike[:, which] = np.einsum("kpl,kpl->kp", known[:, a[which]], known[:, b[which]])
     same = ((groups[a] == groups[b]) & (groups[a] > 0))[events.pair]
     without = by_others[:, events.first] - np.where(same, 0.0, by_group[:, events.second])
-    posterior = normalise(power * without, None if sample.known is None else sample.known[events.first])
+    posterior = to_probabilities(power * without, None if sample.known is None else sample.known[events.first])
     return np.asarray((posterior * alike[:, events.pair]).sum(axis=0))
 
 
@@ -406,7 +414,7 @@ class Said(NamedTuple):
     evidence: Floats  # (K, n_items): sums of these, and of the log prior
 
 
-def weigh_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
+def interpret_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
     """Return what the answers say if each group counts once."""
     r = sample.responses
     weighted = count_once(r, groups)
@@ -421,10 +429,10 @@ def weigh_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
     shares = share_of(sample, groups)
     logs = np.log(chances) * shares
     prior = np.log(np.maximum(np.stack([each.prior for each in fits], axis=1), 1e-300))[:, sample.half]
-    return Said(matrices.mean(axis=1), chances, shares, logs, prior + sum_by(sample.item, logs, r.n_items))
+    return Said(matrices.mean(axis=1), chances, shares, logs, prior + sum_columns(sample.item, logs, r.n_items))
 
 
-def calibrate(sample: Sample, by_others: Floats, said: Said) -> float:
+def choose_exponent(sample: Sample, by_others: Floats, said: Said) -> float:
     """Return the power to raise posteriors to: the smallest that predicts answers nearly as well as the best.
 
     Each worker's answers are predicted by the posteriors of others. If the best power is low, the others may err
@@ -432,7 +440,7 @@ def calibrate(sample: Sample, by_others: Floats, said: Said) -> float:
     """
     scores = []
     for power in POWERS:
-        predicted = (normalise(power * by_others, sample.known) * said.chances).sum(axis=0)
+        predicted = (to_probabilities(power * by_others, sample.known) * said.chances).sum(axis=0)
         scores.append(np.sum(said.shares * np.log(np.maximum(predicted, 1e-300))))
     if POWERS[int(np.argmax(scores))] < LEAST_POWER:
         return 0.0
@@ -456,7 +464,7 @@ def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Float
     for _ in range(N_STEPS):
         weight = posterior * matrices.reshape(n_classes, -1)[:, sample.row]
         weight /= np.maximum(weight.sum(axis=0), 1e-300)
-        counts = sum_by(sample.row, weight, n_workers * n_symbols).reshape(matrices.shape)
+        counts = sum_columns(sample.row, weight, n_workers * n_symbols).reshape(matrices.shape)
         crowd = counts.sum(axis=1, keepdims=True) + 1.0 / n_symbols
         counts += SMOOTHING * crowd / crowd.sum(axis=2, keepdims=True)
         matrices = counts / counts.sum(axis=2, keepdims=True)
@@ -544,12 +552,12 @@ def share_votes(r: Responses, groups: Integers) -> Floats:
     return share
 
 
-def sum_by(codes: Integers, values: Floats, size: int) -> Floats:
+def sum_columns(codes: Integers, values: Floats, size: int) -> Floats:
     """Return the sums of values (K, n) with the same code, (K, size)."""
     return np.stack([np.bincount(codes, row, minlength=size) for row in values])
 
 
-def normalise(logs: Floats, known: NDArray[np.int32] | None) -> Floats:
+def to_probabilities(logs: Floats, known: NDArray[np.int32] | None) -> Floats:
     """Return probabilities (K, n) from logarithms, certain where the class is known."""
     values = np.exp(logs - logs.max(axis=0))
     values /= values.sum(axis=0)
