@@ -284,7 +284,7 @@ def test_few_false_alarms(kind):
 def test_agreement_is_counted_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
-    sample = copies.draw_sample(r, None)
+    sample = copies.draw_sample(r, None, copies.draw_items(r))
     order = np.lexsort((sample.worker, sample.item))
     assert np.array_equal(order, np.arange(len(order)))
     by_hand = {}
@@ -303,11 +303,63 @@ def test_agreement_is_counted_as_by_hand():
     assert len(pairs.first) + len(few.first) == 21
 
 
+def draw_teams(n_teams, n_copying, seed=0):
+    """Return answers of teams of ten, of which some have three exact copies, and the ids of these."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 4, (n_teams, 100, 1))
+    wrong = (truth + rng.integers(1, 4, (n_teams, 100, 10))) % 4
+    votes = np.where(rng.random(wrong.shape) < 0.7, truth, wrong)
+    votes[:n_copying, :, 1:3] = votes[:n_copying, :, :1]
+    team, item, member = (index.ravel() for index in np.indices(votes.shape))
+    table = {"item": team * 100 + item, "worker": team * 10 + member, "label": votes.ravel()}
+    order = rng.permutation(votes.size)
+    shuffled = {name: column[order] for name, column in table.items()}
+    return cs.Responses.from_frame(shuffled), [[10 * t, 10 * t + 1, 10 * t + 2] for t in range(n_copying)]
+
+
+def test_common_items_of_pairs_as_by_hand():
+    votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
+    r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
+    first, second = np.triu_indices(7, 1)
+    pair, item, agree = copies.Answers(r).find_common(copies.Pairs(first, second, np.zeros(21)))
+    for p, (a, b) in enumerate(zip(first, second, strict=True)):
+        both = np.flatnonzero((votes[:, a] >= 0) & (votes[:, b] >= 0))
+        assert item[pair == p].tolist() == both.tolist()
+        assert agree[pair == p].tolist() == (votes[both, a] == votes[both, b]).tolist()
+
+
+def test_copies_in_a_large_crowd():
+    """Most of the common items of two workers are not in the sample."""
+    r, true = draw_teams(100, 3)
+    found = cs.MajorityVote().fit(r).copies_
+    assert len(found) >= 2
+    assert all(group in true for group in found)
+    assert cs.MajorityVote().fit(draw_teams(100, 0)[0]).copies_ == []
+
+
+def test_a_sample_is_extended(monkeypatch):
+    r, true = draw_teams(10, 3)
+    whole = cs.MajorityVote().fit(r).copies_
+    assert whole
+    for name, value in {"MOST_ANSWERS": 1_000, "N_SAMPLED": 1_000}.items():
+        monkeypatch.setattr(copies, name, value)
+    numbers = copies.draw_items(r)
+    sample = copies.draw_sample(r, None, numbers)
+    assert sample.is_part
+    assert len(sample.item) < 2_000
+    pairs = copies.Pairs(np.array([0, 3]), np.array([1, 4]), np.zeros(2), np.zeros(2))
+    larger = copies.extend_sample(copies.Answers(r), None, sample, numbers, pairs, np.array([True, False]))
+    assert set(range(100)) | set(r.items[sample.items]) == set(r.items[larger.items])  # all items of the first team
+    found = cs.MajorityVote().fit(r).copies_
+    assert len(found) >= len(whole)
+    assert all(group in true for group in found)
+
+
 def test_the_probability_of_agreement_as_by_hand():
     """The twin takes one pair and one item at a time."""
     votes, _ = crowd(80, 2, 5, 2, seed=2)
     r = cs.Responses.from_matrix(votes)
-    sample = copies.draw_sample(r, None)
+    sample = copies.draw_sample(r, None, copies.draw_items(r))
     rng = np.random.default_rng(0)
     prior, halves = np.array([0.6, 0.4]), rng.dirichlet([1, 1], size=(2, 7, 2)).transpose(0, 1, 3, 2)
     fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
@@ -332,7 +384,7 @@ def test_the_probability_of_agreement_as_by_hand():
         return {0, 5, 6} if groups[m] else {m}
 
     others = np.array([[log_evidence(i, own_group(m)) for m in range(7)] for i in range(80)])
-    power = copies.choose_exponent(sample, others.reshape(-1, 2).T, said)
+    power = copies.choose_exponents(sample, others.reshape(-1, 2).T, said, groups)[0]
     posterior = np.exp(power * others)
     posterior /= posterior.sum(axis=2, keepdims=True)
     matrices = copies.learn_matrices(sample, posterior.reshape(-1, 2).T, halves.mean(axis=0).transpose(2, 0, 1))
