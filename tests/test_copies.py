@@ -11,7 +11,9 @@ from scipy.stats import binom
 
 import consilience as cs
 from benchmarks.copies import draw_crowd
+from consilience.data.hidden_answers import find_units, hide_answers
 from consilience.errors import quietly
+from consilience.fitting.moments import answers_to_match
 from consilience.models import copies
 from consilience.models.copies import count_once
 from real_data import needs_data
@@ -86,6 +88,25 @@ def test_fuse_counts_once_by_other_models(model, copied):
     assert accuracy(fused, truth) > accuracy(alone, truth)
 
 
+def test_moments_of_one_member_of_each_group(copied):
+    r, truth = copied
+    groups = np.array([1, 0, 0, 0, 0, 0, 1, 1, 1, 1])
+    answers = answers_to_match(count_once(r, groups))
+    leader = answers.leader[0]
+    assert leader in (0, 6, 7, 8, 9)
+    assert np.bincount(answers.worker, minlength=10).tolist() == [
+        600 if m in (1, 2, 3, 4, 5, leader) else 0 for m in range(10)
+    ]
+    drawn = answers.label[answers.worker == leader]
+    votes = r.label.reshape(600, 10)
+    assert (votes[:, groups > 0] == drawn[:, None]).any(axis=1).all()
+    with quietly():
+        fused = cs.fuse(r, model="moments")
+    honest = cs.MomentMatching().fit(r.keep(r.worker < 6))
+    assert accuracy(fused, truth) > accuracy(honest, truth) - 0.01
+    assert np.array_equal(fused.confusion_[0], fused.confusion_[9])
+
+
 def test_a_fit_without_copies_says_nothing():
     votes, _ = crowd(n_copies=0, n_honest=8)
     with warnings.catch_warnings(record=True) as caught:
@@ -105,6 +126,15 @@ def test_groups_survive_saving(copied, tmp_path):
     assert loaded.copies_count_once_
     assert loaded.worker_report().equals(fused.worker_report())
     assert np.array_equal(loaded.predict_proba(copied[0]), fused.predict_proba(copied[0]))
+
+
+def test_saving_a_vote_does_not_look_for_copies(copied, tmp_path, monkeypatch):
+    vote = cs.MajorityVote().fit(copied[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(cs.MajorityVote, "_find_copies", None)
+        assert cs.load(vote.save(tmp_path / "a.model")).copies_ == []
+    assert vote.copies_ == [GROUP]
+    assert cs.load(vote.save(tmp_path / "a.model")).copies_ == [GROUP]
 
 
 def test_silence_of_a_group_counts_once():
@@ -133,6 +163,77 @@ def test_weights_of_a_group_sum_to_one():
     assert weighted.weight.tolist() == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 2, 1, 1 / 2, 1, 1])
     assert count_once(r, np.zeros(4, int)) is r
     assert count_once(weighted, np.array([0, 0, 1, 1])).weight[3] == pytest.approx(1 / 6)
+
+
+def test_weights_of_spread_answers_sum_to_one():
+    soft = np.random.default_rng(0).dirichlet([1, 1, 1], size=(40, 5))
+    soft[np.random.default_rng(1).random((40, 5)) < 0.3] = np.nan
+    r = cs.Responses.from_probabilities(soft)
+    groups = np.array([1, 2, 0, 1, 2])
+    weighted = count_once(r, groups)
+    answered = ~np.isnan(soft[:, :, 0])
+    for i, m, share in zip(r.item_of_answer(), r.worker, weighted.weight / r.weight, strict=True):
+        size = (answered[i] & (groups == groups[m])).sum() if groups[m] else 1
+        assert share == pytest.approx(1 / size)
+    assert np.array_equal(np.argwhere(answered).T, weighted.votes())
+    assert np.array_equal(answered.sum(axis=0), weighted.votes_per_worker())
+
+
+@pytest.mark.parametrize("lengths", [None, [20] * 15])
+def test_a_group_is_hidden_together(lengths):
+    votes, _ = crowd(300, answers_per_item=6)
+    r = cs.Responses.from_matrix(votes, lengths=lengths)
+    groups = np.array([1, 0, 0, 0, 0, 0, 1, 1, 2, 2])
+    once = count_once(r, groups)
+    owner = r.item_of_answer() if lengths is None else r.sequences.of_items()[r.item_of_answer()]
+    member = np.where(groups > 0, 100 + groups, np.arange(10))[r.worker]
+    for hidden, unit in hide_answers(once, 0.1, 0, 3):
+        expected = {tuple(pair) for pair in np.column_stack([owner, member])[hidden].tolist()}
+        shown = {tuple(pair) for pair in np.column_stack([owner, member])[~hidden].tolist()}
+        assert len(expected) == unit.max() + 1
+        assert not expected & shown
+    assert len(find_units(once)[1]) == len(set(zip(owner.tolist(), member.tolist(), strict=True)))
+
+
+def test_copies_of_noise_are_noise():
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 3, (500, 4))
+    again = np.where(rng.random(noise.shape) < 0.03, rng.integers(0, 3, noise.shape), noise)
+    with quietly():
+        fused = cs.fuse(cs.Responses.from_matrix(np.column_stack([noise, again])))
+    assert fused.copies_ == [[m, m + 4] for m in range(4)]
+    comparison = fused.comparison_
+    assert fused.power_ < 0.2
+    assert comparison.verdict != "better"
+    assert comparison.expected_accuracy < 0.4
+    assert comparison.alpha_low < 0
+
+
+def test_alpha_without_pairs_of_one_group():
+    votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
+    groups = np.array([1, 0, 0, 0, 2, 1, 2])
+    once = count_once(cs.Responses.from_matrix(votes, labels=[0, 1, 2]), groups)
+    item, member = once.item_of_answer(), np.where(groups > 0, 100 + groups, np.arange(7))[once.worker]
+    paired = [len(set(member[item == i])) > 1 for i in range(60)]
+    observed, mass, same, every = 0.0, 0.0, 0.0, 0.0
+    chosen = np.flatnonzero(np.array(paired)[item])
+    for i in np.flatnonzero(paired):
+        agree = total = 0.0
+        for a in np.flatnonzero(item == i):
+            for b in np.flatnonzero(item == i):
+                if member[a] != member[b]:
+                    weight = once.weight[a] * once.weight[b]
+                    total, agree = total + weight, agree + weight * (once.label[a] == once.label[b])
+        n = once.weight[item == i].sum()
+        observed, mass = observed + n * (1 - agree / total), mass + n
+    for a in chosen:
+        for b in chosen:
+            if item[a] != item[b] or member[a] != member[b]:
+                weight = once.weight[a] * once.weight[b]
+                every, same = every + weight, same + weight * (once.label[a] == once.label[b])
+    alpha = 1 - observed / mass / (1 - same / every)
+    assert cs.metrics.krippendorff_alpha(once) == pytest.approx(alpha)
+    assert cs.metrics.krippendorff_interval(once).alpha == pytest.approx(alpha)
 
 
 def test_the_order_of_rows_does_not_matter(copied):
@@ -183,7 +284,7 @@ def test_few_false_alarms(kind):
 def test_agreement_is_counted_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
-    sample = copies.draw_sample(r, None)
+    sample = copies.draw_sample(r, None, copies.draw_items(r))
     order = np.lexsort((sample.worker, sample.item))
     assert np.array_equal(order, np.arange(len(order)))
     by_hand = {}
@@ -202,18 +303,70 @@ def test_agreement_is_counted_as_by_hand():
     assert len(pairs.first) + len(few.first) == 21
 
 
+def draw_teams(n_teams, n_copying, seed=0):
+    """Return answers of teams of ten, of which some have three exact copies, and the ids of these."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 4, (n_teams, 100, 1))
+    wrong = (truth + rng.integers(1, 4, (n_teams, 100, 10))) % 4
+    votes = np.where(rng.random(wrong.shape) < 0.7, truth, wrong)
+    votes[:n_copying, :, 1:3] = votes[:n_copying, :, :1]
+    team, item, member = (index.ravel() for index in np.indices(votes.shape))
+    table = {"item": team * 100 + item, "worker": team * 10 + member, "label": votes.ravel()}
+    order = rng.permutation(votes.size)
+    shuffled = {name: column[order] for name, column in table.items()}
+    return cs.Responses.from_frame(shuffled), [[10 * t, 10 * t + 1, 10 * t + 2] for t in range(n_copying)]
+
+
+def test_common_items_of_pairs_as_by_hand():
+    votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
+    r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
+    first, second = np.triu_indices(7, 1)
+    pair, item, agree = copies.Answers(r).find_common(copies.Pairs(first, second, np.zeros(21)))
+    for p, (a, b) in enumerate(zip(first, second, strict=True)):
+        both = np.flatnonzero((votes[:, a] >= 0) & (votes[:, b] >= 0))
+        assert item[pair == p].tolist() == both.tolist()
+        assert agree[pair == p].tolist() == (votes[both, a] == votes[both, b]).tolist()
+
+
+def test_copies_in_a_large_crowd():
+    """Most of the common items of two workers are not in the sample."""
+    r, true = draw_teams(100, 3)
+    found = cs.MajorityVote().fit(r).copies_
+    assert len(found) >= 2
+    assert all(group in true for group in found)
+    assert cs.MajorityVote().fit(draw_teams(100, 0)[0]).copies_ == []
+
+
+def test_a_sample_is_extended(monkeypatch):
+    r, true = draw_teams(10, 3)
+    whole = cs.MajorityVote().fit(r).copies_
+    assert whole
+    for name, value in {"MOST_ANSWERS": 1_000, "N_SAMPLED": 1_000}.items():
+        monkeypatch.setattr(copies, name, value)
+    numbers = copies.draw_items(r)
+    sample = copies.draw_sample(r, None, numbers)
+    assert sample.is_part
+    assert len(sample.item) < 2_000
+    pairs = copies.Pairs(np.array([0, 3]), np.array([1, 4]), np.zeros(2), np.zeros(2))
+    larger = copies.extend_sample(copies.Answers(r), None, sample, numbers, pairs, np.array([True, False]))
+    assert set(range(100)) | set(r.items[sample.items]) == set(r.items[larger.items])  # all items of the first team
+    found = cs.MajorityVote().fit(r).copies_
+    assert len(found) >= len(whole)
+    assert all(group in true for group in found)
+
+
 def test_the_probability_of_agreement_as_by_hand():
     """The twin takes one pair and one item at a time."""
     votes, _ = crowd(80, 2, 5, 2, seed=2)
     r = cs.Responses.from_matrix(votes)
-    sample = copies.draw_sample(r, None)
+    sample = copies.draw_sample(r, None, copies.draw_items(r))
     rng = np.random.default_rng(0)
     prior, halves = np.array([0.6, 0.4]), rng.dirichlet([1, 1], size=(2, 7, 2)).transpose(0, 1, 3, 2)
     fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
     groups = np.array([1, 0, 0, 0, 0, 1, 1])
     pairs, _ = copies.count_agreement(sample)
     events = copies.find_events(sample, pairs, np.zeros(len(pairs.first), bool))
-    said = copies.weigh_answers(sample, groups, lambda *_: next(fits))
+    said = copies.interpret_answers(sample, groups, lambda *_: next(fits))
     fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
     table = sample.label.reshape(80, 7)
     by_all = np.ascontiguousarray(halves[0].transpose(2, 0, 1))
@@ -231,7 +384,7 @@ def test_the_probability_of_agreement_as_by_hand():
         return {0, 5, 6} if groups[m] else {m}
 
     others = np.array([[log_evidence(i, own_group(m)) for m in range(7)] for i in range(80)])
-    power = copies.calibrate(sample, others.reshape(-1, 2).T, said)
+    power = copies.choose_exponents(sample, others.reshape(-1, 2).T, said, groups)[0]
     posterior = np.exp(power * others)
     posterior /= posterior.sum(axis=2, keepdims=True)
     matrices = copies.learn_matrices(sample, posterior.reshape(-1, 2).T, halves.mean(axis=0).transpose(2, 0, 1))

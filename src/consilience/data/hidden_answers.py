@@ -1,8 +1,9 @@
 """Answers that are hidden from a fit, so that it can be judged by them.
 
 What is hidden is a *unit*: a worker's whole vote on an item, or all answers of a worker in a sequence, since
-neighbouring answers are alike and would give each other away. Which units are hidden depends on the seed and on the ids
-of worker and item (or sequence), and on nothing else; see `consilience.data.hashing` for what this promises.
+neighbouring answers are alike and would give each other away. Where near-copies count once, they are one worker here:
+the answers of a whole group are hidden together. Which units are hidden depends on the seed and on the ids of worker
+and item (or sequence), and on nothing else; see `consilience.data.hashing` for what this promises.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ def hide_answers(
         raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
     n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
     n_folds = min(n_folds, n_units // n_hidden)
-    alone = r.sequences is None and r.weight is None  # each answer is a unit
+    alone = r.sequences is None and r.weight is None and r.leader is None  # each answer is a unit
     owners, hashes = (find_owners(r) if alone else find_owners(r)[first]), hash_owners(r)
     eligible = np.arange(n_units)
     if r.sequences is None:
         eligible = sample_units(owners, hashes, seed, n_hidden * n_folds)
     # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
     ends = n_hidden * np.arange(1, n_folds + 1)
-    numbers = draw_numbers(seed, hashes[owners[eligible]], hash_ids(r.workers)[r.worker[first[eligible]]])
+    numbers = draw_numbers(seed, hashes[owners[eligible]], hash_ids(r.workers)[find_leaders(r, first[eligible])])
     sorted_in_folds = eligible[np.argpartition(numbers, np.minimum(ends, len(eligible) - 1))]
     for end in ends:
         if alone:
@@ -96,11 +97,18 @@ def hide_items(
 
 def find_units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the unit (0, 1, ...) of each answer, and the first answer of each unit."""
-    if r.sequences is None and r.weight is None:
+    if r.sequences is None and r.weight is None and r.leader is None:
         every = np.arange(r.n_responses)
         return every, every
-    _, first, unit = np.unique(find_owners(r) * r.n_workers + r.worker, return_index=True, return_inverse=True)
+    codes = find_owners(r) * r.n_workers + find_leaders(r, np.arange(r.n_responses))
+    _, first, unit = np.unique(codes, return_index=True, return_inverse=True)
     return unit, first
+
+
+def find_leaders(r: Responses, answers: NDArray[np.int64]) -> NDArray[np.integer]:
+    """Return the worker of each of these answers; for workers who count once together, always the same one."""
+    worker = r.worker[answers]
+    return worker if r.leader is None else r.leader[worker]
 
 
 def sample_units(owners: NDArray[np.int64], hashes: Hashes, seed: int, n_wanted: int) -> NDArray[np.int64]:

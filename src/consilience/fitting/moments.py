@@ -12,12 +12,13 @@ Pairs alone do not identify the model, so triples have the say wherever items ha
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.hashing import hash_ids
+from ..data.hashing import draw_numbers, hash_ids, hash_items
 from ..data.responses import Responses
 from ..errors import listing
 from ..kernels.types import Floats
@@ -174,11 +175,15 @@ def learn_moments(
     shrinkage: float = SHRINKAGE,
     **settings: Any,
 ) -> MomentFit:
-    """Match moments (with `match` and its settings), then put classes in their places and shrink what is uncertain."""
+    """Match moments (with `match` and its settings), then put classes in their places and shrink what is uncertain.
+
+    Workers who count once together have the matrix of their leader, who gave their answers; see `answers_to_match`.
+    """
     found = match(responses, confusion, prior, **settings)
     n_answers = np.bincount(responses.worker, minlength=responses.n_workers)
     aligned, ordered = align_classes(found.confusion, found.prior, n_answers, responses.label_of_class)
-    return found._replace(confusion=shrink(aligned, n_answers, shrinkage), prior=ordered)
+    shrunk = shrink(aligned, n_answers, shrinkage)
+    return found._replace(confusion=shrunk if responses.leader is None else shrunk[responses.leader], prior=ordered)
 
 
 def objective_and_gradient(
@@ -256,6 +261,25 @@ def strongest_answers(responses: Responses) -> Responses:
     chosen = np.zeros(len(order), bool)
     chosen[order[first]] = True
     return responses.keep(chosen).unweighted()
+
+
+def answers_to_match(responses: Responses) -> Responses:
+    """Return the answers whose moments are matched: one label of each worker for an item.
+
+    Moments have no weights. Of workers who count once together, one who answered the item is drawn by a hash, and the
+    answer is taken as that of their leader.
+    """
+    answers = strongest_answers(responses)
+    if answers.leader is None:
+        return answers
+    item, leader = answers.item_of_answer(), answers.leader[answers.worker]
+    numbers = draw_numbers(0, hash_items(answers.keys)[item], hash_ids(answers.workers)[answers.worker])
+    order = np.lexsort((numbers, leader, item))
+    first = np.ones(len(order), bool)
+    first[1:] = (item[order][1:] != item[order][:-1]) | (leader[order][1:] != leader[order][:-1])
+    chosen = np.zeros(len(order), bool)
+    chosen[order[first]] = True
+    return replace(answers, worker=leader.astype(answers.worker.dtype)).keep(chosen)
 
 
 def shrink(confusion: Floats, n_answers: NDArray[np.int64], shrinkage: float = SHRINKAGE) -> Floats:

@@ -7,7 +7,8 @@ sum over labels, :math:`w_a` the weight of entry a, and :math:`m_{iw}` the mass 
 .. math:: A_i = \sum_c n_{ic}^2 - \sum_{a \in i} w_a^2, \quad P_i = n_i^2 - \sum_w m_{iw}^2
 
 are the agreeing pairs and all pairs of item i, each counted twice, without those of a worker with itself. Without
-weights they are :math:`\sum_c n_{ic} (n_{ic} - 1)` and :math:`n_i (n_i - 1)`.
+weights they are :math:`\sum_c n_{ic} (n_{ic} - 1)` and :math:`n_i (n_i - 1)`. Workers who count once together, as
+`consilience.fuse` lets near-copies do, are one worker here: two answers of one group are no pair.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class _Pairs(NamedTuple):
     agreeing: NDArray[np.float64]  # A_i
     total: NDArray[np.float64]  # P_i
     label_mass: NDArray[np.float64]  # n_c
-    own_agreeing: NDArray[np.float64]  # sum of w_a^2 of each item
+    own_agreeing: NDArray[np.float64]  # sum of w_a^2 of each item, with entries of one group and label added first
     own_total: NDArray[np.float64]  # sum of m_iw^2 of each item
     chance: NDArray[np.float64]  # sum over labels of n_c n_ic
 
@@ -252,12 +253,18 @@ def _count_pairs(r: Responses) -> _Pairs:
     _check_answers(r)
     item = r.item_of_answer()
     weight = np.ones(len(item)) if r.weight is None else r.weight
-    owner_item, _, owner_mass = _sum_by_worker(r, item)
+    if r.leader is None:
+        owner_item, _, owner_mass = _sum_by_worker(r, item)
+        own_item, own_mass = item, weight
+    else:
+        owner = r.leader[r.worker]
+        owner_item, _, owner_mass = _sum_by_pair(item, owner, r.n_workers, r.weight)
+        own_item, _, own_mass = _sum_by_pair(item, owner * r.n_labels + r.label, r.n_workers * r.n_labels, r.weight)
     label_item, label, label_mass = _sum_by_pair(item, r.label, len(r.labels), r.weight)
     paired = np.bincount(owner_item, minlength=r.n_items) >= 2
     by_label = _sum_at(label, label_mass * paired[label_item], len(r.labels))
     mass = _sum_at(item, weight, r.n_items)[paired]
-    own_agreeing = _sum_at(item, weight**2, r.n_items)[paired]
+    own_agreeing = _sum_at(own_item, own_mass**2, r.n_items)[paired]
     own_total = _sum_at(owner_item, owner_mass**2, r.n_items)[paired]
     return _Pairs(
         paired=np.flatnonzero(paired),
@@ -280,7 +287,7 @@ def _sum_by_worker(
 
 
 def _sum_by_pair(
-    item: NDArray[np.int64], code: NDArray[np.int32], n_codes: int, weight: NDArray[np.float64] | None
+    item: NDArray[np.int64], code: NDArray[np.integer], n_codes: int, weight: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return item, code and summed weight of each (item, code) pair that occurs, in order."""
     key = item * n_codes + code

@@ -29,7 +29,7 @@ from ..specs import (
     is_whole,
 )
 from .cells import Cells
-from .copies import count_once
+from .copies import count_once, number_groups
 from .worker_report import describe_workers, name_copies
 
 
@@ -69,7 +69,6 @@ class Model(ABC):
     _worker_intervals: Floats  # (M, 4): ends of the intervals of accuracy and of informativeness
     _copies: list[list[int]]  # groups of near-copies, by index
     copies_count_once_: bool
-    _seeks_copies: bool
     comparison_: Any
     _keys: dict[str, Column]
     _backend: str
@@ -77,6 +76,10 @@ class Model(ABC):
     @abstractmethod
     def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
         """Learn from answers; return the model itself."""
+
+    @abstractmethod
+    def _fit(self, responses: Any, graph: Any, gold: Any, engine: Any, copies: list[list[int]] | None = None) -> Self:
+        """Fit; workers who copy each other are looked for, unless `copies` tells who they are."""
 
     @abstractmethod
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
@@ -113,18 +116,12 @@ class Model(ABC):
         self._check_fitted()
         return [self.workers_[group].tolist() for group in self._copies]
 
-    def _copy_groups(self) -> NDArray[np.int64]:
-        """Return the group of near-copies that each worker belongs to: 1, 2, ..., and 0 for none."""
-        groups = np.zeros(len(self.workers_), np.int64)
-        for number, group in enumerate(self._copies, 1):
-            groups[group] = number
-        return groups
-
     def _weigh_copies(self, r: Responses, worker: NDArray[np.int64]) -> Responses:
         """Return answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
         if not self.copies_count_once_:
             return r
-        return count_once(r, np.append(self._copy_groups(), 0)[worker])  # -1 is a worker who was not there
+        groups = number_groups(self._copies, len(self.workers_) + 1)
+        return count_once(r, groups[worker])  # -1 is a worker who was not there
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -150,9 +147,7 @@ class Model(ABC):
 
     def _settled(self) -> Self:
         """Return an unfitted copy without callback, which takes as found what need not be chosen again."""
-        copy = self.fresh(**{name: None for name in ("callback",) if name in self._defaults()})
-        copy._seeks_copies = False
-        return copy
+        return self.fresh(**{name: None for name in ("callback",) if name in self._defaults()})
 
     def __sklearn_clone__(self) -> Self:
         """Return what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""
@@ -199,6 +194,10 @@ class Model(ABC):
         self._keys = responses.key_columns()
         self._backend = responses.backend
         self._n_answers = responses.votes_per_worker()
+
+    def _scalar_values(self) -> dict[str, Any]:
+        """Return all learned values by name that are no arrays, for saving."""
+        return {name: getattr(self, name) for name in self._scalars}
 
     def _state(self) -> dict[str, NDArray[Any]]:
         """Return all learned arrays by name, for saving."""

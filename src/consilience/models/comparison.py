@@ -311,7 +311,7 @@ def find_hidden(
     settled = model._settled()
     if settled.get_params().get("coupling") == "learn":
         settled.set_params(coupling=model.coupling_)
-    fitted = settled.fit(shown, graph=graph, gold=gold, engine=engine)
+    fitted = settled._fit(shown, graph, gold, engine, copies=[])
     hidden[hidden] = find_judging(shown, item[hidden], graph is None, vote._gold)
     if not hidden.any():
         return []

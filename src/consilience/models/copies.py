@@ -29,8 +29,10 @@ agreement* (A - E) / (1 - E) estimates c. It is computed in these steps:
    in a sequence are no independent items.
 5. Workers linked by such pairs form groups, and steps 2 to 4 are repeated with these until no pair is acquitted.
 
-Everything is computed on a sample of the items (of whole sequences) if there are many. It depends on ids and not on the
-order of rows.
+If there are many answers, everything is computed on a sample of the items (of whole sequences). In a large crowd two
+workers have few common items in it. So the pairs that agree most in the sample, for what is usual, are looked up among
+all answers before step 1, and items that the pairs to be judged have in common are added to the sample after it. All
+this depends on ids and not on the order of rows.
 """
 
 from __future__ import annotations
@@ -47,8 +49,9 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
-from ..data.hashing import draw_numbers, hash_ids, hash_items
+from ..data.hashing import Hashes, draw_numbers, hash_ids, hash_items
 from ..data.responses import Responses
+from ..kernels.layout import order_by
 from ..kernels.types import Floats
 from ..specs import is_whole
 
@@ -67,13 +70,20 @@ FitPlain: TypeAlias = Callable[[Responses, NDArray[np.int32] | None], PlainFit]
 
 # Common items that a pair must have, and workers that there must be.
 FEWEST_ITEMS, FEWEST_WORKERS = 10, 4
+# If only a part of all answers was sampled: common items that a pair must have there, and from which on these suffice.
+FEWEST_SAMPLED, ENOUGH_SAMPLED = 3, 200
+# Answers that are looked up to find the common items of pairs, and that are added to the sample: to items of suspects
+# and of others.
+MOST_LOOKUPS, MOST_OF_SUSPECTS, MOST_OF_OTHERS = 150_000, 240_000, 60_000
 # The share of copied answers from which workers count as copies.
 LEAST_COPIED = 0.5
 # The probability that a crowd without copies has any.
 CHANCE = 0.001
-# Answers that are looked at, and multiplications that it may take to count all pairs from dense matrices; those of
-# sparse ones take longer each.
-MOST_ANSWERS, MOST_WORK, SPARSE_WORK = 60_000, 5e8, 100
+# Answers that are all looked at, and how many are sampled of more.
+MOST_ANSWERS, N_SAMPLED = 60_000, 45_000
+# Multiplications that it may take to count all pairs from dense matrices; those of sparse ones take longer each. And
+# the size from which on sparse ones stay sparse.
+MOST_WORK, SPARSE_WORK, MOST_CELLS = 5e8, 100, 10_000_000
 # Pairs that are judged because they are suspect, and for comparison; and common items of all of them.
 MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS, MOST_EVENTS = 1_000, 300, 5, 100_000
 MOST_ROUNDS = 5
@@ -101,12 +111,19 @@ def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> 
     nobody = np.zeros(r.n_workers, np.int64)
     if r.n_workers < FEWEST_WORKERS or r.n_labels + r.silence_counts < 2:
         return nobody
-    sample = draw_sample(r, gold)
+    numbers = draw_items(r)
+    sample = draw_sample(r, gold, numbers)
     pairs, few = count_agreement(sample)
-    suspect = find_suspects(pairs, typical_agreement(sample, pairs))
-    if not suspect.any():
+    usual = typical_agreement(sample, pairs)
+    everything = Answers(r)
+    if sample.is_part:
+        pairs = count_closely(everything, pairs, usual)
+    suspect = find_suspects(pairs, usual)
+    if not suspect.any() or len(np.unique(sample.half)) < 2:  # a few sequences may all be in one half
         return nobody
     judged = choose_pairs(r, pairs, suspect, few)
+    if sample.is_part:
+        sample = extend_sample(everything, gold, sample, numbers, *judged)
     events = find_events(sample, *judged)
     by_all = np.ascontiguousarray(fit(sample.responses, sample.gold).matrices.transpose(2, 0, 1))
     copied, shared = events.suspect, 0.0
@@ -123,6 +140,14 @@ def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> 
 def list_groups(groups: Integers) -> list[list[int]]:
     """Return the members of each group, by index."""
     return [np.flatnonzero(groups == group).tolist() for group in range(1, groups.max(initial=0) + 1)]
+
+
+def number_groups(members: list[list[int]], n_workers: int) -> Integers:
+    """Return the group of each worker, as `find_copies` does, from the members of each."""
+    groups = np.zeros(n_workers, np.int64)
+    for number, group in enumerate(members, 1):
+        groups[group] = number
+    return groups
 
 
 def are_groups(value: object) -> bool:
@@ -160,6 +185,10 @@ class Sample:
         For each item, 0 or 1; the same for all items of a sequence.
     item, worker, label : array
         The same answers in order of item and worker, with silence as the label L where that is an answer.
+    items : array
+        The index of each item among all.
+    is_part : bool
+        Whether there are other answers, which can be looked up.
     """
 
     responses: Responses
@@ -168,6 +197,8 @@ class Sample:
     item: Integers
     worker: Integers
     label: Integers
+    items: Integers
+    is_part: bool
 
     @property
     def n_symbols(self) -> int:
@@ -185,26 +216,40 @@ class Sample:
         return None if self.gold is None else self.gold[self.item]
 
 
-def draw_sample(r: Responses, gold: NDArray[np.int32] | None) -> Sample:
-    """Return the answers to as many items (of as many sequences) as can be looked at."""
+def draw_items(r: Responses) -> Hashes:
+    """Return a random number for each item, the same for all of a sequence; it goes by ids."""
+    if r.sequences is None:
+        return draw_numbers(0, hash_items(r.keys))
+    return draw_numbers(0, hash_ids(r.sequences.ids))[r.sequences.of_items()]
+
+
+def draw_sample(r: Responses, gold: NDArray[np.int32] | None, numbers: Hashes) -> Sample:
+    """Return the answers to as many items (of as many sequences) as can be looked at; `numbers` are of `draw_items`."""
     sizes = np.full(r.n_items, r.n_workers) if r.silence_counts else np.diff(r.offsets)
-    share = min(MOST_ANSWERS / max(sizes.sum(), 1), MOST_WORK / max(work_of(sizes, r), 1.0))
+    n_answers = sizes.sum()
+    share = min(1.0 if n_answers <= MOST_ANSWERS else N_SAMPLED / n_answers, MOST_WORK / max(work_of(sizes, r), 1.0))
     limit = np.uint64(min(share * 2.0**64, 2.0**64 - 4096))
-    drawn = draw_numbers(0, hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids))
-    of_items = drawn if r.sequences is None else drawn[r.sequences.of_items()]
-    items = np.flatnonzero((of_items <= limit) & ((sizes > 1) | r.silence_counts))
-    items = items[np.argsort(of_items[items] if r.sequences is None else hash_items(r.keys, items), kind="stable")]
+    items = np.flatnonzero((numbers <= limit) & ((sizes > 1) | r.silence_counts))
+    return sample_items(r, gold, numbers, items, share < 1 and not r.silence_counts)
+
+
+def sample_items(
+    r: Responses, gold: NDArray[np.int32] | None, numbers: Hashes, items: Integers, is_part: bool
+) -> Sample:
+    """Return the answers to these items."""
+    items = items[np.argsort(numbers[items] if r.sequences is None else hash_items(r.keys, items), kind="stable")]
     part = replace(r, keys=np.arange(r.n_items)).about(items)
     known = None if gold is None else gold[items]
-    half = (of_items[items] % 2).astype(np.int64)
+    half = (numbers[items] % 2).astype(np.int64)
     if not r.silence_counts:
         item, worker = part.item_of_answer(), part.worker.astype(np.int64)
         order = np.argsort(item * r.n_workers + worker)
-        return Sample(part, known, half, item[order], worker[order], part.label[order].astype(np.int64))
+        label = part.label[order].astype(np.int64)
+        return Sample(part, known, half, item[order], worker[order], label, items, is_part)
     label = np.full((len(items), r.n_workers), r.n_labels, np.int64)
     label[part.item_of_answer(), part.worker] = part.label
     item, worker = (index.ravel() for index in np.indices(label.shape))
-    return Sample(part, known, half, item, worker, label.ravel())
+    return Sample(part, known, half, item, worker, label.ravel(), items, is_part)
 
 
 def work_of(sizes: Integers, r: Responses) -> float:
@@ -224,10 +269,10 @@ def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
     dense = dense_work(r.n_items, r) <= work_of(sizes, r)
     found = coo_array(count_densely(sample, None) if dense else count_sparsely(sample, sample.item))
     upper = found.row < found.col
-    enough = upper & (found.data >= FEWEST_ITEMS)
+    enough = upper & (found.data >= (FEWEST_SAMPLED if sample.is_part else FEWEST_ITEMS))
     pairs, few = (
         Pairs(found.row[chosen].astype(np.int64), found.col[chosen].astype(np.int64), found.data[chosen].astype(float))
-        for chosen in (enough, upper & ~enough)
+        for chosen in (np.flatnonzero(enough), np.flatnonzero(upper & ~enough))
     )
     if not enough.any():
         return pairs, few
@@ -235,6 +280,7 @@ def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
         agree: Any = reduce(add, (count_densely(sample, label) for label in range(sample.n_symbols)))
     else:
         agree = count_sparsely(sample, sample.item * r.n_labels + sample.label)
+        agree = agree.toarray() if r.n_workers**2 <= MOST_CELLS else agree  # which is faster to look up
     n_agree = agree[pairs.first, pairs.second]
     n_agree = n_agree.toarray() if issparse(n_agree) else n_agree  # which depends on the release of SciPy
     return pairs._replace(n_agree=np.asarray(n_agree, dtype=np.float64).ravel()), few
@@ -262,6 +308,7 @@ def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
     """
     n_workers = sample.responses.n_workers
     code = sample.item * sample.n_symbols + sample.label
+    pairs = pairs.of(pairs.n_common >= FEWEST_ITEMS)
     worker = np.concatenate([pairs.first, pairs.second])
     both, alike = (
         np.bincount(sample.worker, np.bincount(each)[each] - 1.0, minlength=n_workers) for each in (sample.item, code)
@@ -283,10 +330,99 @@ def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
     return usual
 
 
-def find_suspects(pairs: Pairs, usual: Floats) -> NDArray[np.bool_]:
-    """Tell which pairs agree much more than is usual for both."""
+class Answers:
+    """All answers, in which the common items of pairs can be looked up; they are sorted when that is first done."""
+
+    def __init__(self, r: Responses) -> None:
+        self.responses = r
+
+    @cached_property
+    def _by_worker(self) -> tuple[Integers, Integers, Integers]:
+        """The answers in order of worker and item, where those of each worker begin, and their items."""
+        order, offsets = order_by(self.responses.worker, self.responses.n_workers)
+        return order, offsets, self.responses.item_of_answer()[order]
+
+    @cached_property
+    def _codes(self) -> Integers:
+        """Worker and item of each, which is sorted."""
+        _, offsets, item = self._by_worker
+        return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) * self.responses.n_items + item
+
+    def count_lookups(self, pairs: Pairs) -> Integers:
+        """Return how many answers are looked up for each pair: those of the one who gave fewer."""
+        n_answers = np.diff(self._by_worker[1])
+        return np.minimum(n_answers[pairs.first], n_answers[pairs.second])
+
+    def find_common(self, pairs: Pairs) -> tuple[Integers, Integers, NDArray[np.bool_]]:
+        """Return all common items of pairs: of which pair, which item, and whether they agree."""
+        order, offsets, items = self._by_worker
+        n_answers = np.diff(offsets)
+        swap = n_answers[pairs.first] > n_answers[pairs.second]
+        one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
+        pair = np.repeat(np.arange(len(one)), n_answers[one])
+        place = np.arange(len(pair)) + np.repeat(
+            offsets[one] - np.cumsum(n_answers[one]) + n_answers[one], n_answers[one]
+        )
+        wanted = other[pair] * self.responses.n_items + items[place]
+        found = np.minimum(np.searchsorted(self._codes, wanted), len(items) - 1)
+        common = np.flatnonzero(self._codes[found] == wanted)
+        label = self.responses.label
+        agree = label[order[place[common]]] == label[order[found[common]]]
+        return pair[common], items[place[common]], agree
+
+
+def count_closely(answers: Answers, pairs: Pairs, usual: Floats) -> Pairs:
+    """Return pairs of a sample with those counted in all answers that may be copies, and have few items in the sample.
+
+    These are as many as can be looked up, in order of how improbable their agreement is. Others with too few items are
+    left as they are.
+    """
     expected = np.maximum(usual[pairs.first], usual[pairs.second])
-    return is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
+    n_common, n_agree = pairs.n_common.copy(), pairs.n_agree.copy()
+    high = n_agree - n_common * expected >= LEAST_COPIED * n_common * (1 - expected)
+    chosen = np.flatnonzero(high & (n_common < ENOUGH_SAMPLED) & (expected < 1))
+    tail = betainc(np.maximum(n_agree[chosen], 1e-9), (n_common - n_agree)[chosen] + 1, expected[chosen])
+    hashes = hash_ids(answers.responses.workers)
+    chosen = chosen[np.lexsort((hashes[pairs.first[chosen]] ^ hashes[pairs.second[chosen]], tail))]
+    chosen = chosen[np.cumsum(answers.count_lookups(pairs.of(chosen))) <= MOST_LOOKUPS]
+    pair, _, agree = answers.find_common(pairs.of(chosen))
+    n_common[chosen] = np.bincount(pair, minlength=len(chosen))
+    n_agree[chosen] = np.bincount(pair, agree, minlength=len(chosen))
+    return pairs._replace(n_common=n_common, n_agree=n_agree)
+
+
+def extend_sample(
+    answers: Answers,
+    gold: NDArray[np.int32] | None,
+    sample: Sample,
+    numbers: Hashes,
+    pairs: Pairs,
+    suspect: NDArray[np.bool_],
+) -> Sample:
+    """Return the sample with items added that pairs have in common, if they have few; as many of each as possible."""
+    r = answers.responses
+    inside = np.zeros(r.n_items, bool)
+    inside[sample.items] = True
+    for which, most in ((suspect, MOST_OF_SUSPECTS), (~suspect, MOST_OF_OTHERS)):
+        chosen = pairs.of(np.flatnonzero(which & (pairs.n_common < ENOUGH_SAMPLED)))
+        chosen = chosen.of(np.cumsum(answers.count_lookups(chosen)) <= MOST_LOOKUPS)
+        pair, item, _ = answers.find_common(chosen)
+        order = np.lexsort((numbers[item], pair))
+        pair, item = pair[order], item[order]
+        rank = np.arange(len(pair)) - np.searchsorted(pair, pair)
+        rank[inside[item]] = -1
+        item = item[np.lexsort((numbers[item], rank))]
+        item = item[np.sort(np.unique(item, return_index=True)[1])]
+        item = item[~inside[item]]
+        inside[item[np.cumsum(np.diff(r.offsets)[item]) <= most]] = True
+    return sample_items(r, gold, numbers, np.flatnonzero(inside), sample.is_part)
+
+
+def find_suspects(pairs: Pairs, usual: Floats) -> NDArray[np.bool_]:
+    """Tell which pairs agree much more than is usual for both, on enough items."""
+    expected = np.maximum(usual[pairs.first], usual[pairs.second])
+    suspect = is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
+    return suspect & (pairs.n_common >= FEWEST_ITEMS)
 
 
 def is_copied(
@@ -375,16 +511,17 @@ def expect_agreement(
     sample: Sample, events: Events, groups: Integers, fit: FitPlain, by_all: Floats, shared: float
 ) -> Floats:
     """Return how probable it is that the two workers of each event agree, if they do not copy each other."""
-    said = weigh_answers(sample, groups, fit)
+    said = interpret_answers(sample, groups, fit)
     owner = np.where(groups > 0, groups, groups.max() + 1 + np.arange(len(groups)))[sample.worker]
     code = np.unique(sample.item * (owner.max() + 1) + owner, return_inverse=True)[1]
     # What each answer's group says about the item: for workers in no group it is the answer itself.
-    by_group = sum_by(code, said.logs, len(code))[:, code]
+    by_group = sum_columns(code, said.logs, len(code))[:, code]
     by_others = said.evidence[:, sample.item] - by_group
     # n answers that have a share of their errors in common are worth n / (1 + (n - 1) * share) independent ones.
     n_answers = said.shares.sum() / sample.responses.n_items
-    power = min(calibrate(sample, by_others, said), 1 / (1 + max(n_answers - 1, 0.0) * shared))
-    others = normalise(power * by_others, sample.known)
+    most = 1 / (1 + max(n_answers - 1, 0.0) * shared)
+    power = np.minimum(choose_exponents(sample, by_others, said, groups), most)[groups]  # of each worker
+    others = to_probabilities(power[sample.worker] * by_others, sample.known)
     learned = learn_matrices(sample, others, said.matrices)
     a, b = events.pairs.first, events.pairs.second
     alike = np.empty((learned.shape[0], len(a)))
@@ -392,7 +529,8 @@ def expect_agreement(
         alike[:, which] = np.einsum("kpl,kpl->kp", known[:, a[which]], known[:, b[which]])
     same = ((groups[a] == groups[b]) & (groups[a] > 0))[events.pair]
     without = by_others[:, events.first] - np.where(same, 0.0, by_group[:, events.second])
-    posterior = normalise(power * without, None if sample.known is None else sample.known[events.first])
+    least = np.minimum(power[a], power[b])[events.pair]
+    posterior = to_probabilities(least * without, None if sample.known is None else sample.known[events.first])
     return np.asarray((posterior * alike[:, events.pair]).sum(axis=0))
 
 
@@ -406,7 +544,7 @@ class Said(NamedTuple):
     evidence: Floats  # (K, n_items): sums of these, and of the log prior
 
 
-def weigh_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
+def interpret_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
     """Return what the answers say if each group counts once."""
     r = sample.responses
     weighted = count_once(r, groups)
@@ -421,22 +559,29 @@ def weigh_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
     shares = share_of(sample, groups)
     logs = np.log(chances) * shares
     prior = np.log(np.maximum(np.stack([each.prior for each in fits], axis=1), 1e-300))[:, sample.half]
-    return Said(matrices.mean(axis=1), chances, shares, logs, prior + sum_by(sample.item, logs, r.n_items))
+    return Said(matrices.mean(axis=1), chances, shares, logs, prior + sum_columns(sample.item, logs, r.n_items))
 
 
-def calibrate(sample: Sample, by_others: Floats, said: Said) -> float:
+def choose_exponents(sample: Sample, by_others: Floats, said: Said, groups: Integers) -> Floats:
     """Return the power to raise posteriors to: the smallest that predicts answers nearly as well as the best.
 
     Each worker's answers are predicted by the posteriors of others. If the best power is low, the others may err
-    together. Then it is 0, and workers are judged by the labels of all.
+    together. Then it is 0, and workers are judged by the labels of all. If only a part of all answers was sampled, not
+    all suspects are known, and others may err together about some groups only. So the power is also 0 for groups whose
+    own answers call for a low one.
+
+    The power of each group is returned; that of workers in none comes first.
     """
     scores = []
     for power in POWERS:
-        predicted = (normalise(power * by_others, sample.known) * said.chances).sum(axis=0)
-        scores.append(np.sum(said.shares * np.log(np.maximum(predicted, 1e-300))))
-    if POWERS[int(np.argmax(scores))] < LEAST_POWER:
-        return 0.0
-    return POWERS[int(np.argmax(np.array(scores) >= max(scores) - WITHIN))]
+        predicted = (to_probabilities(power * by_others, sample.known) * said.chances).sum(axis=0)
+        each = said.shares * np.log(np.maximum(predicted, 1e-300))
+        scores.append(np.append(np.bincount(groups[sample.worker], each, minlength=groups.max() + 1), each.sum()))
+    best = np.array(POWERS)[np.argmax(scores, axis=0)]
+    total = np.array(scores)[:, -1]
+    power = POWERS[int(np.argmax(total >= max(total) - WITHIN))] if best[-1] >= LEAST_POWER else 0.0
+    low = (best[:-1] < LEAST_POWER) & (np.arange(len(best) - 1) > 0) & sample.is_part
+    return np.where(low, 0.0, power)
 
 
 def share_of(sample: Sample, groups: Integers) -> Floats:
@@ -456,7 +601,7 @@ def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Float
     for _ in range(N_STEPS):
         weight = posterior * matrices.reshape(n_classes, -1)[:, sample.row]
         weight /= np.maximum(weight.sum(axis=0), 1e-300)
-        counts = sum_by(sample.row, weight, n_workers * n_symbols).reshape(matrices.shape)
+        counts = sum_columns(sample.row, weight, n_workers * n_symbols).reshape(matrices.shape)
         crowd = counts.sum(axis=1, keepdims=True) + 1.0 / n_symbols
         counts += SMOOTHING * crowd / crowd.sum(axis=2, keepdims=True)
         matrices = counts / counts.sum(axis=2, keepdims=True)
@@ -513,29 +658,43 @@ def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> tuple[float, 
 def count_once(r: Responses, groups: Integers) -> Responses:
     """Return the answers with weights such that those of a group about an item have the weight of one answer.
 
-    Where silence is an answer, all workers of a group answer all items, and the weight is the same for all.
+    Where silence is an answer, all workers of a group answer all items, and the weight is the same for all. The
+    `leader` of a group is the member with the smallest hash.
     """
     if not groups.any():
         return r
-    group = groups[r.worker]
+    by_hash = np.argsort(hash_ids(r.workers), kind="stable")[::-1]
+    leaders = np.zeros(groups.max() + 1, np.int64)
+    leaders[groups[by_hash]] = by_hash  # the last one stays
+    r = replace(r, leader=np.where(groups > 0, leaders[groups], np.arange(r.n_workers)))
     if r.silence_counts:
-        size = np.bincount(groups, minlength=groups.max() + 1).astype(float)
+        size = np.bincount(groups).astype(float)
         size[0] = 1.0
-        r, share = replace(r, silence_weight=1.0 / size[groups]), 1.0 / size[group]
+        r, share = replace(r, silence_weight=1.0 / size[groups]), 1.0 / size[groups[r.worker]]
     else:
-        n_groups = groups.max() + 1
-        item, worker = r.votes()
-        size = np.bincount(item * n_groups + groups[worker], minlength=r.n_items * n_groups)
-        share = np.where(group > 0, 1.0 / size[r.item_of_answer() * n_groups + group], 1.0)
+        share = share_votes(r, groups)
     return replace(r, weight=share if r.weight is None else share * r.weight)
 
 
-def sum_by(codes: Integers, values: Floats, size: int) -> Floats:
+def share_votes(r: Responses, groups: Integers) -> Floats:
+    """Return 1 / g for answers of workers of whose group g answered the item, and 1 for others."""
+    n_groups = groups.max() + 1
+    item, worker = r.votes()
+    grouped = np.flatnonzero(groups[worker])
+    codes, size = np.unique(item[grouped] * n_groups + groups[worker[grouped]], return_counts=True)
+    answers = np.flatnonzero(groups[r.worker])
+    wanted = r.item_of_answer()[answers] * n_groups + groups[r.worker[answers]]
+    share = np.ones(r.n_responses)
+    share[answers] = 1.0 / size[np.searchsorted(codes, wanted)]
+    return share
+
+
+def sum_columns(codes: Integers, values: Floats, size: int) -> Floats:
     """Return the sums of values (K, n) with the same code, (K, size)."""
     return np.stack([np.bincount(codes, row, minlength=size) for row in values])
 
 
-def normalise(logs: Floats, known: NDArray[np.int32] | None) -> Floats:
+def to_probabilities(logs: Floats, known: NDArray[np.int32] | None) -> Floats:
     """Return probabilities (K, n) from logarithms, certain where the class is known."""
     values = np.exp(logs - logs.max(axis=0))
     values /= values.sum(axis=0)

@@ -157,8 +157,9 @@ def settle_graph(
                 coupling=round(field.coupling_, 2),
             ),
         )
-        scores, field = field.coupling_scores_, field.fresh(coupling=field.coupling_, listeners="unanswered")
-        field._fit(responses, graph, gold, engine, count_copies_once=True)
+        scores, copies = field.coupling_scores_, field._copies
+        field = field.fresh(coupling=field.coupling_, listeners="unanswered")
+        field._fit(responses, graph, gold, engine, copies, count_copies_once=True)
         field.coupling_scores_ = scores  # which tell where the coupling comes from
     elif not check.silent and not check.sound and check.changed > 0:
         doubt = DataWarning(
@@ -295,7 +296,8 @@ def tell_copies(model: Model) -> DataWarning:
     each = "They count as one worker" if len(groups) == 1 else "Each group counts as one worker"
     return DataWarning(
         f"{plural(n_workers, 'worker')} seem to copy each other, or a common source: {', '.join(groups[:most])}{more}. "
-        f"They agree even where other workers disagree with them. {each} on items that several of them answered.",
+        f"They agree more often than independent workers of their accuracy would. {each} on items that several of them "
+        "answered.",
         Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")),
         f"If you know that they worked independently, use {type(model).__name__}().fit in Python, which counts each "
         "worker fully.",

@@ -100,7 +100,7 @@ def held_out_score(
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
     r = as_responses(responses)
     hidden, unit = next(hide_answers(r, fraction, seed))
-    fitted = model._settled().fit(r.keep(~hidden), graph=graph, gold=gold, engine=engine)
+    fitted = model._settled()._fit(r.keep(~hidden), graph, gold, engine, copies=[])
     return score_hidden(r, hidden, unit, fitted.posterior_, fitted._answer_counts())
 
 

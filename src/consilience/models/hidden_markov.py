@@ -30,7 +30,7 @@ from ..fitting.em import (
     run_em,
 )
 from ..fitting.moment_effort import Effort, estimate_moments
-from ..fitting.moments import MomentFit, strongest_answers
+from ..fitting.moments import MomentFit, answers_to_match
 from ..fitting.transition_moments import match_transitions
 from ..kernels.types import Floats
 from ..specs import is_finite
@@ -250,7 +250,7 @@ class HiddenMarkov(LatentModel):
     def _structure_from_moments(self, r: Responses, structure: AnyStructure, found: MomentFit) -> StructureParameters:
         """Return the chain that lagged moments call for: Algorithm 2 of the paper."""
         chain = cast(Chain, structure)
-        transition = match_transitions(strongest_answers(r), found.confusion, chain.allowed.steps)
+        transition = match_transitions(answers_to_match(r), found.confusion, chain.allowed.steps)
         return chain.given(found.prior, found.prior, transition)
 
     def _conclude(self, r: Responses, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:

@@ -27,7 +27,6 @@ from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import vote
 from .cells import Cells
 from .checks import check_choice, check_number
-from .copies import list_groups
 from .inputs import as_responses
 from .intervals import judge_votes
 from .predicting import VOTE_SMOOTHING, PredictingModel, voters
@@ -57,6 +56,9 @@ class MajorityVote(PredictingModel):
     labels_, posterior_, classes_, prior_, confusion_
         Results. `confusion_` compares each worker with the vote shares, and is worked out when it is first used;
         `score` is the likelihood under these matrices.
+    copies_ : list
+        Groups of workers who seem to copy each other. They are looked for when this or `worker_report` is first used.
+        `save` does not look for them: a vote that is saved before has none when it is loaded.
 
     Examples
     --------
@@ -68,7 +70,7 @@ class MajorityVote(PredictingModel):
 
     _structure_type = IndependentParameters
     _needs_same_silence = False
-    _seeks_copies = False  # only when somebody asks for them
+    _finds_copies_later = True
 
     _answers: Responses  # those of the fit, from which matrices are worked out
     _gold: Gold | None
@@ -112,7 +114,7 @@ class MajorityVote(PredictingModel):
         self._check_fitted()
         with open_engine(None) as engine:
             if name == "_copies":
-                self._copies = list_groups(self._find_copies(self._answers, self._gold, engine))
+                self._copies = self._find_copies(self._answers, self._gold, engine)
             else:
                 self._work_out_matrices(engine)
         return self.__dict__[name]
@@ -128,6 +130,10 @@ class MajorityVote(PredictingModel):
     def _answer_counts(self) -> Cells:
         has_matrices = "_counts" in self.__dict__
         return Cells.of_table(self._counts) if has_matrices else Cells.of_answers(self._answers, self.posterior_)
+
+    def _scalar_values(self) -> dict[str, Any]:
+        known = {"_copies": []} | vars(self)
+        return {name: known[name] for name in self._scalars}
 
     def _report_columns(self) -> dict[str, Column]:
         return describe_voters(

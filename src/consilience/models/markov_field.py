@@ -197,11 +197,10 @@ class MarkovField(LatentModel):
         learner = self.fresh(callback=None, coupling="learn", listeners="all", calibration="none")
         shared = {name: value for name, value in learner.get_params().items() if name in DawidSkene._defaults()}
         independent = DawidSkene(**{**shared, "start": "majority"})
-        learner._seeks_copies = independent._seeks_copies = False
         with open_engine(engine) as opened, quietly():
-            here = self if self.coupling == "learn" else learner.fresh().fit(r, aligned, gold, opened)
-            shuffled = learner.fit(r, aligned.shuffled(self.seed), gold, opened)
-            alone = independent.fit(r, gold=gold, engine=opened)
+            here = self if self.coupling == "learn" else learner.fresh()._fit(r, aligned, gold, opened, copies=[])
+            shuffled = learner._fit(r, aligned.shuffled(self.seed), gold, opened, copies=[])
+            alone = independent._fit(r, None, gold, opened, copies=[])
         unit = weight_unit(aligned.weights)
         return judge_graph(
             r.with_classes(alone.classes_),

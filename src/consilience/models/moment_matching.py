@@ -18,10 +18,10 @@ from ..fitting.moment_effort import SLOW, estimate_moments
 from ..fitting.moments import (
     SHRINKAGE,
     MomentFit,
+    answers_to_match,
     find_obstacles,
     learn_moments,
     match_moments,
-    strongest_answers,
 )
 from ..kernels.types import Floats
 from ..specs import ENDS, ArraySpec
@@ -69,7 +69,8 @@ class MomentMatching(PredictingModel):
     -----
     There is a warning, which names workers, when the answers cannot identify the matrices: workers who never share an
     item with two others, groups of workers without common items, classes that nobody tells apart. Weights of answers
-    are not used: of a spread answer the label with most weight counts.
+    are not used: of a spread answer the label with most weight counts. Where near-copies count once (`fuse`), one
+    member of a group is drawn for each item, and all members have the same matrix.
 
     Time grows with the cube of the number of classes. A fit that may take more than two minutes gives a warning that
     says how long.
@@ -133,7 +134,7 @@ class MomentMatching(PredictingModel):
         check_matrices("MomentMatching", voters(r), r.n_items)
         if self.method == "explicit":
             return  # which checks its own size
-        effort = estimate_moments(strongest_answers(r))
+        effort = estimate_moments(answers_to_match(r))
         instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
         check_moments("MomentMatching", r, effort, instead)
         if effort.seconds > SLOW:
@@ -163,7 +164,7 @@ class MomentMatching(PredictingModel):
     def _match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:
         """Return aligned, shrunk matrices and the prior; warn of what stands in the way."""
         given = fixed_prior(self, r)
-        answers = strongest_answers(r)
+        answers = answers_to_match(r)
         found = learn_moments(
             answers,
             start,

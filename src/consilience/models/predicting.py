@@ -41,7 +41,7 @@ from ..workers.register import WORKERS
 from ..workers.rows import Factors, anchor
 from .base import Model
 from .checks import fixed_prior
-from .copies import PlainFit, are_groups, count_once, find_copies, list_groups
+from .copies import PlainFit, are_groups, count_once, find_copies, list_groups, number_groups
 from .inputs import as_responses
 from .intervals import Confidence, Estimates, Intervals, find_intervals, find_judged
 from .sizes import check_posteriors, check_prediction
@@ -88,8 +88,8 @@ class PredictingModel(Model):
 
     #: Whether answers to predict from must take silence as those of the fit did.
     _needs_same_silence = True
-    #: Whether a fit looks for workers who copy each other.
-    _seeks_copies = True
+    #: Whether workers who copy each other are looked for when somebody asks for them, and not at each fit.
+    _finds_copies_later: ClassVar[bool] = False
     #: What the structure learns.
     _structure_type: type[StructureParameters]
 
@@ -115,26 +115,33 @@ class PredictingModel(Model):
         """
         return self._fit(responses, graph, gold, engine)
 
-    def _fit(self, responses: Any, graph: Any, gold: Any, engine: Any, count_copies_once: bool = False) -> Self:
-        """Fit; near-copies are found, and count once together if asked for."""
+    def _fit(
+        self,
+        responses: Any,
+        graph: Any,
+        gold: Any,
+        engine: Any,
+        copies: list[list[int]] | None = None,
+        count_copies_once: bool = False,
+    ) -> Self:
+        """Fit; near-copies count once together if asked for. They are looked for unless `copies` tells who they are."""
         self._check_parameters()
         r = self._prepare(as_responses(responses))
         links = self._links(r, graph)
         known = match_gold(open_path(gold), r, r.classes)
         self._check_size(r, links)
         with open_engine(engine) as opened:
-            groups = np.zeros(r.n_workers, np.int64)
-            if count_copies_once or self._seeks_copies:
-                groups = self._find_copies(r, known, opened)
-            once = count_copies_once and bool(groups.any())
-            self._learn(count_once(r, groups) if once else r, links, known, opened)
-        self.copies_count_once_ = once
-        if count_copies_once or self._seeks_copies:
-            self._copies = list_groups(groups)
+            if copies is None and (count_copies_once or not self._finds_copies_later):
+                copies = self._find_copies(r, known, opened)
+            used = count_once(r, number_groups(copies, r.n_workers)) if copies and count_copies_once else r
+            self._learn(used, links, known, opened)
+        self.copies_count_once_ = used is not r
+        if copies is not None:
+            self._copies = copies
         return self
 
-    def _find_copies(self, r: Responses, gold: Gold | None, engine: Engine) -> NDArray[np.int64]:
-        """Return the group of near-copies that each worker belongs to, 0 for none."""
+    def _find_copies(self, r: Responses, gold: Gold | None, engine: Engine) -> list[list[int]]:
+        """Return the groups of near-copies, each by the indices of its workers."""
 
         def fit_plain(part: Responses, known: NDArray[np.int32] | None) -> PlainFit:
             workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
@@ -147,7 +154,7 @@ class PredictingModel(Model):
             found = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
             return PlainFit(found.structure.mean, found.workers.mean)
 
-        return find_copies(strongest_answers(r), None if gold is None else gold.codes, fit_plain)
+        return list_groups(find_copies(strongest_answers(r), None if gold is None else gold.codes, fit_plain))
 
     @abstractmethod
     def _check_parameters(self) -> None:

@@ -44,7 +44,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     header = {
         "model": name_of(model),
         "parameters": {name: _to_json(model, name) for name in model.get_params()},
-        "scalars": {name: getattr(model, name) for name in model._scalars},
+        "scalars": model._scalar_values(),
         "backend": model._backend,
         "keys": list(model._keys),
         "notes": {name: None if note is None else asdict(note) for name, note in notes.items()},

@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..fitting.em import Parameters, Problem, expect, expect_from_votes, maximise
 from ..fitting.moment_effort import SLOW, is_hopeless
-from ..fitting.moments import MomentFit, find_obstacles, learn_moments, strongest_answers
+from ..fitting.moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from ..kernels.types import Floats
 from ..structures.base import StructureParameters
 from .base import Model
@@ -97,7 +97,7 @@ def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bo
     None if they would take very long, for matrices with more entries than there are answers.
     """
     given = fixed_prior(owner, r)
-    answers = strongest_answers(r)
+    answers = answers_to_match(r)
     effort = owner._estimate_moments(answers)
     if is_hopeless(answers, effort):
         warn(
