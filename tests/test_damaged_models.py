@@ -143,7 +143,7 @@ def test_what_is_wrong_is_said(path):
         ({"parameters": {}}, "the parameter 'calibration', 'callback', 'coupling', 'decode', 'estimation' and 9 more"),
         (
             {"scalars": {"n_iter_": 3}},
-            "the scalar '_copies', '_workers_fitted', 'calibration_', 'converged_', 'copies_count_once_' and 3 more is",
+            "the scalar '_copies', '_normalised', '_workers_fitted', 'calibration_', 'converged_' and 4 more is",
         ),
         ({"backend": "excel"}, "there is no library of tables 'excel'"),
         ({"keys": ["item"]}, "the column 'key item' is missing"),

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import consilience as cs
 from command_line import run
 from consilience.data.spelling import choose_spelling, group_spellings, normalise_label
-from consilience.errors import DataWarning, ParameterError
+from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.models.register import model_class
 from real_data import FOLDER, needs_data
 
 ITEM = np.repeat(np.arange(100), 3)
@@ -326,3 +327,60 @@ def test_real_labels_pass(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cs.read_responses(FOLDER / name / "responses.parquet")
+
+
+@pytest.mark.parametrize("name", ["majority", "dawid-skene", "moments"])
+def test_a_model_of_normalised_labels_takes_any_spelling(name, tmp_path):
+    fitted = table(draw("Cat", "cat", "DOG", "dog "))
+    r = cs.Responses.from_frame(fitted, normalise=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # answers at random do not converge soon
+        model = model_class(name)().fit(r)
+    expected = model.predict_proba(r)
+    other = table([{"c": " CAT", "d": "dOG"}[label.strip().lower()[0]] for label in fitted["label"]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = cs.Responses.from_frame(other, classes=["Cat", "DOG"], normalise=True)
+        for each in (model, cs.load(model.save(tmp_path / "model"))):
+            for answers in (other, read, fitted):
+                np.testing.assert_array_equal(each.predict_proba(answers), expected)
+                np.testing.assert_array_equal(each.predict(answers), model.predict(r))
+                assert each.score(answers) == model.score(r)
+            assert each.predict(other, gold={3: "DOG"})[3] == "dog"
+    with pytest.warns(DataWarning, match="normalise=True"):
+        apart = cs.Responses.from_frame(fitted)
+    np.testing.assert_array_equal(model.predict_proba(apart), expected)
+
+
+def test_a_model_of_labels_as_written_takes_no_other_spelling():
+    rows = {"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2}
+    model = cs.DawidSkene().fit({**rows, "label": ["cat", "cat", "dog", "dog"]})
+    with pytest.raises(InputError, match="did not occur at the fit: 'Cat'"):
+        model.predict({**rows, "label": ["Cat", "Cat", "dog", "dog"]})
+
+
+def test_normalised_tags_are_predicted_from_a_table_that_has_few_of_them():
+    keys = {"sequence": [1] * 4, "position": [0, 0, 1, 1], "worker": ["a", "b"] * 2}
+    tags = cs.Responses.from_frame({**keys, "label": ["b-PER", "B-per", "o", "O"]}, normalise=True)
+    model = cs.HiddenMarkov(coupling=0.5, calibration="none").fit(tags)
+    assert model.predict({**keys, "label": ["o", "O", "o", " O"]}).tolist() == ["O", "O"]
+
+
+@pytest.mark.parametrize("prior", [{"CAT": 0.9, " dog": 0.1}, pd.Series({"Dog": 0.1, "Cat": 0.9})])
+def test_a_prior_by_class_and_gold_in_any_spelling(prior, tmp_path):
+    answers = {"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["Cat", "cat", "DOG", "dog"]}
+    r = cs.Responses.from_frame(answers, normalise=True)
+    model = cs.DawidSkene(prior=prior).fit(r, gold={1: "DOG"})
+    assert model.prior_.tolist() == [0.9, 0.1]
+    assert model.labels_[0] == "dog"
+    assert np.asarray(cs.load(model.save(tmp_path / "model")).prior).tolist() == [0.9, 0.1]
+    with pytest.raises(ParameterError, match="prior"):
+        cs.DawidSkene(prior={"CAT": 0.5, "cat": 0.5}).fit(r)
+
+
+def test_the_command_line_takes_a_prior_in_any_spelling(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("item,worker,label\n1,a,Cat\n1,b,cat\n2,a,DOG\n2,b,dog\n")
+    result = run("fuse", path, "--normalise", "--prior", "CAT=0.9,Dog=0.1", "--json")
+    assert result.exit_code == 0, result.output
+    assert run("fuse", path, "--normalise", "--prior", "CAT=0.9,Fox=0.1").exit_code == 2

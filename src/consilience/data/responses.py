@@ -19,6 +19,7 @@ from ..errors import listing
 from ..kernels.types import Floats
 from .frames import open_frame
 from .items import Sequences
+from .spelling import merge_spellings, spell_as
 from .vocabulary import Codes, Column, Values, lookup, objects, to_column
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
@@ -67,7 +68,7 @@ class Responses:
     backend: str = "pyarrow"  # the frame library in which results go back
     background: Any = None  # where silence is an answer: the class of items about which all are silent
     columns: Mapping[str, str] = field(default_factory=dict)
-    normalised: bool = False  # whether labels are in their normal form; then gold is matched by that
+    normalised: bool = False  # whether labels are in their normal form; then gold and priors are matched by that
     silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
     # Where near-copies count once: one worker of the group of each, the same for all of its members.
     leader: NDArray[np.int64] | None = None
@@ -204,6 +205,14 @@ class Responses:
         # A new object, so that nothing derived from the old classes is kept.
         return self if classes is self.classes else replace(self, classes=classes)
 
+    def spelled_as(self, known: Values) -> Responses:
+        """Return the same answers with labels and classes written as the known labels of the same normal form."""
+        spell = spell_as(known)
+        label, labels = merge_spellings(self.label, self.labels, spell, ordered=True)
+        _, classes = merge_spellings(np.arange(self.n_classes, dtype=np.int32), self.classes, spell, ordered=True)
+        background = None if self.background is None else spell(self.background)
+        return replace(self, label=label, labels=labels, classes=classes, background=background, normalised=True)
+
     def unweighted(self) -> Responses:
         """Return the same answers, each with weight 1."""
         return replace(self, weight=None)
@@ -294,7 +303,7 @@ class Responses:
         normalise : bool, default False
             Whether labels that differ only in case, spaces or Unicode form are the same. Labels, `classes` and
             `background` are then in lower case (IOB tags keep their first letter), without spaces around them, and in
-            the form NFC. Gold may be written in any way.
+            the form NFC. Gold, the keys of a `prior` and tables given to `predict` may then be written in any way.
 
         Returns
         -------

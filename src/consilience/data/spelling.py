@@ -61,6 +61,22 @@ def choose_spelling(labels: Values) -> Callable[[Any], Any]:
     return normalise_label
 
 
+def spell_as(known: Values) -> Callable[[Any], Any]:
+    """Return the function that writes text as the known label of the same normal form; other text becomes normal.
+
+    >>> spell = spell_as(objects(["O", "B-per"]))
+    >>> spell("o"), spell(" b-PER"), spell("X"), spell(7)
+    ('O', 'B-per', 'x', 7)
+    """
+    forms = {normalise_label(label): label for label in known.tolist() if isinstance(label, str)}
+
+    def spell(label: Any) -> Any:
+        text = normalise_label(label)
+        return forms.get(text, text) if isinstance(text, str) else text
+
+    return spell
+
+
 def merge_spellings(
     codes: Codes, labels: Values, spell: Callable[[Any], Any], ordered: bool = False
 ) -> tuple[Codes, Values]:

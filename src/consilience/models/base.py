@@ -51,7 +51,11 @@ class Model(ABC):
         "_n_answers": ArraySpec("M", WHOLE_COUNTS),
         "_label_codes": ArraySpec("N", CLASS_CODES),
     }
-    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {"n_iter_": is_whole, "converged_": is_truth}
+    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        "n_iter_": is_whole,
+        "converged_": is_truth,
+        "_normalised": is_truth,
+    }
 
     classes_: Values
     workers_: Values
@@ -67,6 +71,7 @@ class Model(ABC):
     _n_answers: NDArray[np.int64]
     coupling_: float  # of models with neighbours
     _worker_intervals: Floats  # (M, 4): ends of the intervals of accuracy and of informativeness
+    _normalised: bool  # whether labels are in their normal form
     _copies: list[list[int]]  # groups of near-copies, by index
     copies_count_once_: bool
     comparison_: Any
@@ -193,6 +198,7 @@ class Model(ABC):
         self.answer_labels_ = responses.labels
         self._keys = responses.key_columns()
         self._backend = responses.backend
+        self._normalised = responses.normalised
         self._n_answers = responses.votes_per_worker()
 
     def _scalar_values(self) -> dict[str, Any]:

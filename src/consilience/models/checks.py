@@ -10,7 +10,8 @@ import numpy as np
 from ..arguments import is_number, to_floats
 from ..data.frames import read_column
 from ..data.responses import Responses
-from ..data.vocabulary import Values, lookup, to_column, to_values
+from ..data.spelling import normalise_column, spell_as
+from ..data.vocabulary import Column, Values, lookup, to_column, to_values
 from ..errors import listing, parameter_error
 from ..kernels.types import Floats, freeze
 from ..specs import is_finite
@@ -86,19 +87,19 @@ def given_pair(smoothing: Any) -> tuple[float, float] | None:
     return off, diagonal
 
 
-def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
+def in_order_of_classes(owner: Any, name: str, classes: Values, normalised: bool) -> Any:
     """Return a parameter whose rows (and columns) are classes, in their order.
 
     A dict, or a pandas Series or DataFrame, may name the classes in another order; one that names something else is an
-    error. Whatever has no names is taken to be in order.
+    error. Whatever has no names is taken to be in order. Normalised classes may be written in any way.
     """
     value = getattr(owner, name)
     if isinstance(value, Mapping):
-        return _read_by_class(owner, name, value, classes)
+        return _read_by_class(owner, name, value, classes, normalised)
     if not (hasattr(value, "reindex") and hasattr(value, "axes")):
         return value
     for axis in range(np.ndim(value)):
-        named = read_column(value.axes[axis], name)
+        named = _spell(read_column(value.axes[axis], name), classes, normalised)
         place = lookup(to_values(named), to_column(classes))
         if (place >= 0).all() and len(named) == len(classes):
             value = value.take(place, axis=axis)
@@ -108,9 +109,17 @@ def in_order_of_classes(owner: Any, name: str, classes: Values) -> Any:
     return value
 
 
-def _read_by_class(owner: Any, name: str, value: Mapping[Any, Any], classes: Values) -> list[Any]:
+def _spell(names: Column, classes: Values, normalised: bool) -> Column:
+    """Return names of classes written as these are, if they are normalised."""
+    return normalise_column(names, spell_as(classes)) if normalised else names
+
+
+def _read_by_class(owner: Any, name: str, value: Mapping[Any, Any], classes: Values, normalised: bool) -> list[Any]:
     """Return the entries of a dict in the order of the classes, which must be its keys."""
-    place = lookup(to_values(to_column(list(value), name)), to_column(classes)) if value else np.full(len(classes), -1)
+    place = np.full(len(classes), -1)
+    if value:
+        named = _spell(to_column(list(value), name), classes, normalised)
+        place = lookup(to_values(named), to_column(classes))
     if len(value) != len(classes) or (place < 0).any():
         expected = f"a number for each of the classes {listing(classes.tolist())}"
         raise parameter_error(name, type(owner).__name__, expected, value)
@@ -126,7 +135,7 @@ def fixed_prior(owner: Any, r: Responses) -> Floats | None:
         return np.full(r.n_classes, 1 / r.n_classes)
     names = listing(r.classes.tolist())
     expected = f"'learn', 'uniform' or {r.n_classes} probabilities that sum to 1 (classes: {names})"
-    ordered = in_order_of_classes(owner, "prior", r.classes)
+    ordered = in_order_of_classes(owner, "prior", r.classes, r.normalised)
     try:
         prior = to_floats(ordered)
     except (TypeError, ValueError) as error:

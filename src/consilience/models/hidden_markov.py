@@ -228,7 +228,7 @@ class HiddenMarkov(LatentModel):
     def _make_structure(self, r: Responses) -> Chain:
         """Return the chain; a coupling that is to be learned stands at 1."""
         coupling = 1.0 if self.coupling == "learn" else float(self.coupling)
-        allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes), r.classes)
+        allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
         return Chain(*self._structure_parts(r), coupling, allowed)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:

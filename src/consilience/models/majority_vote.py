@@ -27,7 +27,6 @@ from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import vote
 from .cells import Cells
 from .checks import check_choice, check_number
-from .inputs import as_responses
 from .intervals import judge_votes
 from .predicting import VOTE_SMOOTHING, PredictingModel, voters
 from .sizes import START_TABLES, check_matrices
@@ -150,7 +149,7 @@ class MajorityVote(PredictingModel):
         """
         self._check_fitted()
         self._refuse_graph(graph)
-        r = as_responses(responses).with_classes(self.classes_)
+        r = self._read(responses).with_classes(self.classes_)
         r = self._weigh_copies(r, lookup(self.workers_, to_column(r.workers)))
         known = match_gold(open_path(gold), r, self.classes_)
         unvoted = r.vote_shares() if r.silence_counts else self.prior_
@@ -158,7 +157,7 @@ class MajorityVote(PredictingModel):
             return np.concatenate(collect_votes(opened, r, known, unvoted))
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
-        r = as_responses(responses)
+        r = self._read(responses)
         shares = self.predict_proba(r, graph, gold, engine)
         return break_ties(shares, self.ties, self.seed, r.keys, self.classes_)
 

@@ -49,7 +49,6 @@ from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
 from .field_coupling import MULTIPLES, choose_coupling
 from .graph_check import GraphCheck, judge_graph
-from .inputs import as_responses
 from .intervals import find_covariance, judge_shares, right_matrix
 from .latent import LatentModel
 from .sizes import check_messages
@@ -185,7 +184,7 @@ class MarkovField(LatentModel):
         GraphCheck
         """
         self._check_fitted()
-        r = as_responses(responses)
+        r = self._read(responses)
         if r.n_items != len(self._label_codes):
             raise InputError(
                 f"The model was fitted to {plural(len(self._label_codes), 'item')}, and these answers are about "

@@ -39,11 +39,11 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
 
 
 def _upgrade_header_3(header: dict[str, Any]) -> dict[str, Any]:
-    """Nothing was known of copies."""
+    """Nothing was known of copies, and labels were as they were written."""
     scalars = header.get("scalars")
     if not isinstance(scalars, dict):
         raise Fault("the header is not one of schema 3")
-    return header | {"scalars": {"copies_count_once_": False, "_copies": []} | scalars}
+    return header | {"scalars": {"_normalised": False, "copies_count_once_": False, "_copies": []} | scalars}
 
 
 def _forget_notes(header: dict[str, Any]) -> dict[str, Any]:

@@ -226,7 +226,7 @@ class PredictingModel(Model):
     ) -> Iterator[NewItems]:
         """Lay out new answers in blocks, with this model's matrices for their workers."""
         self._check_parameters()
-        r = self._check_answers(as_responses(responses))
+        r = self._check_answers(self._read(responses))
         links = self._links(r, graph)
         label, worker = self._find_labels(r), self._find_workers(r)
         r = self._weigh_copies(r, worker)
@@ -243,6 +243,13 @@ class PredictingModel(Model):
         blocks = lay_out(r.with_classes(self.classes_), workers, matched, anchored)
         with open_engine(engine) as opened:
             yield NewItems(r, opened, list(opened.place(blocks)), links, factors)
+
+    def _read(self, responses: Any) -> Responses:
+        """Return other answers, their labels written as those of the fit if these are in their normal form."""
+        if not self._normalised:
+            return as_responses(responses)
+        given = isinstance(responses, Responses)
+        return (responses if given else as_responses(responses, normalise=True)).spelled_as(self.answer_labels_)
 
     def _find_labels(self, r: Responses) -> NDArray[np.int64]:
         """Return the index of each label at the fit."""

@@ -187,7 +187,9 @@ def _to_json(model: Model, name: str) -> Any:
     """Return the value of a parameter in terms of JSON."""
     if name == "callback":
         return None
-    value = in_order_of_classes(model, name, model.classes_) if name in _BY_CLASS else getattr(model, name)
+    value = getattr(model, name)
+    if name in _BY_CLASS:
+        value = in_order_of_classes(model, name, model.classes_, model._normalised)
     if isinstance(value, Model):
         return "majority"
     if isinstance(value, np.generic):
