@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import consilience as cs
-from benchmarks.copies import draw_crowd
+from benchmarks.copies import draw_crowd, draw_teams
 from consilience.data.hidden_answers import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.fitting.moments import answers_to_match
@@ -303,20 +303,6 @@ def test_agreement_is_counted_as_by_hand():
     assert len(pairs.first) + len(few.first) == 21
 
 
-def draw_teams(n_teams, n_copying, seed=0):
-    """Return answers of teams of ten, of which some have three exact copies, and the ids of these."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, 4, (n_teams, 100, 1))
-    wrong = (truth + rng.integers(1, 4, (n_teams, 100, 10))) % 4
-    votes = np.where(rng.random(wrong.shape) < 0.7, truth, wrong)
-    votes[:n_copying, :, 1:3] = votes[:n_copying, :, :1]
-    team, item, member = (index.ravel() for index in np.indices(votes.shape))
-    table = {"item": team * 100 + item, "worker": team * 10 + member, "label": votes.ravel()}
-    order = rng.permutation(votes.size)
-    shuffled = {name: column[order] for name, column in table.items()}
-    return cs.Responses.from_frame(shuffled), [[10 * t, 10 * t + 1, 10 * t + 2] for t in range(n_copying)]
-
-
 def test_common_items_of_pairs_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
@@ -419,7 +405,7 @@ def read_tables():
 
 
 def test_what_the_page_says():
-    copied, clean, real, functions, cost = read_tables()
+    copied, clean, teams, real, functions, cost = read_tables()
     # Within 0.01 of the fit without the copies, with 1,000 items.
     enough = [row for row in copied if row[1] == "1,000"]
     assert len(enough) == 9
@@ -428,6 +414,10 @@ def test_what_the_page_says():
     # At most one false alarm for a hundred workers, and none in real crowds.
     assert all(float(row[3]) <= 1 for row in clean)
     assert all(row[3] == "0" for row in real)
+    # Copies are found in large crowds, too.
+    assert [row[0] for row in teams] == ["100", "1,000", "3,000"]
+    assert all(int(row[1]) >= 50 for row in teams)
+    assert all(row[2] == "0" for row in teams)
     assert float(functions[2][1]) > float(functions[0][1])
     assert int(cost[-1][3]) <= 30
 

@@ -74,13 +74,13 @@ FEWEST_ITEMS, FEWEST_WORKERS = 10, 4
 FEWEST_SAMPLED, ENOUGH_SAMPLED = 3, 200
 # Answers that are looked up to find the common items of pairs, and that are added to the sample: to items of suspects
 # and of others.
-MOST_LOOKUPS, MOST_OF_SUSPECTS, MOST_OF_OTHERS = 150_000, 240_000, 60_000
+MOST_LOOKUPS, MOST_OF_SUSPECTS, MOST_OF_OTHERS = 120_000, 240_000, 60_000
 # The share of copied answers from which workers count as copies.
 LEAST_COPIED = 0.5
 # The probability that a crowd without copies has any.
 CHANCE = 0.001
 # Answers that are all looked at, and how many are sampled of more.
-MOST_ANSWERS, N_SAMPLED = 60_000, 45_000
+MOST_ANSWERS, N_SAMPLED = 60_000, 30_000
 # Multiplications that it may take to count all pairs from dense matrices; those of sparse ones take longer each. And
 # the size from which on sparse ones stay sparse.
 MOST_WORK, SPARSE_WORK, MOST_CELLS = 5e8, 100, 10_000_000
