@@ -138,7 +138,7 @@ def listen(make: Callable[[], Situation]) -> Said:
 def describe(said: Said) -> str:
     """Return everything that was said, as one cell of a table."""
     comparison = said.fused.comparison_
-    parts = [f"**{comparison.verdict}**" if comparison.tested else "**not tested**", *said.sentences]
+    parts = [f"**{comparison.verdict}**{'' if comparison.tested else ', not tested'}", *said.sentences]
     check = getattr(said.fused, "graph_check_", None)
     if check is not None:
         parts.append(str(check))

@@ -121,6 +121,12 @@ def test_closing_tables(answers):
     assert all(len(line) <= 80 and line == line.rstrip() for line in text.splitlines())
 
 
+def test_without_arguments_the_help_is_shown():
+    result = run()
+    assert result.stderr.splitlines()[0] == "Usage: consilience [OPTIONS] COMMAND [ARGS]..."
+    assert "\\n" not in result.stderr
+
+
 def test_without_output_nothing_is_written(answers):
     before = contents(answers.parent)
     result = run("fuse", "answers.csv")
@@ -229,12 +235,12 @@ def test_the_vote_may_be_as_good(folder):
     write_table(pa.table({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}), "few.csv")
     result = run("fuse", "few.csv")
     assert result.exit_code == 0
-    assert "Collect more answers. To find out which is better, give known labels with --gold." in result.stderr
+    assert "Collect more answers. To find out which is better, compare both with some known labels" in result.stderr
     assert "Not tested on hidden answers: there are too few" in result.stdout
     assert "too few answers to test" in result.stderr
     assert "inf" not in result.stdout.replace("informativeness", "")
     write_lines(folder / "gold.csv", "item,label", "1,x")
-    assert "--gold" not in run("fuse", "few.csv", "--gold", "gold.csv").stderr
+    assert "evaluate" not in run("fuse", "few.csv", "--gold", "gold.csv").stderr
     assert json.loads(run("fuse", "few.csv", "--json").stdout)["comparison"]["held_out_error"] is None
 
 

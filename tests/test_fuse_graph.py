@@ -120,3 +120,10 @@ def test_bad_graphs_are_refused(folder, arguments, message):
     assert result.exit_code == 2, result.output
     assert message in result.stderr.replace("\n", " ")
     assert not (folder / "labels.csv").exists()
+
+
+def test_edges_may_be_a_list_of_pairs(crowd):
+    source = np.repeat(np.arange(crowd.graph.n_items), crowd.graph.degrees)
+    pairs = list(zip(source.tolist(), crowd.graph.neighbours.tolist(), strict=True))
+    listed, given = (cs.fuse(crowd.responses, graph=graph) for graph in (pairs, crowd.graph))
+    np.testing.assert_array_equal(listed.labels_, given.labels_)

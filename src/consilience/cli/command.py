@@ -108,6 +108,9 @@ def tell_signal(stop: BaseException | None) -> tuple[int, str]:
 
 def show_usage_error(error: click.ClickException) -> int:
     """Print what click says about arguments, which may be of any length; return the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()  # which is our own help
+        return error.exit_code
     # Room is left for how to get help, which click says too.
     error.message = cut(_to_line(error.message), LONGEST - 200)  # type: ignore[misc]
     error.show()

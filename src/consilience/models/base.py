@@ -236,7 +236,8 @@ class Model(ABC):
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
 
-        Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by posterior);
+        Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by the
+        posterior before calibration);
         informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
         tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few answers",
         "uninformative", "contrary", "one label", "near-copy of ..."; several are separated by semicolons); group, the

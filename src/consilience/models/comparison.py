@@ -48,6 +48,8 @@ LEAST_HIDDEN = 20
 # What benchmarks/verdicts.py found: samples of real crowds with each verdict, those with more right labels than the
 # vote, and those with fewer.
 RECORD = {"better": (54, 47, 6), "no different": (22, 6, 12), "worse": (0, 0, 0)}
+# An interval of the expected accuracy ten times as wide, with the estimate at its lower end, says that little is known.
+MOST_UNCLEAR = 0.01
 # Agreement beyond chance that is worth something.
 USEFUL_ALPHA = 0.1
 # A collapse: one class takes nearly all items, by the vote at most this share, and so many items fewer ...
@@ -165,7 +167,13 @@ class Comparison:
         """Return in words how many labels are expected to be right."""
         if math.isnan(self.expected_accuracy):
             return "expected accuracy is not known"
-        interval = f"{self.expected_accuracy_low:.1%} to {self.expected_accuracy_high:.1%}"
+        low, high = self.expected_accuracy_low, self.expected_accuracy_high
+        if self.expected_accuracy - low < (high - low) / 10 > MOST_UNCLEAR:
+            return (
+                f"expected accuracy between {low:.1%} and {high:.1%} if workers err independently; there are too few "
+                "answers to calibrate probabilities well"
+            )
+        interval = f"{low:.1%} to {high:.1%}"
         vote = f"majority vote {self.expected_accuracy - self.expected_gain:.1%}"
         return f"expected accuracy {self.expected_accuracy:.1%} ({interval} if workers err independently), {vote}"
 

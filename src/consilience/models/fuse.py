@@ -59,9 +59,9 @@ def fuse(
     ----------
     source : table, path or Responses
         The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder.
-    graph : Graph, table, path, networkx graph or sparse matrix, optional
+    graph : Graph, table, path, list of pairs, networkx graph or sparse matrix, optional
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
-        target, and perhaps weight).
+        target, and perhaps weight, or a list of pairs of items).
     gold : dict, Series, table or path, optional
         Known labels.
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
@@ -178,6 +178,8 @@ def as_graph(graph: Any, responses: Responses) -> Graph:
         return graph
     if issparse(graph):
         return Graph.from_scipy(graph, items=responses.items)
+    if isinstance(graph, list) and all(isinstance(edge, tuple) and len(edge) == 2 for edge in graph):
+        return Graph.from_edges([edge[0] for edge in graph], [edge[1] for edge in graph], items=responses.items)
     if hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
         return Graph.from_networkx(graph)
     return Graph.from_frame(open_path(graph), items=responses.items)
@@ -321,13 +323,13 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> Consilience
     else:
         problem = (
             f"There is no clear difference between {name} and majority vote in predicting hidden answers "
-            f"({comparison.describe_gain()}). The vote may be as good."
+            f"({comparison.describe_gain()}). The vote may be as good, or better."
         )
     remedies: list[str | Sentence] = ["Collect more answers."]
     if comparison.verdict == "worse":
         remedies = [Sentence("Use {model}.", model=Python("model='majority'", "majority"))]
     if not has_gold:
-        remedies.append(Sentence("To find out which is better, give known labels with {gold}."))
+        remedies.append("To find out which is better, compare both with some known labels (evaluate).")
     return ConsilienceWarning(problem, *remedies)
 
 
