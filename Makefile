@@ -21,7 +21,7 @@ export CONSILIENCE_DATA ?= $(abspath $(wildcard ../shared/data))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check fuzz lint format types contracts docs bench paper oldest clean distclean
+.PHONY: help install demo test check fuzz lint format types contracts docs bench experiments paper oldest clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ contracts: $(STAMPS)/lint  ## who may import whom (.importlinter)
 docs: $(STAMPS)/docs  ## build docs/_build/html; a warning is an error
 	@$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 	@echo "docs: docs/_build/html/index.html"
+
+experiments: $(STAMPS)/test  ## run the tests that take minutes: the paper's quick run and its classifiers
+	@$(PYTEST) -m experiment $(ARGS)
 
 bench: $(STAMPS)/dev  ## measure speed and quality against other packages
 	@$(BIN)/python benchmarks/run.py $(ARGS)

@@ -60,6 +60,7 @@ def test_help_names_all(capsys):
     assert [name for name in listed if name in EXPERIMENTS] == list(EXPERIMENTS)
 
 
+@pytest.mark.experiment
 @pytest.mark.slow
 def test_quick_run_is_as_expected(call, tmp_path):
     """Every quick job gives what the committed tables say. Without data the simulated figures are still compared."""
