@@ -69,6 +69,7 @@ class Responses:
     columns: Mapping[str, str] = field(default_factory=dict)
     normalised: bool = False  # whether labels are in their normal form; then gold is matched by that
     silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
+    log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `data.item_priors`
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
@@ -191,6 +192,7 @@ class Responses:
         return replace(
             self,
             keys=self.keys[items],
+            log_prior=None if self.log_prior is None else self.log_prior[items],
             offsets=offsets.astype(np.int64),
             worker=self.worker[answers],
             label=self.label[answers],
@@ -198,9 +200,15 @@ class Responses:
         )
 
     def with_classes(self, classes: Values) -> Responses:
-        """Return the same answers with other classes."""
+        """Return the same answers with other classes. Priors of items say nothing about classes that are new."""
+        if classes is self.classes:
+            return self
+        log_prior = None
+        if self.log_prior is not None:
+            log_prior = np.append(self.log_prior, np.zeros((self.n_items, 1)), axis=1)
+            log_prior = log_prior[:, lookup(self.classes, to_column(classes))]  # -1 is the column of zeros
         # A new object, so that nothing derived from the old classes is kept.
-        return self if classes is self.classes else replace(self, classes=classes)
+        return replace(self, classes=classes, log_prior=log_prior)
 
     def unweighted(self) -> Responses:
         """Return the same answers, each with weight 1."""

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 
 from ..data.gold import Gold
 from ..data.graph import Graph
+from ..data.item_priors import add_priors, class_shares, match_item_prior
 from ..data.responses import Responses
+from ..data.vocabulary import Values
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
 from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
+from ..formats.reading import open_path
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
@@ -36,6 +39,7 @@ from .checks import (
     given_pair,
     is_pair,
 )
+from .inputs import as_responses
 from .predicting import PredictingModel, part_of
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
@@ -94,7 +98,81 @@ class LatentModel(PredictingModel):
         self._check_fitted()
         return self.calibration_.describe()
 
-    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
+    def fit(
+        self,
+        responses: Any,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        item_prior: Any = None,
+    ) -> Self:
+        """Learn labels and how workers answer, from the answers alone.
+
+        Parameters
+        ----------
+        responses : Responses or table
+            The answers; a table is read with `Responses.from_frame`. `HiddenMarkov` needs sequences. For `MarkovField`
+            name nodes that nobody answered with ``items=`` when the answers are read.
+        graph : Graph, optional
+            Which items are neighbours, matched by id. `MarkovField` needs it, and no other model takes one.
+        gold : dict, Series, table or path, optional
+            Known labels: {item: label}, for sequences {(sequence, position): label}, or a table with columns item (or
+            sequence and position) and label. Their items keep them.
+        engine : optional
+            Where to work: None, "threads", "dask", a `distributed.Client` or an engine of `consilience.engines`.
+        item_prior : array, table or path, optional
+            Class probabilities of items before any answer, such as those of a model of your own. An array has a row for
+            each item and a column for each class, in the order of ``Responses.items`` and of the classes. A table has a
+            column item (or sequence and position) and one for each class, called by its name or p(<class>); items that
+            are not there have none. Rows are rescaled to sum to 1. They say how items differ: how frequent classes are
+            is learned, or given with `prior`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        r = as_responses(responses)
+        return self._fit(self._add_content(r, item_prior), graph, gold, engine)
+
+    def fit_predict(
+        self,
+        responses: Any,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        item_prior: Any = None,
+    ) -> Values:
+        """Fit, and return the labels. Parameters are those of `fit`."""
+        return self.fit(responses, graph, gold, engine, item_prior=item_prior).labels_
+
+    def _add_content(self, r: Responses, item_prior: Any) -> Responses:
+        """Return the answers with what is known of the items, for a fit."""
+        if item_prior is None:
+            return r
+        r = self._prepare(r)
+        priors = match_item_prior(open_path(item_prior), r)
+        return add_priors(r, priors, class_shares(priors, r))
+
+    def _add_new_content(self, responses: Any, item_prior: Any) -> Any:
+        """Return other answers with what is known of the items, relative to the class prior of the fit."""
+        self._check_fitted()
+        if item_prior is None:
+            return responses
+        r = self._check_answers(as_responses(responses)).with_classes(self.classes_)
+        return add_priors(r, match_item_prior(open_path(item_prior), r), self.prior_)
+
+    def predict_proba(
+        self,
+        responses: Any,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        item_prior: Any = None,
+    ) -> Floats:
         """Return class probabilities of other items answered by the same workers.
 
         A worker who was not there at the fit is taken to answer as the crowd does on the whole, with a warning.
@@ -106,14 +184,35 @@ class LatentModel(PredictingModel):
         ----------
         responses, graph, gold, engine
             As for `fit`.
+        item_prior : array, table or path, optional
+            As for `fit`. Of an independent item it takes the place of the class prior.
 
         Returns
         -------
         ndarray of shape (n_items, n_classes)
         """
         is_calibrated = not isinstance(self.calibration, str) or self.calibration != "none"
-        r, posterior = self._infer(responses, graph, gold, engine, is_calibrated)
+        new = self._add_new_content(responses, item_prior)
+        r, posterior = self._infer(new, graph, gold, engine, is_calibrated)
         return self._calibrate(r, posterior, self.calibration_.power)
+
+    def predict(
+        self,
+        responses: Any,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        item_prior: Any = None,
+    ) -> Values:
+        """Return the labels of other items answered by the same workers, chosen as `labels_` are.
+
+        Parameters
+        ----------
+        responses, graph, gold, engine, item_prior
+            As for `predict_proba`.
+        """
+        return super().predict(self._add_new_content(responses, item_prior), graph, gold, engine)
 
     def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:  # noqa: ARG002 (others look at it)
         """Return the posteriors of these answers raised to a power."""
