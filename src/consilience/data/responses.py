@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,9 @@ from ..kernels.types import Floats
 from .frames import open_frame
 from .items import Sequences
 from .vocabulary import Codes, Column, Values, lookup, objects, to_column
+
+if TYPE_CHECKING:
+    from .features import Features
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -70,6 +73,7 @@ class Responses:
     normalised: bool = False  # whether labels are in their normal form; then gold is matched by that
     silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `data.item_priors`
+    features: Features | None = None  # what describes the items
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
@@ -193,6 +197,7 @@ class Responses:
             self,
             keys=self.keys[items],
             log_prior=None if self.log_prior is None else self.log_prior[items],
+            features=None,  # by these everything has been learned already
             offsets=offsets.astype(np.int64),
             worker=self.worker[answers],
             label=self.label[answers],

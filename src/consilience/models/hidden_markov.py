@@ -77,7 +77,7 @@ class HiddenMarkov(LatentModel):
     decode : {"viterbi", "marginal"}
         Labels are the most probable sequence, or the most probable class of each position on its own. `posterior_`
         is there either way.
-    workers, estimation, prior, smoothing, calibration, start, n_init, max_iter, tol, seed, callback
+    workers, estimation, prior, smoothing, calibration, classifier, start, n_init, max_iter, tol, seed, callback
         As for `DawidSkene`. Start and transitions are smoothed as the prior is. ``start="moments"`` estimates T by
         moments too (Algorithm 2 of the paper).
 
@@ -132,6 +132,7 @@ class HiddenMarkov(LatentModel):
         prior: Any = "learn",
         smoothing: Any = "learn",
         calibration: str | float = "hidden answers",
+        classifier: Any = None,
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -147,6 +148,7 @@ class HiddenMarkov(LatentModel):
         self.prior = prior
         self.smoothing = smoothing
         self.calibration = calibration
+        self.classifier = classifier
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.features import match_features
 from ..data.gold import Gold
 from ..data.graph import Graph
-from ..data.item_priors import add_priors, class_shares, match_item_prior
+from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior
 from ..data.responses import Responses
 from ..data.vocabulary import Values
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
-from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
+from ..errors import ConvergenceWarning, InputError, NotFittedError, ParameterError, Sentence, plural, warn
 from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
+from ..formats.features import open_features
 from ..formats.reading import open_path
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec
@@ -39,6 +42,8 @@ from .checks import (
     given_pair,
     is_pair,
 )
+from .classifiers import LinearJudge, as_pipeline, check_classifier
+from .guidance import FeatureFindings, Guide, guide_by_features
 from .inputs import as_responses
 from .predicting import PredictingModel, part_of
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
@@ -57,6 +62,7 @@ class LatentModel(PredictingModel):
     prior: Any
     smoothing: Any
     calibration: Any
+    classifier: Any
     start: Any
     n_init: int
     max_iter: int
@@ -68,6 +74,8 @@ class LatentModel(PredictingModel):
     smoothing_: tuple[float, float] | None
     uncalibrated_posterior_: Floats
     calibration_: Calibration
+    feature_findings_: FeatureFindings | None  # None without features
+    _guide: Guide | None
     _folds: list[Fold]  # the hidden answers of the fit; they are not saved
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
@@ -105,9 +113,10 @@ class LatentModel(PredictingModel):
         gold: Any = None,
         engine: Any = None,
         *,
+        features: Any = None,
         item_prior: Any = None,
     ) -> Self:
-        """Learn labels and how workers answer, from the answers alone.
+        """Learn labels and how workers answer, from the answers and from what is known of the items.
 
         Parameters
         ----------
@@ -121,6 +130,11 @@ class LatentModel(PredictingModel):
             sequence and position) and label. Their items keep them.
         engine : optional
             Where to work: None, "threads", "dask", a `distributed.Client` or an engine of `consilience.engines`.
+        features : array, sparse matrix, table or path, optional
+            Numbers that describe the items, such as embeddings. A classifier learns from them and the fused labels, and
+            has a say if it tells something; see `explain_features`. An array or a matrix (.npy, or .npz of scipy) has a
+            row for each item, in the order of ``Responses.items``. In a table (or .parquet, .csv) rows are matched by
+            the column item (or sequence and position), and the other columns hold numbers, or lists of numbers.
         item_prior : array, table or path, optional
             Class probabilities of items before any answer, such as those of a model of your own. An array has a row for
             each item and a column for each class, in the order of ``Responses.items`` and of the classes. A table has a
@@ -133,8 +147,8 @@ class LatentModel(PredictingModel):
         self
         """
         self._check_parameters()
-        r = as_responses(responses)
-        return self._fit(self._add_content(r, item_prior), graph, gold, engine)
+        r = self._add_content(as_responses(responses), features, item_prior)
+        return self._fit(r, graph, gold, engine)
 
     def fit_predict(
         self,
@@ -143,26 +157,72 @@ class LatentModel(PredictingModel):
         gold: Any = None,
         engine: Any = None,
         *,
+        features: Any = None,
         item_prior: Any = None,
     ) -> Values:
         """Fit, and return the labels. Parameters are those of `fit`."""
-        return self.fit(responses, graph, gold, engine, item_prior=item_prior).labels_
+        return self.fit(responses, graph, gold, engine, features=features, item_prior=item_prior).labels_
 
-    def _add_content(self, r: Responses, item_prior: Any) -> Responses:
+    def _add_content(self, r: Responses, features: Any, item_prior: Any) -> Responses:
         """Return the answers with what is known of the items, for a fit."""
-        if item_prior is None:
+        if features is None and item_prior is None:
             return r
         r = self._prepare(r)
-        priors = match_item_prior(open_path(item_prior), r)
-        return add_priors(r, priors, class_shares(priors, r))
+        if item_prior is not None:
+            priors = match_item_prior(open_path(item_prior), r)
+            r = add_priors(r, priors, class_shares(priors, r))
+        return r if features is None else replace(r, features=match_features(open_features(features), r))
 
-    def _add_new_content(self, responses: Any, item_prior: Any) -> Any:
-        """Return other answers with what is known of the items, relative to the class prior of the fit."""
+    def _add_new_content(self, responses: Any, features: Any, item_prior: Any) -> Any:
+        """Return other answers with what is known of the items, relative to class shares of the fit."""
         self._check_fitted()
-        if item_prior is None:
+        if features is None and item_prior is None:
             return responses
         r = self._check_answers(as_responses(responses)).with_classes(self.classes_)
-        return add_priors(r, match_item_prior(open_path(item_prior), r), self.prior_)
+        if item_prior is not None:
+            r = add_priors(r, match_item_prior(open_path(item_prior), r), self.prior_)
+        if features is None:
+            return r
+        given = match_features(open_features(features), r)
+        findings = self._need_findings()
+        if given.n_columns != findings.n_features:
+            raise InputError(
+                f"The model was fitted with {plural(findings.n_features, 'feature')}, and these are "
+                f"{given.n_columns:,}.",
+                keyword="features",
+            )
+        if not findings.used:
+            return r
+        guide = self._need_guide()
+        return add_priors(r, ItemPriors(given.item, guide.find_priors(given.rows)), guide.shares)
+
+    def _need_findings(self) -> FeatureFindings:
+        self._check_fitted()
+        if self.feature_findings_ is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} was fitted without features.", Sentence("Fit it with {features}.")
+            )
+        return self.feature_findings_
+
+    def _need_guide(self) -> Guide:
+        if self._guide is None:
+            raise NotFittedError(
+                "The classifier of this model was not saved with it: only the default classifier is.",
+                "Fit the model again.",
+            )
+        return self._guide
+
+    @property
+    def classifier_(self) -> Any:
+        """The classifier, trained on all items; None if features have no say."""
+        if not self._need_findings().used:
+            return None
+        judge = self._need_guide().judge
+        return as_pipeline(judge, self.classes_) if isinstance(judge, LinearJudge) else judge.estimator
+
+    def explain_features(self) -> str:
+        """Say in words what the features tell about the labels."""
+        return self._need_findings().describe()
 
     def predict_proba(
         self,
@@ -171,6 +231,7 @@ class LatentModel(PredictingModel):
         gold: Any = None,
         engine: Any = None,
         *,
+        features: Any = None,
         item_prior: Any = None,
     ) -> Floats:
         """Return class probabilities of other items answered by the same workers.
@@ -184,6 +245,9 @@ class LatentModel(PredictingModel):
         ----------
         responses, graph, gold, engine
             As for `fit`.
+        features : array, sparse matrix, table or path, optional
+            As for `fit`, with the same columns. The classifier of the fit judges the items; it has learned from all
+            items of the fit.
         item_prior : array, table or path, optional
             As for `fit`. Of an independent item it takes the place of the class prior.
 
@@ -192,7 +256,7 @@ class LatentModel(PredictingModel):
         ndarray of shape (n_items, n_classes)
         """
         is_calibrated = not isinstance(self.calibration, str) or self.calibration != "none"
-        new = self._add_new_content(responses, item_prior)
+        new = self._add_new_content(responses, features, item_prior)
         r, posterior = self._infer(new, graph, gold, engine, is_calibrated)
         return self._calibrate(r, posterior, self.calibration_.power)
 
@@ -203,16 +267,17 @@ class LatentModel(PredictingModel):
         gold: Any = None,
         engine: Any = None,
         *,
+        features: Any = None,
         item_prior: Any = None,
     ) -> Values:
         """Return the labels of other items answered by the same workers, chosen as `labels_` are.
 
         Parameters
         ----------
-        responses, graph, gold, engine, item_prior
+        responses, graph, gold, engine, features, item_prior
             As for `predict_proba`.
         """
-        return super().predict(self._add_new_content(responses, item_prior), graph, gold, engine)
+        return super().predict(self._add_new_content(responses, features, item_prior), graph, gold, engine)
 
     def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:  # noqa: ARG002 (others look at it)
         """Return the posteriors of these answers raised to a power."""
@@ -242,6 +307,12 @@ class LatentModel(PredictingModel):
         )
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
+        guided = None
+        if r.features is not None and self.max_iter:
+            guided = guide_by_features(self, r, problem, best, posterior, gold)
+            if guided.guide is not None:
+                r, problem, best = guided.responses, guided.problem, guided.fit
+                posterior, label_codes = self._conclude(r, problem, best.parameters)
         found, reported, confidence, self._folds = calibrate(self, r, problem, best, posterior, gold)
         intervals = self._find_intervals(
             r, problem, best.parameters, best.statistics, posterior, label_codes, confidence, gold
@@ -251,6 +322,8 @@ class LatentModel(PredictingModel):
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
+        self.feature_findings_ = None if guided is None else guided.findings
+        self._guide = None if guided is None else guided.guide
 
     def _judge_fit(self, problem: Problem, fit: Fit) -> float:  # noqa: ARG002
         """Return by what fits from different starts are compared."""
@@ -303,6 +376,7 @@ class LatentModel(PredictingModel):
         check_choice(self, "workers", tuple(WORKERS))
         check_choice(self, "estimation", ESTIMATIONS)
         check_calibration(self)
+        check_classifier(self)
         check_number(self, "n_init", 1, whole=True)
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)

@@ -86,7 +86,7 @@ class MarkovField(LatentModel):
     start : {"majority", "moments", "best", "dawid-skene"}, fitted model or array
         Where to start. "dawid-skene" fits `DawidSkene` first; with few answers that is too sure of itself for the
         neighbours to be heard.
-    workers, estimation, prior, smoothing, calibration, n_init, max_iter, tol, seed, callback
+    workers, estimation, prior, smoothing, calibration, classifier, n_init, max_iter, tol, seed, callback
         As for `DawidSkene`.
 
     Attributes
@@ -142,6 +142,7 @@ class MarkovField(LatentModel):
         prior: Any = "learn",
         smoothing: Any = "learn",
         calibration: str | float = "hidden answers",
+        classifier: Any = None,
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -158,6 +159,7 @@ class MarkovField(LatentModel):
         self.prior = prior
         self.smoothing = smoothing
         self.calibration = calibration
+        self.classifier = classifier
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
