@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
@@ -66,7 +65,7 @@ def match_features(given: Any, r: Responses) -> Features:
     if found.shape[0] != r.n_items:
         raise InputError(
             f"features have {plural(found.shape[0], 'row')}, and there are {plural(r.n_items, 'item')}.",
-            f"Give a row for each item, in the order of {'(sequence, position)' if r.sequences else 'Responses.items'}.",
+            "Give a row for each item, in the order of Responses.items.",
             f"Or a table with {'columns sequence and position' if r.sequences else 'a column item'}.",
             keyword="features",
         )
@@ -126,20 +125,8 @@ def _read_rows(table: Table, lists: Mapping[str, list[Any]], keys: list[str]) ->
         raise InputError(
             f"{table.name} has no columns but {listing(keys)}.", "Add columns of numbers.", keyword="features"
         )
-    parts = [_stack(lists[name], name) if name in lists else _read_number(table, name) for name in names]
+    parts = [_stack(lists[name], name) if name in lists else read_numbers(table, name)[:, None] for name in names]
     return parts[0] if len(parts) == 1 else np.hstack(parts)
-
-
-def _read_number(table: Table, name: str) -> Any:
-    column = table.read(name)
-    kind = column.type if isinstance(column, pa.Array) else "other values"
-    if kind == "other values" or not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or kind == pa.bool_()):
-        raise InputError(
-            f"Column {name!r} of features must hold numbers, and holds {kind}.",
-            "Leave it out, or make numbers of it.",
-            keyword="features",
-        )
-    return read_numbers(table, name)[:, None]
 
 
 def _stack(entries: list[Any], name: str) -> Any:

@@ -141,7 +141,9 @@ def read_numbers(table: Table, name: str) -> Floats:
     try:
         numbers[there] = to_floats(values[there].tolist())
     except (TypeError, ValueError) as error:
-        raise InputError(f"Column {name!r} of {table.name} must hold numbers; {first_line(error)}.") from error
+        raise InputError(
+            f"Column {name!r} of {table.name} must hold numbers; {first_line(error)}.", "Leave it out, or correct it."
+        ) from error
     return numbers
 
 

@@ -107,7 +107,7 @@ class LinearTrainer:
         with warnings.catch_warnings(), threadpool_limits(limits=1):
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly settled is good enough
             model.fit(self.rows[at[row]], code, sample_weight=weight)
-        weights, offsets = np.asarray(model.coef_, np.float64), np.asarray(model.intercept_, np.float64)
+        weights, offsets = np.array(model.coef_, np.float64, order="C"), np.asarray(model.intercept_, np.float64)
         if len(weights) == 1:  # of two classes, the second one's odds
             weights, offsets = np.vstack([0 * weights, weights]), np.append(0 * offsets, offsets)
         codes = np.asarray(model.classes_, np.int64)

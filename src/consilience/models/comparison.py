@@ -294,7 +294,7 @@ def judge_folds(r: Responses, vote: MajorityVote, folds: list[Fold], power: floa
         return 0.0, math.inf, 0.0, math.inf
     by_vote, by_share = [], []
     for fold in folds:
-        score = np.log(predict(raise_to(fold.posterior, power), fold.chances))
+        score = np.log(predict(raise_to(fold.posterior, power, fold.log_prior), fold.chances))
         by_vote.append(score - np.log(predict(*vote_without(r, vote, fold.answer))))
         by_share.append(score - np.log(predict(np.broadcast_to(fold.shares, fold.posterior.shape), fold.chances)))
     answer = np.concatenate([fold.answer for fold in folds])

@@ -4,8 +4,13 @@ The classifier says g_nk, the probability of class k for item n by its features.
 (see `consilience.data.item_priors`), and learns from the posteriors q of the fit (Raykar et al., 2010):
 
 1. The model is fitted without features.
-2. Up to three rounds of: (a) a classifier is trained on q, and judges the items; (b) EM goes on with its probabilities
-   as priors of the items, and gives the next q.
+2. A round or several: (a) a classifier is trained on q, and judges the items; (b) EM goes on with its probabilities as
+   priors of the items, and gives the next q.
+
+After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
+are better labels, and there are up to three rounds. Where workers err together, the classifier learns what they have in
+common, and would confirm it: there is one round. Hidden answers tell, by the power that they call for (see
+`consilience.models.calibration`). In sequences, where a worker's errors come in runs, there is one round.
 
 No item is judged by a classifier that saw its label: items are in five folds, by a hash of their ids, and each fold is
 judged by a classifier trained on the others. All positions of a sequence are in one fold. Items without answers do not
@@ -24,6 +29,7 @@ loss.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,8 +43,22 @@ from ..data.responses import Responses
 from ..errors import plural
 from ..fitting.em import Fit, Problem, maximise, run_em
 from ..kernels.types import Floats
-from ..specs import is_finite, is_truth, is_whole
-from .classifiers import EstimatorTrainer, Judge, LinearTrainer, Trainer
+from ..specs import (
+    CLASS_CODES,
+    COUNTS,
+    DISTRIBUTIONS,
+    FINITE,
+    POSITIVE,
+    PROBABILITIES,
+    WHOLE_COUNTS,
+    ArraySpec,
+    Fault,
+    is_finite,
+    is_truth,
+    is_whole,
+)
+from .calibration import find_by_hidden
+from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer
 from .held_out import mean_and_error
 from .predicting import lay_out
 
@@ -48,6 +68,8 @@ if TYPE_CHECKING:
     from .latent import LatentModel
 
 N_FOLDS, ROUNDS = 5, 3
+# Workers err together if hidden answers call for a smaller power than this.
+INDEPENDENT = 0.8
 # Strengths C to choose from, by at most so many items.
 STRENGTHS, SAMPLE = (0.001, 0.01, 0.1, 1.0), 10_000
 # By how many standard errors features must be better than class shares.
@@ -74,10 +96,10 @@ class FeatureFindings(NamedTuple):
         alone call for.
     error : float
         Standard error of `gain`.
-    strength : float or None
-        C of the default classifier.
-    accuracy : float or None
-        Share of items whose fused label is the one that the classifier gives them, out of fold.
+    strength : float
+        C of the default classifier; 0 for another one.
+    accuracy : float
+        Share of items whose fused label is the one that the classifier gives them, out of fold; 0 if it has no say.
     """
 
     used: bool
@@ -85,8 +107,8 @@ class FeatureFindings(NamedTuple):
     n_features: int
     gain: float = 0.0
     error: float = 0.0
-    strength: float | None = None
-    accuracy: float | None = None
+    strength: float = 0.0
+    accuracy: float = 0.0
 
     def describe(self) -> str:
         """Return in words what features were found to say."""
@@ -101,11 +123,10 @@ class FeatureFindings(NamedTuple):
                 f"Features are not used: nothing shows that they tell anything about these labels ({what}). A "
                 f"classifier does not predict the labels clearly better than the class shares do ({figures})."
             )
-        strength = "" if self.strength is None else f" (logistic regression with C = {self.strength:g})"
-        accuracy = "" if self.accuracy is None else f" It agrees with {self.accuracy:.1%} of the fused labels."
+        strength = f" (logistic regression with C = {self.strength:g})" if self.strength else ""
         return (
             f"Features are used: a classifier{strength} that learned from other items predicts the labels better than "
-            f"the class shares do ({figures}; {what}).{accuracy} Errors that workers share with the classifier stay "
+            f"the class shares do ({figures}; {what}). It agrees with {self.accuracy:.1%} of the fused labels. Errors that workers share with the classifier stay "
             "invisible."
         )
 
@@ -118,9 +139,7 @@ def are_feature_findings(value: object) -> bool:
         return False
     used, n_items, n_features, *numbers = value
     known = is_truth(used) and is_whole(n_items) and is_whole(n_features)
-    return known and all(is_finite(number) for number in numbers[:2]) and all(
-        number is None or is_finite(number) for number in numbers[2:]
-    )
+    return known and all(map(is_finite, numbers))
 
 
 class Opinion(NamedTuple):
@@ -128,7 +147,48 @@ class Opinion(NamedTuple):
 
     item: NDArray[np.int64]  # (n,): the items with features
     probabilities: Floats  # (n, K)
-    shares: Floats  # (K,): the class shares that they are relative to
+
+    @property
+    def code(self) -> NDArray[np.int64]:
+        """The class that the classifier gives to each item."""
+        return np.asarray(self.probabilities.argmax(axis=1))
+
+
+class SecondOpinion(NamedTuple):
+    """What a classifier says of items that it has not learned from, beside what the answers alone say."""
+
+    item: NDArray[np.int64]  # (n,): the items with features
+    crowd_code: NDArray[np.int64]  # (n,): the class that answers alone call for
+    crowd_share: Floats  # (n,): its probability
+    classifier_code: NDArray[np.int64]
+    classifier_share: Floats
+    counts: Floats  # (K, K): how often the classifier said l for items of class k
+
+    def check(self, n_items: int) -> None:
+        """Raise a `Fault` unless all is about items that exist."""
+        lengths = {len(part) for part in self[:5]}
+        if len(lengths) > 1 or not ((self.item >= 0) & (self.item < n_items)).all():
+            raise Fault("the classifier is about other items")
+
+
+SECOND_SPECS = {
+    "item": ArraySpec("*", WHOLE_COUNTS),
+    "crowd_code": ArraySpec("*", CLASS_CODES),
+    "crowd_share": ArraySpec("*", PROBABILITIES),
+    "classifier_code": ArraySpec("*", CLASS_CODES),
+    "classifier_share": ArraySpec("*", PROBABILITIES),
+    "counts": ArraySpec("K K", COUNTS),
+}
+# The default classifier, which is saved by its arrays.
+GUIDE_SPECS = {
+    "centre": ArraySpec("*", FINITE),
+    "scale": ArraySpec("*", POSITIVE),
+    "weights": ArraySpec("* *", FINITE),
+    "offsets": ArraySpec("*", FINITE),
+    "codes": ArraySpec("*", CLASS_CODES),
+    "base": ArraySpec("K", DISTRIBUTIONS),
+    "shares": ArraySpec("K", DISTRIBUTIONS),
+}
 
 
 class Guide(NamedTuple):
@@ -177,9 +237,10 @@ def guide_by_features(
     found, trainer = choose_trainer(owner, r, found, known, pupils, unit, fold)
     if not found.used:
         return Guided(r, problem, fit, found)
+    n_rounds = ROUNDS if err_independently(owner, r, problem, fit, gold) else 1
     labels = known.argmax(axis=1)
-    for number in range(1, ROUNDS + 1):
-        log.info("Learning from features: round %d of at most %d", number, ROUNDS)
+    for number in range(1, n_rounds + 1):
+        log.info("Learning from features: round %d of at most %d", number, n_rounds)
         base = known[pupils].mean(axis=0)
         judged = blend(judge_out_of_fold(trainer, known, pupils, fold), base)
         priors = ItemPriors(features.item, judged)
@@ -194,8 +255,49 @@ def guide_by_features(
             break
     accuracy = float((judged.argmax(axis=1) == labels)[pupils].mean())
     guide = Guide(trainer.train(pupils, known[pupils]), base, shares)
-    opinion = Opinion(features.item, judged, shares)
-    return Guided(guided, problem, fit, found._replace(accuracy=accuracy), opinion, guide)
+    return Guided(guided, problem, fit, found._replace(accuracy=accuracy), Opinion(features.item, judged), guide)
+
+
+def compare_opinions(opinion: Opinion, alone: Floats, posterior: Floats, answered: NDArray[np.bool_]) -> SecondOpinion:
+    """Return the opinion beside posteriors without features.
+
+    At items that were answered, the classifier is judged by posteriors with features.
+    """
+    rows = np.arange(len(opinion.item))
+    crowd, said = alone[opinion.item], opinion.code
+    counts = np.eye(alone.shape[1])[said].T @ np.where(answered[:, None], posterior, 0.0)[opinion.item]
+    return SecondOpinion(
+        opinion.item,
+        crowd.argmax(axis=1),
+        crowd.max(axis=1),
+        said,
+        np.minimum(opinion.probabilities[rows, said], 1.0),
+        counts,
+    )
+
+
+def state_of_guide(guide: Guide) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the default classifier, for saving."""
+    judge = guide.judge
+    assert isinstance(judge, LinearJudge)
+    names = ("centre", "scale", "weights", "offsets", "codes")
+    return {name: getattr(judge, name) for name in names} | {"base": guide.base, "shares": guide.shares}
+
+
+def restore_guide(kept: Mapping[str, NDArray[Any]], n_classes: int, n_features: int) -> Guide:
+    """Return what `state_of_guide` was made of."""
+    parts = [kept[name] for name in ("centre", "scale", "weights", "offsets", "codes")]
+    n_known = len(kept["codes"])
+    wanted = [(n_features,), (n_features,), (n_known, n_features), (n_known,), (n_known,)]
+    if [part.shape for part in parts] != wanted or n_known < 2 or (np.diff(kept["codes"]) <= 0).any():
+        raise Fault("the arrays of the classifier do not fit together")
+    centre, scale, weights, offsets, codes = parts
+    return Guide(LinearJudge(centre, scale, weights, offsets, codes, n_classes), kept["base"], kept["shares"])
+
+
+def err_independently(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> bool:
+    """Tell whether workers seem to err independently of each other, and from item to item."""
+    return r.sequences is None and find_by_hidden(owner, r, problem, fit, gold)[0].power >= INDEPENDENT
 
 
 def find_folds(r: Responses, item: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -230,21 +332,27 @@ def choose_trainer(
     last = unit[sample[min(SAMPLE, len(sample)) - 1]]
     sample = np.sort(sample[unit[sample] <= last])
     base = known[sample].mean(axis=0)
-    trainers: dict[float | None, Trainer]
+    trainers: dict[float, Trainer]
     if owner.classifier is None:
         default = LinearTrainer(rows, r.n_classes, STRENGTHS[0])
         trainers = {strength: default.of_strength(strength) for strength in STRENGTHS}
     else:
-        trainers = {None: EstimatorTrainer(owner.classifier, rows, r.classes)}
+        trainers = {0.0: EstimatorTrainer(owner.classifier, rows, r.classes)}
     losses = {
         strength: log_loss(known[sample], judge_sample(trainer, known, sample, fold, base))
         for strength, trainer in trainers.items()
     }
-    best = min(losses, key=lambda strength: float(losses[strength].sum()))
-    plain = log_loss(known[sample], np.broadcast_to(base, (len(sample), len(base))))
-    gains = plain - losses[best]
     units = np.unique(unit[sample], return_inverse=True)[1]
-    gain, error = mean_and_error(np.bincount(units, gains), np.bincount(units))
+    sizes = np.bincount(units)
+
+    def compare(one: Floats, other: Floats) -> tuple[float, float]:
+        return mean_and_error(np.bincount(units, one - other).astype(np.float64), sizes)
+
+    smallest = min(losses.values(), key=lambda loss: float(loss.sum()))
+    near = (compare(loss, smallest) for loss in losses.values())
+    best = next(strength for strength, (lead, error) in zip(losses, near, strict=True) if not lead > error)
+    plain = log_loss(known[sample], np.broadcast_to(base, (len(sample), len(base))))
+    gain, error = compare(plain, losses[best])
     if not np.isfinite(error):  # all in one sequence
         return found._replace(gain=gain, error=float(np.abs(gain)) + 1.0, strength=best), trainers[best]
     used = gain > STANDARD_ERRORS * error
@@ -262,9 +370,7 @@ def judge_sample(
     return blend(judged, base)
 
 
-def judge_out_of_fold(
-    trainer: Trainer, known: Floats, pupils: NDArray[np.int64], fold: NDArray[np.int64]
-) -> Floats:
+def judge_out_of_fold(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], fold: NDArray[np.int64]) -> Floats:
     """Return the probabilities of all rows, each by a classifier that has not learned from it."""
     judged = np.empty(known.shape)
     others = np.ones(len(known), bool)
@@ -289,4 +395,4 @@ def ask_others(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], asked
 
 def log_loss(known: Floats, judged: Floats) -> Floats:
     """Return the loss of each row: the cross entropy of two distributions."""
-    return -np.einsum("nk,nk->n", known, np.log(np.maximum(judged, 1e-300)))
+    return np.asarray(-np.einsum("nk,nk->n", known, np.log(np.maximum(judged, 1e-300))))

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.features import match_features
+from ..data.frames import build_frame
 from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior
 from ..data.responses import Responses
-from ..data.vocabulary import Values
+from ..data.vocabulary import Column, Values, to_column, to_values
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, InputError, NotFittedError, ParameterError, Sentence, plural, warn
@@ -42,12 +43,24 @@ from .checks import (
     given_pair,
     is_pair,
 )
-from .classifiers import LinearJudge, as_pipeline, check_classifier
-from .guidance import FeatureFindings, Guide, guide_by_features
+from .classifiers import EstimatorJudge, LinearJudge, as_pipeline, check_classifier
+from .guidance import (
+    GUIDE_SPECS,
+    SECOND_SPECS,
+    FeatureFindings,
+    Guide,
+    SecondOpinion,
+    are_feature_findings,
+    compare_opinions,
+    guide_by_features,
+    restore_guide,
+    state_of_guide,
+)
 from .inputs import as_responses
 from .predicting import PredictingModel, part_of
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
+from .worker_report import describe_workers
 
 Starts = list[tuple[str, Parameters]]
 
@@ -76,6 +89,7 @@ class LatentModel(PredictingModel):
     calibration_: Calibration
     feature_findings_: FeatureFindings | None  # None without features
     _guide: Guide | None
+    _second: SecondOpinion | None  # of the classifier
     _folds: list[Fold]  # the hidden answers of the fit; they are not saved
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
@@ -87,6 +101,7 @@ class LatentModel(PredictingModel):
         **PredictingModel._scalars,
         "smoothing_": is_pair,
         "calibration_": are_findings,
+        "feature_findings_": are_feature_findings,
     }
 
     @property
@@ -218,11 +233,61 @@ class LatentModel(PredictingModel):
         if not self._need_findings().used:
             return None
         judge = self._need_guide().judge
-        return as_pipeline(judge, self.classes_) if isinstance(judge, LinearJudge) else judge.estimator
+        if isinstance(judge, EstimatorJudge):
+            return judge.estimator
+        return as_pipeline(judge, self.classes_) if isinstance(judge, LinearJudge) else judge
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
         return self._need_findings().describe()
+
+    def _need_second_opinion(self) -> SecondOpinion:
+        findings = self._need_findings()
+        if self._second is None:
+            raise NotFittedError(f"There is no classifier. {findings.describe()}")
+        return self._second
+
+    def classifier_report(self) -> Any:
+        """Return a table with one row: the classifier, described as `worker_report` describes a worker.
+
+        Its answers are the labels that it gives, out of fold, to items that have answers. They are compared with the
+        fused labels, as those of workers are. There are no intervals.
+        """
+        counts = self._need_second_opinion().counts
+        total = counts.sum(axis=0, keepdims=True)
+        confusion = np.divide(counts, total, out=np.full(counts.shape, 1 / len(counts)), where=total > 0)
+        n_answers = np.array([round(float(counts.sum()))])
+        unknown = np.full((1, 4), np.nan)
+        columns = describe_workers(
+            counts[None], confusion.T[None], self.prior_, n_answers, self.classes_, self.classes_, unknown
+        )
+        return build_frame({"worker": to_column(["classifier"]), **columns}, self._backend)
+
+    def disagreements(self, n: int | None = None) -> Any:
+        """Return a table of the items for which classifier and crowd call for different labels, the clearest first.
+
+        One of the two is probably wrong: these are items to look at. Columns: item (or sequence and position); label,
+        the fused one; crowd_label and crowd_confidence, by answers alone; classifier_label and classifier_confidence,
+        by features alone, out of fold. Both confidences are not calibrated. Items are in the order of their product.
+
+        Parameters
+        ----------
+        n : int, optional
+            The most rows to return. Default: all.
+        """
+        second = self._need_second_opinion()
+        differ = np.flatnonzero(second.crowd_code != second.classifier_code)
+        differ = differ[np.argsort(-(second.crowd_share * second.classifier_share)[differ], kind="stable")][:n]
+        item = second.item[differ]
+        columns: dict[str, Column] = {name: to_column(to_values(key)[item]) for name, key in self._keys.items()}
+        columns["label"] = to_column(self.labels_[item])
+        for who, code, share in (
+            ("crowd", second.crowd_code, second.crowd_share),
+            ("classifier", second.classifier_code, second.classifier_share),
+        ):
+            columns[f"{who}_label"] = to_column(self.classes_[code[differ]])
+            columns[f"{who}_confidence"] = to_column(share[differ])
+        return build_frame(columns, self._backend)
 
     def predict_proba(
         self,
@@ -279,9 +344,9 @@ class LatentModel(PredictingModel):
         """
         return super().predict(self._add_new_content(responses, features, item_prior), graph, gold, engine)
 
-    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:  # noqa: ARG002 (others look at it)
+    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
         """Return the posteriors of these answers raised to a power."""
-        return raise_to(posterior, power)
+        return raise_to(posterior, power, r.log_prior)
 
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:
@@ -307,13 +372,13 @@ class LatentModel(PredictingModel):
         )
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
-        guided = None
+        guided, opinion, alone = None, None, posterior
         if r.features is not None and self.max_iter:
             guided = guide_by_features(self, r, problem, best, posterior, gold)
             if guided.guide is not None:
-                r, problem, best = guided.responses, guided.problem, guided.fit
+                r, problem, best, opinion = guided.responses, guided.problem, guided.fit, guided.opinion
                 posterior, label_codes = self._conclude(r, problem, best.parameters)
-        found, reported, confidence, self._folds = calibrate(self, r, problem, best, posterior, gold)
+        found, reported, confidence, self._folds = calibrate(self, r, problem, best, posterior, gold, opinion)
         intervals = self._find_intervals(
             r, problem, best.parameters, best.statistics, posterior, label_codes, confidence, gold
         )
@@ -324,6 +389,7 @@ class LatentModel(PredictingModel):
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
         self.feature_findings_ = None if guided is None else guided.findings
         self._guide = None if guided is None else guided.guide
+        self._second = None if opinion is None else compare_opinions(opinion, alone, posterior, np.diff(r.offsets) > 0)
 
     def _judge_fit(self, problem: Problem, fit: Fit) -> float:  # noqa: ARG002
         """Return by what fits from different starts are compared."""
@@ -360,17 +426,36 @@ class LatentModel(PredictingModel):
             )
 
     def _state(self) -> dict[str, NDArray[Any]]:
-        return super()._state() | {f"start {name}": trace for name, trace in self.starts_.items()}
+        kept = {f"start {name}": trace for name, trace in self.starts_.items()}
+        if self._second is not None:
+            kept |= {f"classifier {name}": array for name, array in self._second._asdict().items()}
+        if self._guide is not None and isinstance(self._guide.judge, LinearJudge):
+            kept |= {f"classifier {name}": array for name, array in state_of_guide(self._guide).items()}
+        return super()._state() | kept
 
     def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:
         starts = [name for name in names if name.startswith("start ") and is_start(name.removeprefix("start "))]
-        return super()._specs(names) | dict.fromkeys(starts, ArraySpec("*", OBJECTIVES))
+        held = [name.removeprefix("classifier ") for name in names if name.startswith("classifier ")]
+        specs = dict.fromkeys(starts, ArraySpec("*", OBJECTIVES))
+        if self.feature_findings_ is not None and self.feature_findings_[0]:
+            wanted = SECOND_SPECS | (GUIDE_SPECS if "weights" in held else {})
+            specs |= {f"classifier {name}": spec for name, spec in wanted.items()}
+        return super()._specs(names) | specs
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         self.starts_ = part_of(arrays, "start ")
         self.smoothing_ = None if self.smoothing_ is None else (self.smoothing_[0], self.smoothing_[1])
         self.calibration_ = Calibration(*self.calibration_)
+        self._second = self._guide = None
+        if self.feature_findings_ is not None:
+            self.feature_findings_ = FeatureFindings(*self.feature_findings_)
+            kept = part_of(arrays, "classifier ")
+            if self.feature_findings_.used:
+                self._second = SecondOpinion(*(kept[name] for name in SecondOpinion._fields))
+                self._second.check(len(self._label_codes))
+            if "weights" in kept:
+                self._guide = restore_guide(kept, len(self.classes_), self.feature_findings_.n_features)
 
     def _check_parameters(self) -> None:
         check_choice(self, "workers", tuple(WORKERS))
