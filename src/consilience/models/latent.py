@@ -75,7 +75,7 @@ class LatentModel(PredictingModel):
     prior: Any
     smoothing: Any
     calibration: Any
-    classifier: Any
+    classifier: Any = None
     start: Any
     n_init: int
     max_iter: int
