@@ -1,5 +1,7 @@
 """Features of items: a classifier that learns from the fused labels is the prior of each item."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -262,6 +264,28 @@ def test_fuse_takes_features_and_says_so():
     assert model.comparison_.verdict == "better"
     with pytest.raises(ParameterError, match="takes neither features"):
         cs.fuse(R, features=X, model="majority")
+
+
+def test_the_command_line_takes_features(tmp_path):
+    from command_line import run
+
+    answers = pd.DataFrame({"task": R.item_of_answer(), "worker": R.worker, "label": R.label})
+    answers.to_csv(tmp_path / "answers.csv", index=False)
+    pq.write_table(pa.table({"task": R.items, "x": X.tolist()}), tmp_path / "x.parquet")
+    result = run("fuse", tmp_path / "answers.csv", "--features", tmp_path / "x.parquet", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["features"]
+    assert found["used"]
+    assert found["explanation"].startswith("Features are used")
+    shown = run("fuse", tmp_path / "answers.csv", "--features", tmp_path / "x.parquet")
+    assert "Features are used" in shown.stdout
+    wrong = run("fuse", tmp_path / "answers.csv", "--features", tmp_path / "x.parquet", "--model", "majority")
+    assert wrong.exit_code == 2
+    assert "takes neither features" in wrong.stderr
+    np.save(tmp_path / "x.npy", X[:5])
+    wrong = run("fuse", tmp_path / "answers.csv", "--features", tmp_path / "x.npy")
+    assert wrong.exit_code == 2
+    assert "5 rows" in wrong.stderr
 
 
 def test_labels_are_the_same_whatever_the_calibration(guided):
