@@ -6,6 +6,7 @@ The classifier says g_nk, the probability of class k for item n by its features.
 1. The model is fitted without features.
 2. A round or several: (a) a classifier is trained on q, and judges the items; (b) EM goes on with its probabilities as
    priors of the items, and gives the next q.
+3. The model is fitted once more from its starts, with the priors of the last round. A coupling is chosen anew.
 
 After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
 are better labels, and there are up to three rounds. Where workers err together, the classifier learns what they have in
@@ -126,8 +127,8 @@ class FeatureFindings(NamedTuple):
         strength = f" (logistic regression with C = {self.strength:g})" if self.strength else ""
         return (
             f"Features are used: a classifier{strength} that learned from other items predicts the labels better than "
-            f"the class shares do ({figures}; {what}). It agrees with {self.accuracy:.1%} of the fused labels. Errors that workers share with the classifier stay "
-            "invisible."
+            f"the class shares do ({figures}; {what}). It agrees with {self.accuracy:.1%} of the fused labels. Errors "
+            "that workers share with the classifier stay invisible."
         )
 
 
@@ -204,12 +205,11 @@ class Guide(NamedTuple):
 
 
 class Guided(NamedTuple):
-    """What is fitted with the help of features."""
+    """Answers with what features say of their items."""
 
     responses: Responses
-    problem: Problem
-    fit: Fit
     findings: FeatureFindings
+    alone: Floats  # (N, K): posteriors without features
     opinion: Opinion | None = None
     guide: Guide | None = None
 
@@ -219,10 +219,8 @@ def blend(probabilities: Floats, base: Floats) -> Floats:
     return np.asarray((1 - BLEND) * probabilities + BLEND * base)
 
 
-def guide_by_features(
-    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
-) -> Guided:
-    """Return the fit that goes on from one without features, whose posteriors are given."""
+def guide_by_features(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> Guided:
+    """Return the answers with what features say of their items, from a fit without features."""
     features = r.features
     assert features is not None
     told = np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
@@ -230,13 +228,14 @@ def guide_by_features(
         told |= gold.codes >= 0
     pupils = np.flatnonzero(told[features.item])  # rows that train
     found = FeatureFindings(False, len(pupils), features.n_columns)
-    known = posterior[features.item]
+    alone = owner._conclude(r, problem, fit.parameters)[0]
+    known = alone[features.item]
     if len(pupils) < LEAST_ITEMS or len(np.unique(known[pupils].argmax(axis=1))) < 2:
-        return Guided(r, problem, fit, found)
+        return Guided(r, found, alone)
     unit, fold = find_folds(r, features.item, owner.seed)
     found, trainer = choose_trainer(owner, r, found, known, pupils, unit, fold)
     if not found.used:
-        return Guided(r, problem, fit, found)
+        return Guided(r, found, alone)
     n_rounds = ROUNDS if err_independently(owner, r, problem, fit, gold) else 1
     labels = known.argmax(axis=1)
     for number in range(1, n_rounds + 1):
@@ -253,9 +252,8 @@ def guide_by_features(
         before, labels = labels, known.argmax(axis=1)
         if (before == labels).all():
             break
-    accuracy = float((judged.argmax(axis=1) == labels)[pupils].mean())
     guide = Guide(trainer.train(pupils, known[pupils]), base, shares)
-    return Guided(guided, problem, fit, found._replace(accuracy=accuracy), Opinion(features.item, judged), guide)
+    return Guided(guided, found, alone, Opinion(features.item, judged), guide)
 
 
 def compare_opinions(opinion: Opinion, alone: Floats, posterior: Floats, answered: NDArray[np.bool_]) -> SecondOpinion:

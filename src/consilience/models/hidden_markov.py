@@ -39,7 +39,7 @@ from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
 from .coupling import CouplingScore, are_scores, explain_choice
 from .held_out import HeldOutScore, score_hidden
-from .latent import LatentModel, Starts
+from .latent import LatentModel, Plan, Starts
 from .sizes import check_transitions
 from .starts import find_starts
 
@@ -233,7 +233,7 @@ class HiddenMarkov(LatentModel):
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes), r.classes)
         return Chain(*self._structure_parts(r), coupling, allowed)
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
+    def _plan(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Plan:
         chain = self._make_structure(r)
         scores: list[CouplingScore] = []
         if self.coupling == "learn" and count_units(r) > 1:
@@ -243,8 +243,7 @@ class HiddenMarkov(LatentModel):
         starts = find_starts(self, problem, r)
         if scores and any(name == "majority" for name, _ in starts):
             starts += self._start_by_climbing(problem, expect_from_votes(problem))
-        self._fit_from(r, problem, starts, gold)
-        self.coupling_, self.coupling_scores_ = chain.coupling, scores
+        return Plan(problem, starts, {"coupling_": chain.coupling, "coupling_scores_": scores})
 
     def _estimate_moments(self, answers: Responses) -> Effort:
         return estimate_moments(answers, in_sequences=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ from .guidance import (
     SECOND_SPECS,
     FeatureFindings,
     Guide,
+    Guided,
     SecondOpinion,
     are_feature_findings,
     compare_opinions,
@@ -63,6 +64,14 @@ from .starts import find_starts, is_start
 from .worker_report import describe_workers
 
 Starts = list[tuple[str, Parameters]]
+
+
+class Plan(NamedTuple):
+    """What is to be fitted, and from where."""
+
+    problem: Problem
+    starts: Starts
+    notes: dict[str, Any]  # attributes that the model has after the fit
 
 
 class LatentModel(PredictingModel):
@@ -361,23 +370,40 @@ class LatentModel(PredictingModel):
         check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
-        problem = self._pose(r, self._make_structure(r), graph, gold, engine)
-        self._fit_from(r, problem, find_starts(self, problem, r), gold)
+        plan, guided = self._plan(r, graph, gold, engine), None
+        fits = self._run(plan)
+        if r.features is not None and self.max_iter:
+            guided = guide_by_features(self, r, plan.problem, self._choose(plan.problem, fits), gold)
+            if guided.opinion is not None:
+                r = guided.responses
+                plan = self._plan(r, graph, gold, engine)
+                fits = self._run(plan)
+        self._finish(r, plan, fits, gold, guided)
 
-    def _fit_from(self, r: Responses, problem: Problem, starts: Starts, gold: Gold | None) -> None:
-        """Run the loop from every start, and keep the fit with the highest objective."""
-        fits = {name: run_em(problem, start, self.max_iter, self.tol, self.callback) for name, start in starts}
-        best = (
-            max(fits.values(), key=lambda fit: self._judge_fit(problem, fit)) if len(fits) > 1 else fits[starts[0][0]]
+    def _plan(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Plan:
+        """Return what is to be fitted, and from where."""
+        problem = self._pose(r, self._make_structure(r), graph, gold, engine)
+        return Plan(problem, find_starts(self, problem, r), {})
+
+    def _run(self, plan: Plan) -> dict[str, Fit]:
+        """Run the loop from every start."""
+        return {
+            name: run_em(plan.problem, start, self.max_iter, self.tol, self.callback) for name, start in plan.starts
+        }
+
+    def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
+        """Return the fit with the highest objective."""
+        several = len(fits) > 1
+        return (
+            max(fits.values(), key=lambda fit: self._judge_fit(problem, fit)) if several else next(iter(fits.values()))
         )
+
+    def _finish(self, r: Responses, plan: Plan, fits: dict[str, Fit], gold: Gold | None, guided: Guided | None) -> None:
+        """Calibrate the best fit, and keep all that was learned."""
+        problem, best = plan.problem, self._choose(plan.problem, fits)
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
-        guided, opinion, alone = None, None, posterior
-        if r.features is not None and self.max_iter:
-            guided = guide_by_features(self, r, problem, best, posterior, gold)
-            if guided.guide is not None:
-                r, problem, best, opinion = guided.responses, guided.problem, guided.fit, guided.opinion
-                posterior, label_codes = self._conclude(r, problem, best.parameters)
+        opinion = None if guided is None else guided.opinion
         found, reported, confidence, self._folds = calibrate(self, r, problem, best, posterior, gold, opinion)
         intervals = self._find_intervals(
             r, problem, best.parameters, best.statistics, posterior, label_codes, confidence, gold
@@ -389,7 +415,14 @@ class LatentModel(PredictingModel):
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
         self.feature_findings_ = None if guided is None else guided.findings
         self._guide = None if guided is None else guided.guide
-        self._second = None if opinion is None else compare_opinions(opinion, alone, posterior, np.diff(r.offsets) > 0)
+        self._second = None
+        if guided is not None and opinion is not None:
+            answered = np.diff(r.offsets) > 0
+            self._second = compare_opinions(opinion, guided.alone, posterior, answered)
+            agrees = (opinion.code == label_codes[opinion.item])[answered[opinion.item]]
+            self.feature_findings_ = guided.findings._replace(accuracy=float(agrees.mean()))
+        for name, value in plan.notes.items():
+            setattr(self, name, value)
 
     def _judge_fit(self, problem: Problem, fit: Fit) -> float:  # noqa: ARG002
         """Return by what fits from different starts are compared."""
