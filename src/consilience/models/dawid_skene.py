@@ -92,6 +92,10 @@ class DawidSkene(LatentModel):
         How the fit ended.
     starts_ : dict
         The trace of every start.
+    feature_findings_ : FeatureFindings or None
+        With `features`: whether they are used, and why. `explain_features` says it in words.
+    classifier_ : classifier or None
+        With `features`: what tells classes from features, trained on all items; None if features are not used.
 
     Notes
     -----
@@ -150,5 +154,6 @@ class DawidSkene(LatentModel):
         raised = super()._calibrate(r, posterior, power)
         if r.silence_counts:
             return raised
-        # Of an item without answers all that speaks is the class prior, and there are no errors that it could share.
+        # Of an item without answers all that speaks is the class prior, and what else is known of the item. There are
+        # no errors that workers could share.
         return np.where((np.diff(r.offsets) > 0)[:, None], raised, posterior)

@@ -9,7 +9,7 @@ The classifier says g_nk, the probability of class k for item n by its features.
 3. The model is fitted once more from its starts, with the priors of the last round. A coupling is chosen anew.
 
 After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
-are better labels, and there are up to three rounds. Where workers err together, the classifier learns what they have in
+are better labels, and there are up to five rounds. Where workers err together, the classifier learns what they have in
 common, and would confirm it: there is one round. Hidden answers tell, by the power that they call for (see
 `consilience.models.calibration`). In sequences, where a worker's errors come in runs, there is one round.
 
@@ -68,7 +68,7 @@ log = logging.getLogger("consilience")
 if TYPE_CHECKING:
     from .latent import LatentModel
 
-N_FOLDS, ROUNDS = 5, 3
+N_FOLDS, ROUNDS = 5, 5
 # Workers err together if hidden answers call for a smaller power than this.
 INDEPENDENT = 0.8
 # Strengths C to choose from, by at most so many items.
@@ -294,8 +294,11 @@ def restore_guide(kept: Mapping[str, NDArray[Any]], n_classes: int, n_features: 
 
 
 def err_independently(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> bool:
-    """Tell whether workers seem to err independently of each other, and from item to item."""
-    return r.sequences is None and find_by_hidden(owner, r, problem, fit, gold)[0].power >= INDEPENDENT
+    """Tell whether workers seem to err independently of each other, and from item to item; not if it is unknown."""
+    if r.sequences is not None:
+        return False
+    found = find_by_hidden(owner, r, problem, fit, gold)[0]
+    return found.n_hidden > 0 and found.power >= INDEPENDENT
 
 
 def find_folds(r: Responses, item: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
