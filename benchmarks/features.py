@@ -5,8 +5,8 @@ Writes the tables of docs/features.md, which are the same in every run:
     python benchmarks/features.py            # about four minutes; the real data ($CONSILIENCE_DATA) are used if there
     python benchmarks/features.py --quick    # one crowd of digits; prints, writes nothing
 
-The column of CROWDLAB needs cleanlab (pip install cleanlab). Gold is used for scores only, except that of three rounds of
-CROWDLAB the best one is shown.
+The column of CROWDLAB needs cleanlab (pip install cleanlab). Gold is used for scores only, except that of three rounds
+of CROWDLAB the best one is shown.
 """
 
 from __future__ import annotations

@@ -11,8 +11,10 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import consilience as cs
+from consilience.data.features import match_features
 from consilience.data.item_priors import ItemPriors, add_priors
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
+from consilience.formats.features import open_features
 from consilience.models.calibration import POWERS, find_leads, raise_to, score_by_classifier
 from consilience.models.classifiers import LinearTrainer, spread_labels
 from consilience.models.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
@@ -117,7 +119,7 @@ def test_the_default_is_logistic_regression_of_soft_labels():
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dict", "lists", "parquet", "npy", "npz", "csv"])
-def test_features_in_any_form(kind, tmp_path, guided):
+def test_features_in_any_form(kind, tmp_path):
     order = np.random.default_rng(0).permutation(R.n_items)
     columns = {"item": R.items[order]} | {f"x{i}": X[order, i] for i in range(X.shape[1])}
     lists = {"item": R.items[order].tolist(), "x": X[order].tolist()}
@@ -143,11 +145,9 @@ def test_features_in_any_form(kind, tmp_path, guided):
     else:
         given = tmp_path / "x.csv"
         pd.DataFrame(columns).to_csv(given, index=False)
-    model = cs.DawidSkene(calibration="none").fit(R, features=given)
-    if kind == "npz":  # scaled in another way
-        assert cs.metrics.accuracy(TRUTH, model.labels_) > 0.8
-    else:
-        np.testing.assert_allclose(model.posterior_, guided.uncalibrated_posterior_, atol=1e-6)
+    found = match_features(open_features(given), R)
+    np.testing.assert_array_equal(found.item, np.arange(R.n_items))
+    np.testing.assert_allclose(found.rows.toarray() if kind == "npz" else found.rows, X)
 
 
 def test_items_without_features_have_their_answers():
@@ -179,6 +179,16 @@ def test_items_without_answers_are_judged_by_the_classifier():
     by_hand = plain.prior_ * guide.find_priors(more) / guide.shares
     found = plain.predict_proba(nobody, features=more)
     np.testing.assert_allclose(found, by_hand / by_hand.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
+def test_sparse_features():
+    words = (X > 1).astype(float)
+    dense, sparse = (cs.DawidSkene(calibration="none").fit(R, features=each) for each in (words, csr_array(words)))
+    right = [cs.metrics.accuracy(TRUTH, each.labels_) for each in (dense, sparse)]
+    assert abs(right[0] - right[1]) < 0.03
+    np.testing.assert_allclose(
+        sparse.classifier_.predict_proba(csr_array(words)), sparse._guide.judge.judge(csr_array(words)), rtol=1e-6
+    )
 
 
 def test_any_classifier_will_do():
@@ -301,7 +311,7 @@ def test_chains_and_fields_take_features():
     crowd = cs.simulate.sequences(60, length=8, n_workers=5, n_classes=3, answers_per_item=2, seed=2)
     truth = np.asarray(crowd.truth)
     rows = np.eye(3)[truth] + np.random.default_rng(0).normal(size=(len(truth), 3))
-    chain = cs.HiddenMarkov(calibration="none")
+    chain = cs.HiddenMarkov(calibration="none", coupling=0.5)
     alone, model = chain.fresh().fit(crowd.responses), chain.fresh().fit(crowd.responses, features=rows)
     assert cs.metrics.accuracy(truth, model.labels_) > cs.metrics.accuracy(truth, alone.labels_)
     keys = {"sequence": [i[0] for i in crowd.responses.items], "position": [i[1] for i in crowd.responses.items]}
