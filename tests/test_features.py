@@ -1,6 +1,7 @@
 """Features of items: a classifier that learns from the fused labels is the prior of each item."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from consilience.formats.features import open_features
 from consilience.models.calibration import POWERS, find_leads, raise_to, score_by_classifier
 from consilience.models.classifiers import LinearTrainer, spread_labels
 from consilience.models.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
+from fuzz import model_files
 from real_data import needs_data
 
 sklearn = pytest.importorskip("sklearn")
@@ -394,6 +396,39 @@ def test_too_little_to_learn_from(answers):
     model = cs.DawidSkene().fit(r, features=np.random.default_rng(0).normal(size=(len(answers), 2)))
     assert not model.feature_findings_.used
     assert "not used" in model.explain_features()
+
+
+def test_one_sequence_and_no_iterations():
+    r = cs.Responses.from_matrix(np.random.default_rng(0).integers(0, 3, (60, 3)), lengths=[60])
+    model = cs.HiddenMarkov(coupling=0.5).fit(r, features=X[:60])
+    assert "in one sequence" in model.explain_features()
+    with pytest.raises(ParameterError, match="max_iter=0"):
+        cs.DawidSkene(max_iter=0).fit(R, features=X)
+
+
+def test_damaged_classifiers_are_refused(tmp_path, guided):
+    path = guided.save(tmp_path / "m")
+    parts = model_files.unpack(path.read_bytes())
+    name = next(name for name in parts if "classifier" in name and "offsets" in name)
+    for change in ({name: None}, {name: parts[next(n for n in parts if "classifier" in n and "base" in n)][:40]}):
+        changed = {key: content for key, content in (parts | change).items() if content is not None}
+        path.write_bytes(model_files.pack(changed))
+        with pytest.raises(cs.errors.StoreError):
+            cs.load(path)
+
+
+def test_the_page_says_what_was_measured():
+    measured = Path(__file__).parents[1] / "docs" / "measured"
+    head, _, *lines = (measured / "features.md").read_text().splitlines()
+    names = [name.strip() for name in head.split("|")[2:-1]]
+    for line in lines:
+        cells = [cell.strip(" *") for cell in line.split("|")[2:-1]]
+        found = {name: float(cell) for name, cell in zip(names, cells, strict=True) if cell}
+        assert found["with features"] > max(found["without features"], found.get("CROWDLAB", 0.0))
+        assert found.get("log loss with", 0.0) <= found.get("log loss without", 0.0)
+    noise = (measured / "random-features.md").read_text().splitlines()[2:]
+    assert sum(int(line.split("|")[5].split()[0]) for line in noise) == 1
+    assert all(float(line.split("|")[4]) == 0 for line in noise)
 
 
 def test_rows_in_another_order_are_the_same_fit():

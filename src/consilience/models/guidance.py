@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from .latent import LatentModel
 
 N_FOLDS, ROUNDS = 5, 5
+# Rounds end when a smaller share of the labels than this changes.
+SETTLED = 0.001
 # Workers err together if hidden answers call for a smaller power than this.
 INDEPENDENT = 0.8
 # Strengths C to choose from, by at most so many items.
@@ -117,7 +119,7 @@ class FeatureFindings(NamedTuple):
         if self.n_items < LEAST_ITEMS:
             return f"Features are not used: there are only {what}, too few to learn from."
         if self.error == 0:
-            return "Features are not used: by the answers, all items are of one class."
+            return "Features are not used: by the answers, all items are of one class, or they are in one sequence."
         figures = f"{self.gain:+.4f} nats per item, standard error {self.error:.4f}"
         if not self.used:
             return (
@@ -250,7 +252,7 @@ def guide_by_features(owner: LatentModel, r: Responses, problem: Problem, fit: F
         fit = run_em(problem, start, owner.max_iter, owner.tol, owner.callback)
         known = owner._conclude(guided, problem, fit.parameters)[0][features.item]
         before, labels = labels, known.argmax(axis=1)
-        if (before == labels).all():
+        if (before != labels).mean() < SETTLED:
             break
     guide = Guide(trainer.train(pupils, known[pupils]), base, shares)
     return Guided(guided, found, alone, Opinion(features.item, judged), guide)
@@ -355,7 +357,7 @@ def choose_trainer(
     plain = log_loss(known[sample], np.broadcast_to(base, (len(sample), len(base))))
     gain, error = compare(plain, losses[best])
     if not np.isfinite(error):  # all in one sequence
-        return found._replace(gain=gain, error=float(np.abs(gain)) + 1.0, strength=best), trainers[best]
+        return found, trainers[best]
     used = gain > STANDARD_ERRORS * error
     return found._replace(used=used, gain=gain, error=error, strength=best), trainers[best]
 

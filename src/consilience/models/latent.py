@@ -191,6 +191,12 @@ class LatentModel(PredictingModel):
         """Return the answers with what is known of the items, for a fit."""
         if features is None and item_prior is None:
             return r
+        if features is not None and self.max_iter == 0:
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted, and no classifier can learn from features.",
+                "Allow some iterations, or leave out the features.",
+                keyword="max_iter",
+            )
         r = self._prepare(r)
         if item_prior is not None:
             priors = match_item_prior(open_path(item_prior), r)
@@ -372,7 +378,7 @@ class LatentModel(PredictingModel):
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
         plan, guided = self._plan(r, graph, gold, engine), None
         fits = self._run(plan)
-        if r.features is not None and self.max_iter:
+        if r.features is not None:
             guided = guide_by_features(self, r, plan.problem, self._choose(plan.problem, fits), gold)
             if guided.opinion is not None:
                 r = guided.responses
