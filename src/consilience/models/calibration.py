@@ -14,8 +14,8 @@ answers that were hidden are predicted best,
 
     sum over hidden answers of log sum_k q_nk^t / Z_n Gamma_m[k, l]
 
-A classifier that learned from the features of other items has not seen the answers to an item, and makes other errors
-than its workers. So it is one more hidden worker. It sees some of the errors that workers share: the power is at most
+A classifier that learned from the features of other items has not seen the answers to an item. So it is one more hidden
+worker. If posteriors are too sure, it agrees hardly more often where they are sure than elsewhere. The power is at most
 the largest one whose prediction of the classifier's labels is within one standard error of the best.
 
 Where labels are known (`gold`), each item is judged as if its label were not known. The logarithm of t has a normal
