@@ -24,7 +24,6 @@ from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
 from ..formats.features import open_features
-from ..formats.reading import open_path
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
@@ -199,7 +198,7 @@ class LatentModel(PredictingModel):
             )
         r = self._prepare(r)
         if item_prior is not None:
-            priors = match_item_prior(open_path(item_prior), r)
+            priors = match_item_prior(open_features(item_prior), r)
             r = add_priors(r, priors, class_shares(priors, r))
         return r if features is None else replace(r, features=match_features(open_features(features), r))
 
@@ -210,7 +209,7 @@ class LatentModel(PredictingModel):
             return responses
         r = self._check_answers(as_responses(responses)).with_classes(self.classes_)
         if item_prior is not None:
-            r = add_priors(r, match_item_prior(open_path(item_prior), r), self.prior_)
+            r = add_priors(r, match_item_prior(open_features(item_prior), r), self.prior_)
         if features is None:
             return r
         given = match_features(open_features(features), r)
