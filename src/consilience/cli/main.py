@@ -5,6 +5,7 @@ Only click is imported until a command runs, so that `--help` is instant.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from .command import FAILURE, heed_signals, show_usage_error, tell_signal
+from .command import FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
 from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
@@ -107,4 +108,22 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     heed_signals()
-    program(prog_name="consilience")
+    try:
+        program(prog_name="consilience")
+    except SystemExit as ending:
+        if isinstance(ending.code, int) and ending.code > STOPPED:
+            leave_at_once(ending.code)
+        raise
+
+
+def leave_at_once(code: int) -> None:
+    """End an interrupted process without tearing down its modules.
+
+    A module that was interrupted while it was imported may crash when it is torn down. What is registered for the end
+    of the process, such as the removal of temporary files, is still done.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
