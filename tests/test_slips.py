@@ -180,7 +180,8 @@ def test_every_reader_normalises(tmp_path):
 
 def test_soft_votes_of_classes_that_differ_only_in_spelling():
     P = np.full((4, 2, 2), 0.5)
-    cs.Responses.from_probabilities(P, classes=["cat", "Cat"])  # named, so they are what was meant
+    r = cs.Responses.from_probabilities(P, classes=["cat", "Cat"])  # named, so they are meant: there is no warning
+    assert r.classes.tolist() == ["cat", "Cat"]
 
 
 def test_the_command_line_normalises_and_warns_once(tmp_path):

@@ -188,17 +188,22 @@ class Responses:
     def about(self, items: NDArray[np.int64]) -> Responses:
         """Return the answers about some of the items, which must not be in sequences."""
         assert not isinstance(self.keys, Sequences)
-        sizes = np.diff(self.offsets)[items]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        answers = np.arange(offsets[-1]) + np.repeat(self.offsets[items] - offsets[:-1], sizes)
+        answers, owner = self.answers_about(items)
         return replace(
             self,
             keys=self.keys[items],
-            offsets=offsets.astype(np.int64),
+            offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
             worker=self.worker[answers],
             label=self.label[answers],
             weight=None if self.weight is None else self.weight[answers],
         )
+
+    def answers_about(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the indices of the answers about some of the items, and for each the place of its item among these."""
+        sizes = np.diff(self.offsets)[items]
+        first = np.cumsum(sizes) - sizes
+        answers = np.arange(sizes.sum()) + np.repeat(self.offsets[items] - first, sizes)
+        return answers, np.repeat(np.arange(len(items)), sizes)
 
     def with_classes(self, classes: Values) -> Responses:
         """Return the same answers with other classes."""
@@ -217,7 +222,7 @@ class Responses:
         """Return the same answers, each with weight 1."""
         return replace(self, weight=None)
 
-    def weights(self, answers: slice = slice(None)) -> Floats:
+    def weights(self, answers: slice | NDArray[np.int64] = slice(None)) -> Floats:
         """Return the weight of each answer, or of some answers: 1 where none was given."""
         return np.ones(len(self.worker[answers])) if self.weight is None else self.weight[answers]
 

@@ -30,7 +30,7 @@ from ..engines.base import Engine
 from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..metrics.agreement import krippendorff_interval
-from .calibration import Fold, Judged, find_judging, log_chance
+from .calibration import HIDDEN, Fold, Judged, find_judging, log_chance
 from .held_out import mean_and_error, shrink_rows
 from .latent import LatentModel
 from .majority_vote import MajorityVote, find_tied
@@ -38,10 +38,8 @@ from .predicting import PredictingModel
 
 # How many standard errors a difference must exceed to count as one.
 STANDARD_ERRORS = 2
-# Share of answers to hide from a model that has hidden none itself.
-HIDDEN = 0.1
-# A smaller gain over class shares is none, in nats per answer. So much does the truth tell about the answer of a worker
-# who is right 55 % of the time, between two classes.
+# A smaller gain over mean probabilities is none, in nats per answer. So much does the truth tell about the answer of a
+# worker who is right 55 % of the time, between two classes.
 LEAST_GAIN = 0.005
 # With fewer hidden answers than this, nothing is tested.
 LEAST_HIDDEN = 20
@@ -334,8 +332,7 @@ def judge(r: Responses, vote: MajorityVote, hidden: list[Judged]) -> tuple[float
     by_mean = np.concatenate([fold.score - fold.base for fold in hidden])
     answer = np.concatenate([fold.answer for fold in hidden])
     unit = np.unique(find_owners(r)[answer], return_inverse=True)[1]
-    weight = np.ones(len(answer)) if r.weight is None else r.weight[answer]
-    sizes = np.bincount(unit)
+    sizes, weight = np.bincount(unit), r.weights(answer)
     totals = [np.bincount(unit, weight * gains).astype(np.float64) for gains in (by_vote, by_mean)]
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes)
 
@@ -346,10 +343,8 @@ def vote_without(r: Responses, vote: MajorityVote, answer: NDArray[np.int64]) ->
     Only the items of these answers change: the counts of the whole vote are corrected there.
     """
     items, item = np.unique(r.item_of_answer()[answer], return_inverse=True)
-    sizes = np.diff(r.offsets)[items]
-    about = np.arange(sizes.sum()) + np.repeat(r.offsets[items] - np.cumsum(sizes) + sizes, sizes)
-    owner = np.repeat(np.arange(len(items)), sizes)
-    weight = np.ones(len(about)) if r.weight is None else r.weight[about]
+    about, owner = r.answers_about(items)
+    weight = r.weights(about)
     left = np.where(np.isin(about, answer), 0.0, weight)
     klass = r.class_of_label[r.label[about]]
     shares = np.zeros((len(items), r.n_classes))

@@ -36,6 +36,7 @@ from .checks import (
     given_pair,
     is_pair,
 )
+from .intervals import find_intervals
 from .predicting import PredictingModel, part_of
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
@@ -144,9 +145,8 @@ class LatentModel(PredictingModel):
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold)
-        intervals = self._find_intervals(
-            r, problem, best.parameters, best.statistics, posterior, label_codes, confidence, gold
-        )
+        estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
+        intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
         self.uncalibrated_posterior_, self.calibration_ = posterior, found
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged

@@ -27,7 +27,7 @@ from ..kernels.types import Floats
 from ..specs import ENDS, ArraySpec
 from ..structures.independent import IndependentParameters
 from .checks import check_callback, check_choice, check_number, fixed_prior
-from .intervals import Confidence
+from .intervals import Confidence, find_intervals
 from .predicting import PredictingModel, voters
 from .sizes import NAME_CLASSES, check_matrices, check_moments
 
@@ -157,7 +157,8 @@ class MomentMatching(PredictingModel):
         statistics = expect(problem, learned)
         posterior, label_codes = self._conclude(r, problem, learned)
         confidence = Confidence(np.ones(1), lambda _: posterior)
-        intervals = self._find_intervals(r, problem, learned, statistics, posterior, label_codes, confidence, gold)
+        estimates = self._gather_estimates(r, problem, learned, statistics, gold)
+        intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
         self._keep(r, problem, learned, statistics, posterior, label_codes, intervals)
         self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
 

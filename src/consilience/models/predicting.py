@@ -43,7 +43,7 @@ from .base import Model
 from .checks import fixed_prior
 from .copies import PlainFit, are_groups, count_once, find_copies, list_groups, number_groups
 from .inputs import as_responses
-from .intervals import Confidence, Estimates, Intervals, find_intervals, find_judged
+from .intervals import Estimates, Intervals, find_judged
 from .sizes import check_posteriors, check_prediction
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
@@ -348,21 +348,6 @@ class PredictingModel(Model):
         self._workers_fitted = workers.name
         self._set_further(workers.further_arrays(learned.workers, statistics.counts))
         self._worker_intervals, self._prior_interval, self._expected_interval = intervals
-
-    def _find_intervals(
-        self,
-        r: Responses,
-        problem: Problem,
-        learned: Parameters,
-        statistics: Statistics,
-        posterior: Floats,
-        label_codes: NDArray[np.int64],
-        confidence: Confidence,
-        gold: Gold | None,
-    ) -> Intervals:
-        """Return the intervals of a fit; see `consilience.models.intervals`."""
-        found = self._gather_estimates(r, problem, learned, statistics, gold)
-        return find_intervals(r, posterior, label_codes, found, confidence)
 
     def _gather_estimates(
         self, r: Responses, problem: Problem, learned: Parameters, statistics: Statistics, gold: Gold | None
