@@ -352,7 +352,7 @@ def test_items_with_one_answer_cannot_judge(n_workers):
     truth = rng.integers(0, 2, 500)
     said = np.where(rng.random(500) < 0.95, truth, 1 - truth)
     model = cs.DawidSkene().fit({"item": np.arange(500), "worker": np.arange(500) % n_workers, "label": said})
-    assert model.calibration_ == (1.0, 0, 0, False)
+    assert model.calibration_ == (1.0, 0, 0, False, 0)
     assert model.posterior_.max(axis=1).mean() > 0.8
 
 
@@ -360,14 +360,14 @@ def test_items_with_a_known_label_cannot_judge():
     r, truth = crowd_of()
     known = {"item": np.arange(300), "label": truth, "random": np.zeros(300, bool)}
     model = cs.DawidSkene().fit(r, gold=known)
-    assert model.calibration_ == (1.0, 0, 0, False)
+    assert model.calibration_ == (1.0, 0, 0, False, 0)
     some = cs.DawidSkene().fit(r, gold={"item": np.arange(100), "label": truth[:100], "random": np.zeros(100, bool)})
     assert 0 < some.calibration_.n_hidden <= (r.item_of_answer() >= 100).sum()
 
 
 def test_a_handful_of_answers_cannot_judge():
     model = cs.DawidSkene().fit({"item": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": ["a", "a", "b", "b"]})
-    assert model.calibration_ == (1.0, 0, 0, False)
+    assert model.calibration_ == (1.0, 0, 0, False, 0)
     assert "nothing to calibrate" in model.explain_calibration()
 
 

@@ -140,10 +140,10 @@ def test_what_is_wrong_is_said(path):
     [
         ({"model": "dawid"}, "holds a model 'dawid', which this release does not know. It knows 'majority'"),
         ({"model": 3}, "the model in the header cannot be 3"),
-        ({"parameters": {}}, "the parameter 'calibration', 'callback', 'coupling', 'decode', 'estimation' and 9 more"),
+        ({"parameters": {}}, "the parameter 'calibration', 'callback', 'classifier', 'coupling', 'decode' and 10 more"),
         (
             {"scalars": {"n_iter_": 3}},
-            "the scalar '_copies', '_normalised', '_workers_fitted', 'calibration_', 'converged_' and 4 more is",
+            "the scalar '_copies', '_normalised', '_workers_fitted', 'calibration_', 'converged_' and 5 more is",
         ),
         ({"backend": "excel"}, "there is no library of tables 'excel'"),
         ({"keys": ["item"]}, "the column 'key item' is missing"),
@@ -266,7 +266,7 @@ def test_files_of_earlier_releases_are_read(schema, name, tmp_path):
         expected = raise_to(model.uncalibrated_posterior_, model.power_)
         if schema < 3:
             np.testing.assert_array_equal(expected, model.posterior_)
-            assert (model.calibration, model.calibration_) == ("none", (1.0, 0, 0, True))
+            assert (model.calibration, model.calibration_) == ("none", (1.0, 0, 0, True, 0))
             assert model.smoothing == model.smoothing_ == (0.1, 1.1)
         else:
             assert (model.calibration, model.calibration_.n_hidden) == ("hidden answers", 8 if schema == 3 else 0)

@@ -8,11 +8,12 @@ from pathlib import Path
 from oldest import PYPROJECT, oldest, oldest_of_all
 
 PROJECT = PYPROJECT["project"]
+EXTRAS = [each for extra in ("dask", "features") for each in PROJECT["optional-dependencies"][extra]]
 CONTRIBUTING = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def test_every_requirement_is_a_lower_bound_that_can_be_pinned():
-    requirements = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dask"]]
+    requirements = [*PROJECT["dependencies"], *EXTRAS]
     requirements += [each for each in PYPROJECT["dependency-groups"]["test"] if isinstance(each, str)]
     assert [each for each in requirements if not re.fullmatch(r"[\w-]+>=\d+(\.\d+)*", each)] == []
     assert [f"{name}>={version}" for name, version in oldest_of_all().items()] == requirements
@@ -21,7 +22,7 @@ def test_every_requirement_is_a_lower_bound_that_can_be_pinned():
 def test_the_page_lists_the_lower_bounds():
     listed = dict(re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \|", CONTRIBUTING, re.MULTILINE))
     assert listed == {name: version for name, version in oldest_of_all().items() if name in listed}
-    assert set(oldest([*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dask"]])) < set(listed)
+    assert set(oldest([*PROJECT["dependencies"], *EXTRAS])) < set(listed)
 
 
 def test_the_page_lists_the_interpreters():

@@ -118,6 +118,9 @@ PROBABILITIES = Kind(FLOAT, "probabilities", lambda array, _: _within(array, 0, 
 # Ends of intervals; NaN where nothing is known.
 ENDS = Kind(FLOAT, "probabilities, or nothing", lambda array, _: _within(array[~np.isnan(array)], 0, 1))
 NOT_NEGATIVE = Kind(FLOAT, "finite numbers >= 0", lambda array, _: _within(array, 0, np.finfo(np.float64).max))
+POSITIVE = Kind(
+    FLOAT, "finite numbers > 0", lambda array, _: _within(array, np.nextafter(0, 1), np.finfo(np.float64).max)
+)
 COUNTS = Kind(FLOAT, "counts with a finite sum", lambda array, _: _are_counts(array))
 FINITE = Kind(FLOAT, "finite numbers", lambda array, _: bool(np.isfinite(array).all()))
 # An objective may be minus infinity, where something impossible was known.

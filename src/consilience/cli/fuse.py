@@ -65,6 +65,7 @@ class Options:
     graph: str | None
     knn: str | None
     k: int
+    features: str | None
     model: str
     estimation: str | None
     prior: str | dict[str, float] | None
@@ -171,6 +172,12 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.option(
     "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Neighbours of each item for --knn."
 )
+@click.option(
+    "--features",
+    metavar="FILE",
+    help="Numbers that describe the items, by which a classifier guides the labels: a table with a column item, or "
+    ".npy or .npz with a row for each item, in order.",
+)
 @click.option("--gold", metavar="FILE", help="Known labels: item (or sequence, position) and label, gold or truth.")
 @click.option(
     "--model",
@@ -213,7 +220,7 @@ def run(options: Options) -> None:
     from .summary import summarise
 
     started = time.perf_counter()
-    sources = [options.source, options.gold, options.graph, options.knn, options.items]
+    sources = [options.source, options.gold, options.graph, options.knn, options.features, options.items]
     check_outputs([options.output, options.workers_report], [options.save], sources)
     with Display(options.quiet) as display:
         model, responses, n_gold = fit(options, display)
@@ -246,6 +253,7 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
         model=options.model,
         engine=engine,
         callback=display.show_iteration,
+        features=options.features,
         **{name: value for name, value in parameters.items() if value is not None},
     )
     return fitted, responses, n_gold

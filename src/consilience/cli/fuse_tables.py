@@ -70,6 +70,8 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.field is not None:
         heard = "" if summary.field["listeners"] == "all" else ", for items that nobody answered"
         facts.append(("Graph", f"coupling {summary.field['coupling']:.2f} nats per agreeing neighbour{heard}"))
+    if summary.features is not None:
+        facts.append(("Features", summary.features["explanation"]))
     if summary.calibration is not None:
         facts.append(("Calibration", summary.calibration))
     return facts

@@ -17,7 +17,7 @@ from ..models.markov_field import MarkovField, find_answered
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
-_NOT_SHOWN = ("callback",)
+_NOT_SHOWN = ("callback", "classifier")
 
 Record = dict[str, Any]
 
@@ -42,6 +42,7 @@ class Summary:
     smoothing: tuple[float, float] | None
     power: float | None
     calibration: str | None
+    features: Record | None
     mean_confidence: float
     comparison: Record | None
     most_reliable: list[Record]
@@ -93,6 +94,7 @@ def summarise(
         chain=_describe_chain(model),
         field=_describe_field(model, responses),
         **_describe_calibration(model),
+        features=_describe_features(model),
         mean_confidence=float(np.mean(labels["confidence"])),
         comparison=_compare(model),
         most_reliable=workers.take(ranked[:n_best]).to_pylist(),
@@ -155,6 +157,13 @@ def _describe_calibration(model: Model) -> Record:
     if not isinstance(model, LatentModel):
         return {"smoothing": None, "power": None, "calibration": None}
     return {"smoothing": model.smoothing_, "power": model.power_, "calibration": model.explain_calibration()}
+
+
+def _describe_features(model: Model) -> Record | None:
+    """Return what features were found to say, for models that were fitted with some."""
+    if not isinstance(model, LatentModel) or model.feature_findings_ is None:
+        return None
+    return {**model.feature_findings_._asdict(), "explanation": model.explain_features()}
 
 
 def _compare(model: Model) -> Record | None:

@@ -44,13 +44,14 @@ class Block:
     log_prior : float64 array (n_items, K)
         What is known of each item beside its answers, as the logarithm of a factor for each class, or empty.
     told : boolean array
-        Whether anything is known of each item: an answer, a label, or silence where that is an answer. Empty if
-        something is known of all of them.
+        Whether anything is known of each item: an answer, a label, a prior of its own, or silence where that is an
+        answer. Empty if something is known of all of them.
     total_size : int
         Answers plus items of all blocks together. It decides which kernels are compiled, so that they are the same for
         all blocks.
-    anchored : bool
-        Whether `log_prior` is made of the items' own votes.
+    anchor : float64 array (n_items, K)
+        As `log_prior`, made of the items' own votes, or empty. It counts while labels are found, and not in calibrated
+        probabilities.
     """
 
     first_item: int
@@ -63,7 +64,7 @@ class Block:
     log_prior: NDArray[np.float64]
     told: NDArray[np.bool_]
     total_size: int
-    anchored: bool = False
+    anchor: NDArray[np.float64]
 
     @property
     def n_items(self) -> int:
@@ -88,10 +89,13 @@ def cut_blocks(
     told = np.diff(offsets) > 0
     if gold is not None:
         told |= gold >= 0
+    known = responses.log_prior
+    if known is not None:
+        told |= (known != 0).any(axis=1)
     all_told = responses.silence_counts or bool(told.all())
     # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
     cuts = np.unique(np.searchsorted(size, np.linspace(0, int(size[-1]), n_blocks + 1).astype(np.int64)))
-    nothing = freeze(np.empty(0))
+    nothing, unknown = freeze(np.empty(0)), freeze(np.empty((0, 0)))
     blocks = []
     for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         start, stop = int(ends[first]), int(ends[last])
@@ -108,9 +112,10 @@ def cut_blocks(
                 sequences=freeze(
                     np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
                 ),
-                log_prior=freeze(np.empty((0, 0))),
+                log_prior=unknown if known is None else freeze(known[start:stop].copy()),
                 told=freeze(np.empty(0, np.bool_) if all_told else told[start:stop].copy()),
                 total_size=int(size[-1]),
+                anchor=unknown,
             )
         )
     return blocks

@@ -93,6 +93,25 @@ def _to_native(values: Any) -> Any:
         raise
 
 
+def read_lists(frame: Any) -> dict[str, list[Any]]:
+    """Return the columns of a table, of any frame library or a mapping of columns, in which each row holds a list."""
+    if isinstance(frame, Mapping):
+        columns = {name: list(values) for name, values in frame.items() if hasattr(values, "__len__")}
+        return {name: values for name, values in columns.items() if _are_lists(values)}
+    if isinstance(frame, Table):
+        return {}
+    native = _to_native(frame)
+    if isinstance(native, nw.LazyFrame):
+        native = native.collect("polars" if native.implementation.is_polars() else "pyarrow")
+    nested = [name for name, kind in native.schema.items() if isinstance(kind, (nw.List, nw.Array, nw.Object))]
+    entries = {name: native[name].to_list() for name in nested}
+    return {name: values for name, values in entries.items() if _are_lists(values)}
+
+
+def _are_lists(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(entry, (list, tuple, np.ndarray)) for entry in values[:3])
+
+
 def read_column(values: Any, what: str = "The data") -> Column:
     """Return values that stand alone as a column: a series of any frame library, an array, or any sequence.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,9 @@ from .frames import open_frame
 from .items import Sequences
 from .spelling import merge_spellings, spell_as
 from .vocabulary import Codes, Column, Values, lookup, objects, to_column
+
+if TYPE_CHECKING:
+    from .features import Features
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -72,6 +75,8 @@ class Responses:
     silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
     # Where near-copies count once: one worker of the group of each, the same for all of its members.
     leader: NDArray[np.int64] | None = None
+    log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `data.item_priors`
+    features: Features | None = None  # what describes the items
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
@@ -193,6 +198,8 @@ class Responses:
             self,
             keys=self.keys[items],
             offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
+            log_prior=None if self.log_prior is None else self.log_prior[items],
+            features=None,  # by these everything has been learned already
             worker=self.worker[answers],
             label=self.label[answers],
             weight=None if self.weight is None else self.weight[answers],
@@ -206,9 +213,15 @@ class Responses:
         return answers, np.repeat(np.arange(len(items)), sizes)
 
     def with_classes(self, classes: Values) -> Responses:
-        """Return the same answers with other classes."""
+        """Return the same answers with other classes. Priors of items say nothing about classes that are new."""
+        if classes is self.classes:
+            return self
+        log_prior = None
+        if self.log_prior is not None:
+            log_prior = np.append(self.log_prior, np.zeros((self.n_items, 1)), axis=1)
+            log_prior = log_prior[:, lookup(self.classes, to_column(classes))]  # -1 is the column of zeros
         # A new object, so that nothing derived from the old classes is kept.
-        return self if classes is self.classes else replace(self, classes=classes)
+        return replace(self, classes=classes, log_prior=log_prior)
 
     def spelled_as(self, known: Values) -> Responses:
         """Return the same answers with labels and classes written as the known labels of the same normal form."""

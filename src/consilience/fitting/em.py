@@ -354,11 +354,13 @@ def weigh_left_out(block: Block, counted: Counted, posterior: Floats, use_gold: 
     """
     own = posterior[block.first_item : block.first_item + block.n_items]
     logs = counted.log_evidence(block, own)
-    if len(block.log_prior) and not block.anchored:
+    if len(block.log_prior):
         logs += block.log_prior
+        lost = ~np.isfinite(logs).any(axis=1)  # answers that allow no class which the prior allows are set aside
+        logs[lost] = block.log_prior[lost]
     if use_gold and len(block.gold):
         known = np.flatnonzero(block.gold >= 0)
-        kept = logs[known, block.gold[known]]
+        kept = np.maximum(logs[known, block.gold[known]], -1e300)
         logs[known] = -np.inf
         logs[known, block.gold[known]] = kept
     top = reduce(np.maximum, logs.T)  # faster than `max` where there are few classes

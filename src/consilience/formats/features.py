@@ -6,12 +6,22 @@ import os
 import zipfile
 from typing import IO, Any
 
+from ..arguments import to_path
 from ..errors import InputError, first_line
 from ..memory import require_memory
 from .files import PathLike
+from .reading import read_table
 
 _ZIP = b"PK"
 MOST_ROWS = 2**31 - 1
+
+
+def open_features(source: Any) -> Any:
+    """Return the features in a file: an array or a sparse matrix, or a table; anything else as it is."""
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    name = to_path("features", "fit", source)
+    return read_features(name) if name.lower().endswith((".npy", ".npz")) else read_table(name).table
 
 
 def read_features(path: PathLike) -> Any:

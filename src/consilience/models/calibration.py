@@ -5,11 +5,18 @@ themselves. So a posterior q is reported as
 
     q_nk^t / sum_j q_nj^t
 
-with one power t for all items. t = 1 changes nothing; the nearer it is to 0, the closer probabilities are to 1 / K. It
-is chosen by hidden answers: some answers are hidden, the model is fitted to the others, and t is where the answers that
-were hidden are predicted best,
+with one power t for all items. t = 1 changes nothing; the nearer it is to 0, the closer probabilities are to 1 / K.
+What is known of an item beside its answers, a factor h_nk (see `consilience.data.item_priors`), is no worker's error.
+It stays as it is: q^t h^(1 - t) takes the place of q^t.
+
+The power is chosen by hidden answers: some answers are hidden, the model is fitted to the others, and t is where the
+answers that were hidden are predicted best,
 
     sum over hidden answers of log sum_k q_nk^t / Z_n Gamma_m[k, l]
+
+A classifier that learned from the features of other items has not seen the answers to an item. So it is one more hidden
+worker. If posteriors are too sure, it agrees hardly more often where they are sure than elsewhere. The power is at most
+the largest one whose prediction of the classifier's labels is within one standard error of the best.
 
 Where labels are known (`gold`), each item is judged as if its label were not known. The logarithm of t has a normal
 prior around the choice of hidden answers, with a standard deviation of 1, and its posterior mean given the known labels
@@ -41,6 +48,7 @@ from .intervals import Confidence
 log = logging.getLogger("consilience")
 
 if TYPE_CHECKING:
+    from .guidance import Opinion
     from .latent import LatentModel
 
 CHOICES = ("hidden answers", "gold", "none")
@@ -52,6 +60,8 @@ NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
 N_POWERS = 8
 # Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
 ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
+# A classifier judges powers by so many items, and its matrix takes so many steps of EM.
+MOST_JUDGED, MATRIX_STEPS = 10_000, 30
 # Fewer units than this say nothing.
 LEAST_UNITS = 20
 
@@ -69,12 +79,15 @@ class Calibration(NamedTuple):
         Known labels by which it was chosen.
     given : bool
         Whether it was given instead.
+    n_judged : int
+        Items by which a classifier of their features lowered it.
     """
 
     power: float
     n_hidden: int = 0
     n_gold: int = 0
     given: bool = False
+    n_judged: int = 0
 
     def describe(self) -> str:
         """Return in words how probabilities were calibrated."""
@@ -83,6 +96,7 @@ class Calibration(NamedTuple):
         if self.given:
             return f"Probabilities were raised to the power {self.power:.2g}, which was given."
         by = [plural(self.n_hidden, "hidden answer")] if self.n_hidden else []
+        by += [plural(self.n_judged, "label") + " of the classifier"] if self.n_judged else []
         by += [plural(self.n_gold, "known label")] if self.n_gold else []
         if not by:
             return "Probabilities were not raised to a power: there was nothing to calibrate them by."
@@ -107,20 +121,24 @@ class Fold(NamedTuple):
         The posterior of the item of each, before calibration.
     chances : array (n, K)
         How probable each is for each class, by counts that are shrunk as for `consilience.held_out_score`.
+    log_prior : array (n, K) or None
+        What is known of the item of each beside its answers.
     """
 
     answer: NDArray[np.int64]
     posterior: Floats
     chances: Floats
+    log_prior: Floats | None = None
 
     @classmethod
     def of(cls, r: Responses, answer: NDArray[np.int64], posterior: Floats, counts: Floats) -> Fold:
         """Return the fold from the expected counts (M, L, K) of the answers that were shown."""
-        return cls(answer, posterior, shrink_rows(counts, r.worker[answer], r.label[answer]))
+        log_prior = None if r.log_prior is None else r.log_prior[r.item_of_answer()[answer]]
+        return cls(answer, posterior, shrink_rows(counts, r.worker[answer], r.label[answer]), log_prior)
 
     def judge(self, power: float) -> Judged:
         """Return how well the answers are predicted if posteriors are raised to a power."""
-        raised = raise_to(self.posterior, power)
+        raised = raise_to(self.posterior, power, self.log_prior)
         alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
         return Judged(self.answer, log_chance(raised, self.chances), log_chance(alike, self.chances))
 
@@ -159,10 +177,11 @@ class Calibrated(NamedTuple):
 
 def are_findings(value: object) -> bool:
     """Tell whether a value from JSON is a `Calibration`."""
-    if not isinstance(value, list) or len(value) != 4:
+    if not isinstance(value, list) or len(value) != 5:
         return False
-    power, n_hidden, n_gold, given = value
-    return is_finite(power) and power > 0 and is_whole(n_hidden) and is_whole(n_gold) and isinstance(given, bool)
+    power, n_hidden, n_gold, given, n_judged = value
+    counts = (n_hidden, n_gold, n_judged)
+    return is_finite(power) and power > 0 and all(map(is_whole, counts)) and isinstance(given, bool)
 
 
 def check_calibration(owner: LatentModel) -> None:
@@ -174,9 +193,18 @@ def check_calibration(owner: LatentModel) -> None:
 
 
 def calibrate(
-    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
+    owner: LatentModel,
+    r: Responses,
+    problem: Problem,
+    fit: Fit,
+    posterior: Floats,
+    gold: Gold | None,
+    opinion: Opinion | None = None,
 ) -> Calibrated:
-    """Return how a model calibrates the posteriors of its fit, and the calibrated ones."""
+    """Return how a model calibrates the posteriors of its fit, and the calibrated ones.
+
+    `opinion` is what a classifier says of the items, if it has a say.
+    """
     if owner.calibration == "none":
         return Calibrated(Calibration(1.0, given=True), posterior, Confidence(np.ones(1), lambda _: posterior), [])
     # Matrices that were given have learned from no item.
@@ -185,7 +213,7 @@ def calibrate(
         found = Calibration(float(owner.calibration), given=True)
         powers, folds = np.array([found.power]), list[Fold]()
     else:
-        found, log_weights, folds = find_power(owner, r, problem, fit, posterior, gold)
+        found, log_weights, folds = find_power(owner, r, problem, fit, posterior, gold, opinion)
         powers = draw_powers(log_weights)
 
     def raised(power: float) -> Floats:
@@ -196,16 +224,30 @@ def calibrate(
 
 
 def find_power(
-    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold | None
+    owner: LatentModel,
+    r: Responses,
+    problem: Problem,
+    fit: Fit,
+    posterior: Floats,
+    gold: Gold | None,
+    opinion: Opinion | None,
 ) -> tuple[Calibration, Floats, list[Fold]]:
     """Return the power that hidden answers and known labels call for, the log weight of each of `POWERS`, and folds."""
     found, log_weights, folds = Calibration(1.0), NOTHING_KNOWN, list[Fold]()
     if owner.calibration == "hidden answers":
         found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold)
+    if opinion is not None and owner.calibration == "hidden answers":
+        left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
+        scores = score_by_classifier(r, left_out, opinion)
+        lead, error = find_leads(scores)
+        limit = float(POWERS[lead <= error].max())
+        if limit < found.power:
+            found, log_weights = found._replace(power=limit, n_judged=len(scores)), log_weights + weigh_powers(scores)
     if gold is not None and gold.judging.any():
         known = np.flatnonzero(gold.judging)
         unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
-        scores = score_gold(gold.codes[known], unknown[known])
+        log_prior = None if r.log_prior is None else r.log_prior[known]
+        scores = score_gold(gold.codes[known], unknown[known], log_prior)
         if found.n_hidden:
             log_weights = scores + log_density_around(found.power, 1.0)
             power = mean_power(log_weights)
@@ -287,15 +329,21 @@ def find_judging(shown: Responses, item: NDArray[np.int64], apart: bool, gold: G
     return judging
 
 
-def raise_to(posterior: Floats, power: float) -> Floats:
-    """Return the posteriors raised to a power, normalised. What is certain stays so.
+def raise_to(posterior: Floats, power: float, log_prior: Floats | None = None) -> Floats:
+    """Return the posteriors raised to a power, normalised. What is certain stays so, and so do priors of items.
 
     >>> raise_to(np.array([[0.8, 0.2], [1.0, 0.0]]), 0.5).round(3).tolist()
     [[0.667, 0.333], [1.0, 0.0]]
     """
     if power == 1.0:
         return posterior
-    raised = (posterior / posterior.max(axis=1, keepdims=True)) ** power
+    if log_prior is None:
+        raised = (posterior / posterior.max(axis=1, keepdims=True)) ** power
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = power * np.log(posterior) + (1 - power) * log_prior
+        logs[posterior <= 0] = -np.inf
+        raised = np.exp(logs - logs.max(axis=1, keepdims=True))
     raised[posterior <= 0] = 0.0
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
@@ -325,13 +373,45 @@ def score_powers(
     with np.errstate(divide="ignore"):
         logs = np.log(posterior)
     logs -= logs.max(axis=1, keepdims=True)
+    known = np.zeros(1) if r.log_prior is None else r.log_prior[r.item_of_answer()[hidden]]
+    known = np.where(np.isfinite(known), known, 0.0)
     weight = None if r.weight is None else r.weight[hidden]
     scores = []
     for power in POWERS.tolist():
-        raised = np.exp(power * logs)  # what is impossible stays so
+        raised = np.exp(power * logs if r.log_prior is None else power * logs + (1 - power) * known)
         probability = np.einsum("ik,ik->i", raised, chances) / np.einsum("ik->i", raised)
         score = np.log(np.maximum(probability, 1e-300))
         scores.append(np.bincount(unit, score if weight is None else weight * score))
+    return np.stack(scores, axis=1)
+
+
+def score_by_classifier(r: Responses, left_out: Floats, opinion: Opinion) -> Floats:
+    """Return the log probability of the classifier's label of each item, or each sequence, at each of `POWERS`.
+
+    The classifier is taken for one more worker, whose matrix suits each power best. `left_out` are posteriors that
+    know of its opinion, which is taken out of them.
+    """
+    item = opinion.item[np.diff(r.offsets)[opinion.item] > 0][:MOST_JUDGED]
+    label = opinion.code[np.isin(opinion.item, item)]
+    log_prior = np.zeros((len(item), r.n_classes)) if r.log_prior is None else r.log_prior[item]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(left_out[item]) - np.where(np.isfinite(log_prior), log_prior, 0.0)
+    logs -= logs.max(axis=1, keepdims=True)
+    unit = (
+        np.arange(len(item)) if r.sequences is None else np.unique(r.sequences.of_items()[item], return_inverse=True)[1]
+    )
+    said = np.eye(r.n_classes)[label]
+    scores = []
+    for power in POWERS.tolist():
+        known = np.exp(power * logs)
+        known /= known.sum(axis=1, keepdims=True)
+        confusion = 0.5 * np.eye(r.n_classes) + 0.5 / r.n_classes
+        for _ in range(MATRIX_STEPS):
+            joint = known * confusion[:, label].T
+            counts = (joint / joint.sum(axis=1, keepdims=True)).T @ said + 0.1
+            confusion = counts / counts.sum(axis=1, keepdims=True)
+        score = np.log(np.einsum("nk,nk->n", known, confusion[:, label].T))
+        scores.append(np.bincount(unit, score))
     return np.stack(scores, axis=1)
 
 
@@ -374,10 +454,11 @@ def draw_powers(log_weights: Floats) -> Floats:
     return np.asarray(POWERS[np.searchsorted(np.cumsum(weights) / weights.sum(), shares).clip(max=len(POWERS) - 1)])
 
 
-def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
+def score_gold(gold: NDArray[np.int32], posterior: Floats, log_prior: Floats | None = None) -> Floats:
     """Return the log probability of known classes at each of `POWERS`, by posteriors (n, K) that did not know them."""
     rows = np.arange(len(gold))
-    return np.array([np.log(np.maximum(raise_to(posterior, t)[rows, gold], 1e-12)).sum() for t in POWERS])
+    raised = (raise_to(posterior, power, log_prior) for power in POWERS.tolist())
+    return np.array([np.log(np.maximum(each[rows, gold], 1e-12)).sum() for each in raised])
 
 
 def mean_power(scores: Floats) -> float:

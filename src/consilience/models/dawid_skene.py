@@ -44,6 +44,9 @@ class DawidSkene(LatentModel):
         about its workers, and raises posteriors to the power at which answers that were hidden from further fits, and
         known labels if there are any, are predicted best; "gold" finds the power by known labels alone; a number is
         the power itself. "none" reports the posteriors of the fit. Labels are the same whatever the calibration.
+    classifier : classifier of scikit-learn's kind, optional
+        What learns from `features`: any classifier with `fit`, which takes ``sample_weight``, and `predict_proba`.
+        Copies of it are trained. Default: logistic regression of scaled features.
     start : {"majority", "moments", "best"}, fitted model or array
         Where to start: from vote shares, from matched moments (see `MomentMatching`), from both, keeping the higher
         objective, from the matrices of a fitted model, or from given confusion matrices of shape (workers, classes,
@@ -89,6 +92,10 @@ class DawidSkene(LatentModel):
         How the fit ended.
     starts_ : dict
         The trace of every start.
+    feature_findings_ : FeatureFindings or None
+        With `features`: whether they are used, and why. `explain_features` says it in words.
+    classifier_ : classifier or None
+        With `features`: what tells classes from features, trained on all items; None if features are not used.
 
     Notes
     -----
@@ -119,6 +126,7 @@ class DawidSkene(LatentModel):
         prior: Any = "learn",
         smoothing: Any = "learn",
         calibration: str | float = "hidden answers",
+        classifier: Any = None,
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -131,6 +139,7 @@ class DawidSkene(LatentModel):
         self.prior = prior
         self.smoothing = smoothing
         self.calibration = calibration
+        self.classifier = classifier
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
@@ -145,5 +154,6 @@ class DawidSkene(LatentModel):
         raised = super()._calibrate(r, posterior, power)
         if r.silence_counts:
             return raised
-        # Of an item without answers all that speaks is the class prior, and there are no errors that it could share.
+        # Of an item without answers all that speaks is the class prior, and what else is known of the item. There are
+        # no errors that workers could share.
         return np.where((np.diff(r.offsets) > 0)[:, None], raised, posterior)

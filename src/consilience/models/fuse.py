@@ -35,6 +35,7 @@ from .base import Model
 from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares
 from .graph_check import CHECK_IDS
 from .inputs import as_responses
+from .latent import LatentModel
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField, find_answered
 from .predicting import PredictingModel
@@ -51,6 +52,8 @@ def fuse(
     model: str | Model = "auto",
     engine: Any = None,
     callback: Callable[[Progress], object] | None = None,
+    features: Any = None,
+    item_prior: Any = None,
     **keywords: Any,
 ) -> Any:
     """Fuse answers into labels with a model chosen by what is given, and compare the result with majority vote.
@@ -72,6 +75,9 @@ def fuse(
         Where to work; see `consilience.engines`.
     callback : callable, optional
         Called after each iteration with a `Progress`.
+    features, item_prior : array, table or path, optional
+        What is known of the items beside their answers: numbers that describe them, or class probabilities; see
+        `DawidSkene.fit`.
     **keywords
         Names of columns and the other keywords of `Responses.from_frame`; and parameters of the model, such as
         ``estimation="em"`` or ``coupling=1.0``.
@@ -114,6 +120,8 @@ def fuse(
     chosen = choose_model(model, responses, graph, given)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
+    if features is not None or item_prior is not None:
+        responses = need_latent(chosen)._add_content(responses, features, item_prior)
     with open_engine(engine) as opened:
         chosen._fit(responses, graph, gold, opened, count_copies_once=True)
         doubt = None
@@ -131,6 +139,17 @@ def fuse(
     if doubt is not None:
         warn(doubt)
     return chosen
+
+
+def need_latent(model: Model) -> LatentModel:
+    """Return a model that takes features and priors of items, or raise an error."""
+    if isinstance(model, LatentModel):
+        return model
+    raise ParameterError(
+        f"{type(model).__name__} takes neither features nor priors of items.",
+        Sentence("Choose another, such as {model}.", model="dawid-skene"),
+        keyword="model",
+    )
 
 
 def settle_graph(

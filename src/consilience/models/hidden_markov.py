@@ -39,7 +39,7 @@ from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
 from .coupling import CouplingScore, are_scores, explain_choice
 from .held_out import HeldOutScore, score_hidden
-from .latent import LatentModel, Starts
+from .latent import LatentModel, Plan, Starts
 from .sizes import check_transitions
 from .starts import find_starts
 
@@ -77,7 +77,7 @@ class HiddenMarkov(LatentModel):
     decode : {"viterbi", "marginal"}
         Labels are the most probable sequence, or the most probable class of each position on its own. `posterior_`
         is there either way.
-    workers, estimation, prior, smoothing, calibration, start, n_init, max_iter, tol, seed, callback
+    workers, estimation, prior, smoothing, calibration, classifier, start, n_init, max_iter, tol, seed, callback
         As for `DawidSkene`. Start and transitions are smoothed as the prior is. ``start="moments"`` estimates T by
         moments too (Algorithm 2 of the paper).
 
@@ -132,6 +132,7 @@ class HiddenMarkov(LatentModel):
         prior: Any = "learn",
         smoothing: Any = "learn",
         calibration: str | float = "hidden answers",
+        classifier: Any = None,
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -147,6 +148,7 @@ class HiddenMarkov(LatentModel):
         self.prior = prior
         self.smoothing = smoothing
         self.calibration = calibration
+        self.classifier = classifier
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
@@ -231,7 +233,7 @@ class HiddenMarkov(LatentModel):
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
         return Chain(*self._structure_parts(r), coupling, allowed)
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
+    def _plan(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Plan:
         chain = self._make_structure(r)
         scores: list[CouplingScore] = []
         if self.coupling == "learn" and count_units(r) > 1:
@@ -241,8 +243,7 @@ class HiddenMarkov(LatentModel):
         starts = find_starts(self, problem, r)
         if scores and any(name == "majority" for name, _ in starts):
             starts += self._start_by_climbing(problem, expect_from_votes(problem))
-        self._fit_from(r, problem, starts, gold)
-        self.coupling_, self.coupling_scores_ = chain.coupling, scores
+        return Plan(problem, starts, {"coupling_": chain.coupling, "coupling_scores_": scores})
 
     def _estimate_moments(self, answers: Responses) -> Effort:
         return estimate_moments(answers, in_sequences=True)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.features import match_features
+from ..data.frames import build_frame
 from ..data.gold import Gold
 from ..data.graph import Graph
+from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior
 from ..data.responses import Responses
+from ..data.vocabulary import Column, Values, to_column, to_values
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
-from ..errors import ConvergenceWarning, ParameterError, Sentence, warn
+from ..errors import ConvergenceWarning, InputError, NotFittedError, ParameterError, Sentence, plural, warn
 from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
+from ..formats.features import open_features
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec
 from ..structures.base import AnyStructure, StructureParameters
@@ -36,12 +42,36 @@ from .checks import (
     given_pair,
     is_pair,
 )
+from .classifiers import EstimatorJudge, LinearJudge, as_pipeline, check_classifier
+from .guidance import (
+    GUIDE_SPECS,
+    SECOND_SPECS,
+    FeatureFindings,
+    Guide,
+    Guided,
+    SecondOpinion,
+    are_feature_findings,
+    compare_opinions,
+    guide_by_features,
+    restore_guide,
+    state_of_guide,
+)
+from .inputs import as_responses
 from .intervals import find_intervals
 from .predicting import PredictingModel, part_of
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
+from .worker_report import describe_workers
 
 Starts = list[tuple[str, Parameters]]
+
+
+class Plan(NamedTuple):
+    """What is to be fitted, and from where."""
+
+    problem: Problem
+    starts: Starts
+    notes: dict[str, Any]  # attributes that the model has after the fit
 
 
 class LatentModel(PredictingModel):
@@ -54,6 +84,7 @@ class LatentModel(PredictingModel):
     prior: Any
     smoothing: Any
     calibration: Any
+    classifier: Any = None
     start: Any
     n_init: int
     max_iter: int
@@ -65,6 +96,9 @@ class LatentModel(PredictingModel):
     smoothing_: tuple[float, float] | None
     uncalibrated_posterior_: Floats
     calibration_: Calibration
+    feature_findings_: FeatureFindings | None  # None without features
+    _guide: Guide | None
+    _second: SecondOpinion | None  # of the classifier
     _hidden: list[Judged]  # the hidden answers of the fit; they are not saved
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
@@ -76,6 +110,7 @@ class LatentModel(PredictingModel):
         **PredictingModel._scalars,
         "smoothing_": is_pair,
         "calibration_": are_findings,
+        "feature_findings_": are_feature_findings,
     }
 
     @property
@@ -95,7 +130,190 @@ class LatentModel(PredictingModel):
         self._check_fitted()
         return self.calibration_.describe()
 
-    def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
+    def fit(
+        self,
+        responses: Any,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        features: Any = None,
+        item_prior: Any = None,
+    ) -> Self:
+        """Learn labels and how workers answer, from the answers and from what is known of the items.
+
+        Parameters
+        ----------
+        responses : Responses or table
+            The answers; a table is read with `Responses.from_frame`. `HiddenMarkov` needs sequences. For `MarkovField`
+            name nodes that nobody answered with ``items=`` when the answers are read.
+        graph : Graph, optional
+            Which items are neighbours, matched by id. `MarkovField` needs it, and no other model takes one.
+        gold : dict, Series, table or path, optional
+            Known labels: {item: label}, for sequences {(sequence, position): label}, or a table with columns item (or
+            sequence and position) and label. Their items keep them.
+        engine : optional
+            Where to work: None, "threads", "dask", a `distributed.Client` or an engine of `consilience.engines`.
+        features : array, sparse matrix, table or path, optional
+            Numbers that describe the items, such as embeddings. A classifier learns from them and the fused labels, and
+            has a say if it tells something; see `explain_features`. An array or a matrix (.npy, or .npz of scipy) has a
+            row for each item, in the order of ``Responses.items``. In a table (or .parquet, .csv) rows are matched by
+            the column item (or sequence and position), and the other columns hold numbers, or lists of numbers.
+        item_prior : array, table or path, optional
+            Class probabilities of items before any answer, such as those of a model of your own. An array has a row for
+            each item and a column for each class, in the order of ``Responses.items`` and of the classes. A table has a
+            column item (or sequence and position) and one for each class, called by its name or p(<class>); items that
+            are not there have none. Rows are rescaled to sum to 1. They say how items differ: how frequent classes are
+            is learned, or given with `prior`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        r = self._add_content(as_responses(responses), features, item_prior)
+        return self._fit(r, graph, gold, engine)
+
+    def fit_predict(
+        self,
+        responses: Any,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        features: Any = None,
+        item_prior: Any = None,
+    ) -> Values:
+        """Fit, and return the labels. Parameters are those of `fit`."""
+        return self.fit(responses, graph, gold, engine, features=features, item_prior=item_prior).labels_
+
+    def _add_content(self, r: Responses, features: Any, item_prior: Any) -> Responses:
+        """Return the answers with what is known of the items, for a fit."""
+        if features is None and item_prior is None:
+            return r
+        if features is not None and self.max_iter == 0:
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted, and no classifier can learn from features.",
+                "Allow some iterations, or leave out the features.",
+                keyword="max_iter",
+            )
+        r = self._prepare(r)
+        if item_prior is not None:
+            priors = match_item_prior(open_features(item_prior), r)
+            r = add_priors(r, priors, class_shares(priors, r))
+        return r if features is None else replace(r, features=match_features(open_features(features), r))
+
+    def _add_new_content(self, responses: Any, features: Any, item_prior: Any) -> Any:
+        """Return other answers with what is known of the items, relative to class shares of the fit."""
+        self._check_fitted()
+        if features is None and item_prior is None:
+            return responses
+        r = self._check_answers(as_responses(responses)).with_classes(self.classes_)
+        if item_prior is not None:
+            r = add_priors(r, match_item_prior(open_features(item_prior), r), self.prior_)
+        if features is None:
+            return r
+        given = match_features(open_features(features), r)
+        findings = self._need_findings()
+        if given.n_columns != findings.n_features:
+            raise InputError(
+                f"The model was fitted with {plural(findings.n_features, 'feature')}, and these are "
+                f"{given.n_columns:,}.",
+                keyword="features",
+            )
+        if not findings.used:
+            return r
+        guide = self._need_guide()
+        return add_priors(r, ItemPriors(given.item, guide.find_priors(given.rows)), guide.shares)
+
+    def _need_findings(self) -> FeatureFindings:
+        self._check_fitted()
+        if self.feature_findings_ is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} was fitted without features.", Sentence("Fit it with {features}.")
+            )
+        return self.feature_findings_
+
+    def _need_guide(self) -> Guide:
+        if self._guide is None:
+            raise NotFittedError(
+                "The classifier of this model was not saved with it: only the default classifier is.",
+                "Fit the model again.",
+            )
+        return self._guide
+
+    @property
+    def classifier_(self) -> Any:
+        """The classifier, trained on all items; None if features have no say."""
+        if not self._need_findings().used:
+            return None
+        judge = self._need_guide().judge
+        if isinstance(judge, EstimatorJudge):
+            return judge.estimator
+        return as_pipeline(judge, self.classes_) if isinstance(judge, LinearJudge) else judge
+
+    def explain_features(self) -> str:
+        """Say in words what the features tell about the labels."""
+        return self._need_findings().describe()
+
+    def _need_second_opinion(self) -> SecondOpinion:
+        findings = self._need_findings()
+        if self._second is None:
+            raise NotFittedError(f"There is no classifier. {findings.describe()}")
+        return self._second
+
+    def classifier_report(self) -> Any:
+        """Return a table with one row: the classifier, described as `worker_report` describes a worker.
+
+        Its answers are the labels that it gives, out of fold, to items that have answers. They are compared with the
+        fused labels, as those of workers are. There are no intervals.
+        """
+        counts = self._need_second_opinion().counts
+        total = counts.sum(axis=0, keepdims=True)
+        confusion = np.divide(counts, total, out=np.full(counts.shape, 1 / len(counts)), where=total > 0)
+        n_answers = np.array([round(float(counts.sum()))])
+        unknown = np.full((1, 4), np.nan)
+        columns = describe_workers(
+            counts[None], confusion.T[None], self.prior_, n_answers, self.classes_, self.classes_, unknown
+        )
+        return build_frame({"worker": to_column(["classifier"]), **columns}, self._backend)
+
+    def disagreements(self, n: int | None = None) -> Any:
+        """Return a table of the items for which classifier and crowd call for different labels, the clearest first.
+
+        One of the two is probably wrong: these are items to look at. Columns: item (or sequence and position); label,
+        the fused one; crowd_label and crowd_confidence, by answers alone; classifier_label and classifier_confidence,
+        by features alone, out of fold. Both confidences are not calibrated. Items are in the order of their product.
+
+        Parameters
+        ----------
+        n : int, optional
+            The most rows to return. Default: all.
+        """
+        second = self._need_second_opinion()
+        differ = np.flatnonzero(second.crowd_code != second.classifier_code)
+        differ = differ[np.argsort(-(second.crowd_share * second.classifier_share)[differ], kind="stable")][:n]
+        item = second.item[differ]
+        columns: dict[str, Column] = {name: to_column(to_values(key)[item]) for name, key in self._keys.items()}
+        columns["label"] = to_column(self.labels_[item])
+        for who, code, share in (
+            ("crowd", second.crowd_code, second.crowd_share),
+            ("classifier", second.classifier_code, second.classifier_share),
+        ):
+            columns[f"{who}_label"] = to_column(self.classes_[code[differ]])
+            columns[f"{who}_confidence"] = to_column(share[differ])
+        return build_frame(columns, self._backend)
+
+    def predict_proba(
+        self,
+        responses: Any,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        features: Any = None,
+        item_prior: Any = None,
+    ) -> Floats:
         """Return class probabilities of other items answered by the same workers.
 
         A worker who was not there at the fit is taken to answer as the crowd does on the whole, with a warning.
@@ -107,18 +325,43 @@ class LatentModel(PredictingModel):
         ----------
         responses, graph, gold, engine
             As for `fit`.
+        features : array, sparse matrix, table or path, optional
+            As for `fit`, with the same columns. The classifier of the fit judges the items; it has learned from all
+            items of the fit.
+        item_prior : array, table or path, optional
+            As for `fit`. Of an independent item it takes the place of the class prior.
 
         Returns
         -------
         ndarray of shape (n_items, n_classes)
         """
         is_calibrated = not isinstance(self.calibration, str) or self.calibration != "none"
-        r, posterior = self._infer(responses, graph, gold, engine, is_calibrated)
+        new = self._add_new_content(responses, features, item_prior)
+        r, posterior = self._infer(new, graph, gold, engine, is_calibrated)
         return self._calibrate(r, posterior, self.calibration_.power)
 
-    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:  # noqa: ARG002 (others look at it)
+    def predict(
+        self,
+        responses: Any,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        features: Any = None,
+        item_prior: Any = None,
+    ) -> Values:
+        """Return the labels of other items answered by the same workers, chosen as `labels_` are.
+
+        Parameters
+        ----------
+        responses, graph, gold, engine, features, item_prior
+            As for `predict_proba`.
+        """
+        return super().predict(self._add_new_content(responses, features, item_prior), graph, gold, engine)
+
+    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
         """Return the posteriors of these answers raised to a power."""
-        return raise_to(posterior, power)
+        return raise_to(posterior, power, r.log_prior)
 
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:
@@ -133,18 +376,41 @@ class LatentModel(PredictingModel):
         check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
-        problem = self._pose(r, self._make_structure(r), graph, gold, engine)
-        self._fit_from(r, problem, find_starts(self, problem, r), gold)
+        plan, guided = self._plan(r, graph, gold, engine), None
+        fits = self._run(plan)
+        if r.features is not None:
+            guided = guide_by_features(self, r, plan.problem, self._choose(plan.problem, fits), gold)
+            if guided.opinion is not None:
+                r = guided.responses
+                plan = self._plan(r, graph, gold, engine)
+                fits = self._run(plan)
+        self._finish(r, plan, fits, gold, guided)
 
-    def _fit_from(self, r: Responses, problem: Problem, starts: Starts, gold: Gold | None) -> None:
-        """Run the loop from every start, and keep the fit with the highest objective."""
-        fits = {name: run_em(problem, start, self.max_iter, self.tol, self.callback) for name, start in starts}
-        best = (
-            max(fits.values(), key=lambda fit: self._judge_fit(problem, fit)) if len(fits) > 1 else fits[starts[0][0]]
+    def _plan(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Plan:
+        """Return what is to be fitted, and from where."""
+        problem = self._pose(r, self._make_structure(r), graph, gold, engine)
+        return Plan(problem, find_starts(self, problem, r), {})
+
+    def _run(self, plan: Plan) -> dict[str, Fit]:
+        """Run the loop from every start."""
+        return {
+            name: run_em(plan.problem, start, self.max_iter, self.tol, self.callback) for name, start in plan.starts
+        }
+
+    def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
+        """Return the fit with the highest objective."""
+        several = len(fits) > 1
+        return (
+            max(fits.values(), key=lambda fit: self._judge_fit(problem, fit)) if several else next(iter(fits.values()))
         )
+
+    def _finish(self, r: Responses, plan: Plan, fits: dict[str, Fit], gold: Gold | None, guided: Guided | None) -> None:
+        """Calibrate the best fit, and keep all that was learned."""
+        problem, best = plan.problem, self._choose(plan.problem, fits)
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
-        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold)
+        opinion = None if guided is None else guided.opinion
+        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
         estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
         intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
@@ -152,6 +418,16 @@ class LatentModel(PredictingModel):
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
+        self.feature_findings_ = None if guided is None else guided.findings
+        self._guide = None if guided is None else guided.guide
+        self._second = None
+        if guided is not None and opinion is not None:
+            answered = np.diff(r.offsets) > 0
+            self._second = compare_opinions(opinion, guided.alone, posterior, answered)
+            agrees = (opinion.code == label_codes[opinion.item])[answered[opinion.item]]
+            self.feature_findings_ = guided.findings._replace(accuracy=float(agrees.mean()))
+        for name, value in plan.notes.items():
+            setattr(self, name, value)
 
     def _judge_fit(self, problem: Problem, fit: Fit) -> float:  # noqa: ARG002
         """Return by what fits from different starts are compared."""
@@ -188,22 +464,42 @@ class LatentModel(PredictingModel):
             )
 
     def _state(self) -> dict[str, NDArray[Any]]:
-        return super()._state() | {f"start {name}": trace for name, trace in self.starts_.items()}
+        kept = {f"start {name}": trace for name, trace in self.starts_.items()}
+        if self._second is not None:
+            kept |= {f"classifier {name}": array for name, array in self._second._asdict().items()}
+        if self._guide is not None and isinstance(self._guide.judge, LinearJudge):
+            kept |= {f"classifier {name}": array for name, array in state_of_guide(self._guide).items()}
+        return super()._state() | kept
 
     def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:
         starts = [name for name in names if name.startswith("start ") and is_start(name.removeprefix("start "))]
-        return super()._specs(names) | dict.fromkeys(starts, ArraySpec("*", OBJECTIVES))
+        held = [name.removeprefix("classifier ") for name in names if name.startswith("classifier ")]
+        specs = dict.fromkeys(starts, ArraySpec("*", OBJECTIVES))
+        if self.feature_findings_ is not None and self.feature_findings_[0]:
+            wanted = SECOND_SPECS | (GUIDE_SPECS if "weights" in held else {})
+            specs |= {f"classifier {name}": spec for name, spec in wanted.items()}
+        return super()._specs(names) | specs
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         self.starts_ = part_of(arrays, "start ")
         self.smoothing_ = None if self.smoothing_ is None else (self.smoothing_[0], self.smoothing_[1])
         self.calibration_ = Calibration(*self.calibration_)
+        self._second = self._guide = None
+        if self.feature_findings_ is not None:
+            self.feature_findings_ = FeatureFindings(*self.feature_findings_)
+            kept = part_of(arrays, "classifier ")
+            if self.feature_findings_.used:
+                self._second = SecondOpinion(*(kept[name] for name in SecondOpinion._fields))
+                self._second.check(len(self._label_codes))
+            if "weights" in kept:
+                self._guide = restore_guide(kept, len(self.classes_), self.feature_findings_.n_features)
 
     def _check_parameters(self) -> None:
         check_choice(self, "workers", tuple(WORKERS))
         check_choice(self, "estimation", ESTIMATIONS)
         check_calibration(self)
+        check_classifier(self)
         check_number(self, "n_init", 1, whole=True)
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)

@@ -50,7 +50,7 @@ from .dawid_skene import DawidSkene
 from .field_coupling import MULTIPLES, choose_coupling
 from .graph_check import GraphCheck, judge_graph
 from .intervals import find_covariance, judge_shares, right_matrix
-from .latent import LatentModel
+from .latent import LatentModel, Plan
 from .sizes import check_messages
 from .starts import find_starts
 
@@ -85,7 +85,7 @@ class MarkovField(LatentModel):
     start : {"majority", "moments", "best", "dawid-skene"}, fitted model or array
         Where to start. "dawid-skene" fits `DawidSkene` first; with few answers that is too sure of itself for the
         neighbours to be heard.
-    workers, estimation, prior, smoothing, calibration, n_init, max_iter, tol, seed, callback
+    workers, estimation, prior, smoothing, calibration, classifier, n_init, max_iter, tol, seed, callback
         As for `DawidSkene`.
 
     Attributes
@@ -127,6 +127,7 @@ class MarkovField(LatentModel):
 
     coupling_: float
     coupling_scores_: list[CouplingScore]
+    _shares_apart: Floats  # (2, K): interval of class shares by the answers alone
     graph_check_: GraphCheck
 
     def __init__(
@@ -141,6 +142,7 @@ class MarkovField(LatentModel):
         prior: Any = "learn",
         smoothing: Any = "learn",
         calibration: str | float = "hidden answers",
+        classifier: Any = None,
         start: Any = "majority",
         n_init: int = 1,
         max_iter: int = 200,
@@ -157,6 +159,7 @@ class MarkovField(LatentModel):
         self.prior = prior
         self.smoothing = smoothing
         self.calibration = calibration
+        self.classifier = classifier
         self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
@@ -262,7 +265,7 @@ class MarkovField(LatentModel):
     def _learns_coupling(self) -> bool:
         return isinstance(self.coupling, str) and self.coupling == "learn"
 
-    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
+    def _plan(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Plan:
         posed, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
         apart, fit = self._fit_apart(posed, expect_from_votes(posed))
         problem = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
@@ -275,11 +278,15 @@ class MarkovField(LatentModel):
             # which depends on it, is not known.
             problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
         alone = self._judge_shares_apart(r, apart, fit, gold)
-        self._fit_from(r, problem, list(self._set_off(r, posed, problem)), gold)
+        starts = list(self._set_off(r, posed, problem))
+        return Plan(problem, starts, {"coupling_scores_": scores, "_shares_apart": alone})
+
+    def _finish(self, r: Responses, plan: Plan, *found: Any) -> None:
+        super()._finish(r, plan, *found)
         # A field may lead small classes to adopt their neighbours' label, and would not know of it.
         low, high = self._prior_interval
-        self._prior_interval = np.stack([np.minimum(low, alone[0]), np.maximum(high, alone[1])])
-        self.coupling_scores_ = scores
+        apart = self._shares_apart
+        self._prior_interval = np.stack([np.minimum(low, apart[0]), np.maximum(high, apart[1])])
 
     def _judge_shares_apart(self, r: Responses, apart: Problem, fit: Fit, gold: Gold | None) -> Floats:
         """Return the interval of class shares, (2, K), by the answers alone."""

@@ -43,7 +43,18 @@ def _upgrade_header_3(header: dict[str, Any]) -> dict[str, Any]:
     scalars = header.get("scalars")
     if not isinstance(scalars, dict):
         raise Fault("the header is not one of schema 3")
-    return header | {"scalars": {"_normalised": False, "copies_count_once_": False, "_copies": []} | scalars}
+    header = header | {"scalars": {"_normalised": False, "copies_count_once_": False, "_copies": []} | scalars}
+    return _add_features(header) if _is_calibrated(header.get("model")) else header
+
+
+def _add_features(header: dict[str, Any]) -> dict[str, Any]:
+    """There were no features."""
+    parameters, scalars = header.get("parameters"), header["scalars"]
+    calibration = scalars.get("calibration_")
+    if not isinstance(parameters, dict) or not isinstance(calibration, list):
+        raise Fault("the header is not one of schema 3")
+    added = {"feature_findings_": None, "calibration_": [*calibration, 0]}
+    return header | {"parameters": {"classifier": None} | parameters, "scalars": scalars | added}
 
 
 def _forget_notes(header: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     Model
-        Fitted, with its results and parameters, except for a `callback` or a model given as `start`.
+        Fitted, with its results and parameters, except for a `callback`, a model given as `start`, and a `classifier`.
+        The default classifier is there.
 
     Examples
     --------
@@ -185,7 +186,7 @@ def _compare(what: str, expected: Iterable[str], found: Iterable[str]) -> None:
 
 def _to_json(model: Model, name: str) -> Any:
     """Return the value of a parameter in terms of JSON."""
-    if name == "callback":
+    if name in ("callback", "classifier"):
         return None
     value = getattr(model, name)
     if name in _BY_CLASS:

@@ -64,20 +64,39 @@ def weigh(block: Block, factors: Factors) -> tuple[Floats, float]:
         log_scale = add_log_rows(*answers, block.weight, rows, factors.base, evidence, block.width(n_classes))
     else:
         log_scale = multiply_rows(*answers, rows, factors.base, evidence, block.width(n_classes))
-    if len(block.log_prior):
-        top = block.log_prior.max(axis=1, keepdims=True)
-        evidence *= np.exp(block.log_prior - top)
-        log_scale += float(top.sum())
+    for logs in (block.log_prior, block.anchor):
+        if len(logs):
+            log_scale += multiply_logs(evidence, logs, block.gold)
     return evidence, log_scale
 
 
+def multiply_logs(evidence: Floats, logs: Floats, gold: NDArray[np.int32]) -> float:
+    """Multiply evidence by exp(logs) in place, up to a factor per item; return the sum of their logarithms.
+
+    Where the answers allow no class that `logs` allows, the answers are set aside, as where they allow no class at all.
+    A known label stays.
+    """
+    from ..kernels.answers import LOG_IMPOSSIBLE
+
+    top = logs.max(axis=1, keepdims=True)
+    factor = np.exp(logs - top)
+    product = evidence * factor
+    lost = np.flatnonzero(~(product > 0).any(axis=1))
+    product[lost] = factor[lost]
+    if len(gold):
+        known = lost[gold[lost] >= 0]
+        product[known] = evidence[known]
+    evidence[:] = product
+    return float(top.sum()) + LOG_IMPOSSIBLE * len(lost)
+
+
 def anchor(block: Block, votes: NDArray[np.int64], prior: Floats) -> Block:
-    """Return the block with each item's vote shares as its own prior.
+    """Return the block with each item's vote shares as its anchor.
 
     Where silence is an answer, EM may otherwise find another meaning of the classes, under which silence is the most
     telling answer. `votes` and `prior` are as for `vote`.
     """
-    return replace(block, log_prior=freeze(np.log(vote(block, votes, prior) + LEAST_SHARE)), anchored=True)
+    return replace(block, anchor=freeze(np.log(vote(block, votes, prior) + LEAST_SHARE)))
 
 
 def select_rows(values: Array, rows: NDArray[np.int64]) -> Array:

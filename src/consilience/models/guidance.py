@@ -1,0 +1,401 @@
+r"""Items with features: a classifier that has learned from the fused labels is the prior of each item.
+
+The classifier says g_nk, the probability of class k for item n by its features. It takes the place of an item's prior
+(see `consilience.data.item_priors`), and learns from the posteriors q of the fit (Raykar et al., 2010):
+
+1. The model is fitted without features.
+2. A round or several: (a) a classifier is trained on q, and judges the items; (b) EM goes on with its probabilities as
+   priors of the items, and gives the next q.
+3. The model is fitted once more from its starts, with the priors of the last round. A coupling is chosen anew.
+
+After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
+are better labels, and there are up to five rounds. Where workers err together, the classifier learns what they have in
+common, and would confirm it: there is one round. Hidden answers tell, by the power that they call for (see
+`consilience.models.calibration`). In sequences, where a worker's errors come in runs, there is one round.
+
+No item is judged by a classifier that saw its label: items are in five folds, by a hash of their ids, and each fold is
+judged by a classifier trained on the others. All positions of a sequence are in one fold. Items without answers do not
+train, and are judged by a classifier trained on all others.
+
+Features may say nothing, and a classifier that is too sure would do harm. So it must earn its say. Its out-of-fold log
+loss against the posterior of the fit *without* features,
+
+    loss_n = - sum_k q_nk log g_nk
+
+is compared with that of the class shares. Features count only if the mean gain is above two standard errors, paired
+over items (over sequences, where there are any). The strength C of the default classifier is the one with the smallest
+loss.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.gold import Gold
+from ..data.hashing import draw_numbers, hash_ids, hash_items
+from ..data.item_priors import ItemPriors, add_priors, class_shares
+from ..data.responses import Responses
+from ..errors import plural
+from ..fitting.em import Fit, Problem, maximise, run_em
+from ..kernels.types import Floats
+from ..specs import (
+    CLASS_CODES,
+    COUNTS,
+    DISTRIBUTIONS,
+    FINITE,
+    POSITIVE,
+    PROBABILITIES,
+    WHOLE_COUNTS,
+    ArraySpec,
+    Fault,
+    is_finite,
+    is_truth,
+    is_whole,
+)
+from .calibration import find_by_hidden
+from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer
+from .held_out import mean_and_error
+from .predicting import lay_out
+
+log = logging.getLogger("consilience")
+
+if TYPE_CHECKING:
+    from .latent import LatentModel
+
+N_FOLDS, ROUNDS = 5, 5
+# Rounds end when a smaller share of the labels than this changes.
+SETTLED = 0.001
+# Workers err together if hidden answers call for a smaller power than this.
+INDEPENDENT = 0.8
+# Strengths C to choose from, by at most so many items.
+STRENGTHS, SAMPLE = (0.001, 0.01, 0.1, 1.0), 10_000
+# By how many standard errors features must be better than class shares.
+STANDARD_ERRORS = 2.0
+# Fewer items than this cannot train a classifier.
+LEAST_ITEMS = 20
+# The part of a classifier's probabilities that are class shares: nothing is impossible to it.
+BLEND = 1e-3
+
+
+class FeatureFindings(NamedTuple):
+    """What features were found to say.
+
+    Attributes
+    ----------
+    used : bool
+        Whether they have a say.
+    n_items : int
+        Items with answers and features, from which the classifier learned.
+    n_features : int
+        Number of features.
+    gain : float
+        By how much the classifier's mean log loss is below that of the class shares, against the labels that answers
+        alone call for.
+    error : float
+        Standard error of `gain`.
+    strength : float
+        C of the default classifier; 0 for another one.
+    accuracy : float
+        Share of items whose fused label is the one that the classifier gives them, out of fold; 0 if it has no say.
+    """
+
+    used: bool
+    n_items: int
+    n_features: int
+    gain: float = 0.0
+    error: float = 0.0
+    strength: float = 0.0
+    accuracy: float = 0.0
+
+    def describe(self) -> str:
+        """Return in words what features were found to say."""
+        what = f"{plural(self.n_features, 'feature')} of {plural(self.n_items, 'answered item')}"
+        if self.n_items < LEAST_ITEMS:
+            return f"Features are not used: there are only {what}, too few to learn from."
+        if self.error == 0:
+            return "Features are not used: by the answers, all items are of one class, or they are in one sequence."
+        figures = f"{self.gain:+.4f} nats per item, standard error {self.error:.4f}"
+        if not self.used:
+            return (
+                f"Features are not used: nothing shows that they tell anything about these labels ({what}). A "
+                f"classifier does not predict the labels clearly better than the class shares do ({figures})."
+            )
+        strength = f" (logistic regression with C = {self.strength:g})" if self.strength else ""
+        return (
+            f"Features are used: a classifier{strength} that learned from other items predicts the labels better than "
+            f"the class shares do ({figures}; {what}). It agrees with {self.accuracy:.1%} of the fused labels. Errors "
+            "that workers share with the classifier stay invisible."
+        )
+
+
+def are_feature_findings(value: object) -> bool:
+    """Tell whether a value from JSON is a `FeatureFindings`, or None."""
+    if value is None:
+        return True
+    if not isinstance(value, list) or len(value) != 7:
+        return False
+    used, n_items, n_features, *numbers = value
+    known = is_truth(used) and is_whole(n_items) and is_whole(n_features)
+    return known and all(map(is_finite, numbers))
+
+
+class Opinion(NamedTuple):
+    """What a classifier says of items that it has not learned from."""
+
+    item: NDArray[np.int64]  # (n,): the items with features
+    probabilities: Floats  # (n, K)
+
+    @property
+    def code(self) -> NDArray[np.int64]:
+        """The class that the classifier gives to each item."""
+        return np.asarray(self.probabilities.argmax(axis=1))
+
+
+class SecondOpinion(NamedTuple):
+    """What a classifier says of items that it has not learned from, beside what the answers alone say."""
+
+    item: NDArray[np.int64]  # (n,): the items with features
+    crowd_code: NDArray[np.int64]  # (n,): the class that answers alone call for
+    crowd_share: Floats  # (n,): its probability
+    classifier_code: NDArray[np.int64]
+    classifier_share: Floats
+    counts: Floats  # (K, K): how often the classifier said l for items of class k
+
+    def check(self, n_items: int) -> None:
+        """Raise a `Fault` unless all is about items that exist."""
+        lengths = {len(part) for part in self[:5]}
+        if len(lengths) > 1 or not ((self.item >= 0) & (self.item < n_items)).all():
+            raise Fault("the classifier is about other items")
+
+
+SECOND_SPECS = {
+    "item": ArraySpec("*", WHOLE_COUNTS),
+    "crowd_code": ArraySpec("*", CLASS_CODES),
+    "crowd_share": ArraySpec("*", PROBABILITIES),
+    "classifier_code": ArraySpec("*", CLASS_CODES),
+    "classifier_share": ArraySpec("*", PROBABILITIES),
+    "counts": ArraySpec("K K", COUNTS),
+}
+# The default classifier, which is saved by its arrays.
+GUIDE_SPECS = {
+    "centre": ArraySpec("*", FINITE),
+    "scale": ArraySpec("*", POSITIVE),
+    "weights": ArraySpec("* *", FINITE),
+    "offsets": ArraySpec("*", FINITE),
+    "codes": ArraySpec("*", CLASS_CODES),
+    "base": ArraySpec("K", DISTRIBUTIONS),
+    "shares": ArraySpec("K", DISTRIBUTIONS),
+}
+
+
+class Guide(NamedTuple):
+    """A classifier that has learned from all items."""
+
+    judge: Judge
+    base: Floats  # (K,): the class shares that are blended in
+    shares: Floats  # (K,): those that its probabilities are relative to as priors
+
+    def find_priors(self, rows: Any) -> Floats:
+        """Return the probabilities of items by their features."""
+        return blend(self.judge.judge(rows), self.base)
+
+
+class Guided(NamedTuple):
+    """Answers with what features say of their items."""
+
+    responses: Responses
+    findings: FeatureFindings
+    alone: Floats  # (N, K): posteriors without features
+    opinion: Opinion | None = None
+    guide: Guide | None = None
+
+
+def blend(probabilities: Floats, base: Floats) -> Floats:
+    """Return probabilities of which a small part are class shares."""
+    return np.asarray((1 - BLEND) * probabilities + BLEND * base)
+
+
+def guide_by_features(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> Guided:
+    """Return the answers with what features say of their items, from a fit without features."""
+    features = r.features
+    assert features is not None
+    told = np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
+    if gold is not None:
+        told |= gold.codes >= 0
+    pupils = np.flatnonzero(told[features.item])  # rows that train
+    found = FeatureFindings(False, len(pupils), features.n_columns)
+    alone = owner._conclude(r, problem, fit.parameters)[0]
+    known = alone[features.item]
+    if len(pupils) < LEAST_ITEMS or len(np.unique(known[pupils].argmax(axis=1))) < 2:
+        return Guided(r, found, alone)
+    unit, fold = find_folds(r, features.item, owner.seed)
+    found, trainer = choose_trainer(owner, r, found, known, pupils, unit, fold)
+    if not found.used:
+        return Guided(r, found, alone)
+    n_rounds = ROUNDS if err_independently(owner, r, problem, fit, gold) else 1
+    labels = known.argmax(axis=1)
+    for number in range(1, n_rounds + 1):
+        log.info("Learning from features: round %d of at most %d", number, n_rounds)
+        base = known[pupils].mean(axis=0)
+        judged = blend(judge_out_of_fold(trainer, known, pupils, fold), base)
+        priors = ItemPriors(features.item, judged)
+        shares = class_shares(priors, r)
+        guided = add_priors(r, priors, shares)
+        problem = replace(problem, placed=problem.engine.place(lay_out(guided, problem.workers, gold)))
+        start = maximise(problem, fit.statistics, fit.parameters.prior)
+        fit = run_em(problem, start, owner.max_iter, owner.tol, owner.callback)
+        known = owner._conclude(guided, problem, fit.parameters)[0][features.item]
+        before, labels = labels, known.argmax(axis=1)
+        if (before != labels).mean() < SETTLED:
+            break
+    guide = Guide(trainer.train(pupils, known[pupils]), base, shares)
+    return Guided(guided, found, alone, Opinion(features.item, judged), guide)
+
+
+def compare_opinions(opinion: Opinion, alone: Floats, posterior: Floats, answered: NDArray[np.bool_]) -> SecondOpinion:
+    """Return the opinion beside posteriors without features.
+
+    At items that were answered, the classifier is judged by posteriors with features.
+    """
+    rows = np.arange(len(opinion.item))
+    crowd, said = alone[opinion.item], opinion.code
+    counts = np.eye(alone.shape[1])[said].T @ np.where(answered[:, None], posterior, 0.0)[opinion.item]
+    return SecondOpinion(
+        opinion.item,
+        crowd.argmax(axis=1),
+        crowd.max(axis=1),
+        said,
+        np.minimum(opinion.probabilities[rows, said], 1.0),
+        counts,
+    )
+
+
+def state_of_guide(guide: Guide) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the default classifier, for saving."""
+    judge = guide.judge
+    assert isinstance(judge, LinearJudge)
+    names = ("centre", "scale", "weights", "offsets", "codes")
+    return {name: getattr(judge, name) for name in names} | {"base": guide.base, "shares": guide.shares}
+
+
+def restore_guide(kept: Mapping[str, NDArray[Any]], n_classes: int, n_features: int) -> Guide:
+    """Return what `state_of_guide` was made of."""
+    parts = [kept[name] for name in ("centre", "scale", "weights", "offsets", "codes")]
+    n_known = len(kept["codes"])
+    wanted = [(n_features,), (n_features,), (n_known, n_features), (n_known,), (n_known,)]
+    if [part.shape for part in parts] != wanted or n_known < 2 or (np.diff(kept["codes"]) <= 0).any():
+        raise Fault("the arrays of the classifier do not fit together")
+    centre, scale, weights, offsets, codes = parts
+    return Guide(LinearJudge(centre, scale, weights, offsets, codes, n_classes), kept["base"], kept["shares"])
+
+
+def err_independently(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> bool:
+    """Tell whether workers seem to err independently of each other, and from item to item; not if it is unknown."""
+    if r.sequences is not None:
+        return False
+    found = find_by_hidden(owner, r, problem, fit, gold)[0]
+    return found.n_hidden > 0 and found.power >= INDEPENDENT
+
+
+def find_folds(r: Responses, item: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the unit that each row belongs to, its item or its sequence, and the fold of each row.
+
+    Units are numbered in a random order, which depends on their ids.
+    """
+    if r.sequences is None:
+        owner, number = np.arange(len(item)), draw_numbers(seed, hash_items(r.keys, item))
+    else:
+        owner, number = r.sequences.of_items()[item], draw_numbers(seed, hash_ids(r.sequences.ids))
+    order = np.argsort(number, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[owner], rank[owner] % N_FOLDS
+
+
+def choose_trainer(
+    owner: LatentModel,
+    r: Responses,
+    found: FeatureFindings,
+    known: Floats,
+    pupils: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    fold: NDArray[np.int64],
+) -> tuple[FeatureFindings, Trainer]:
+    """Return what features are found to say, and the classifier with the smallest out-of-fold loss."""
+    assert r.features is not None
+    rows = r.features.rows
+    sample = pupils[np.argsort(unit[pupils], kind="stable")]
+    # Whole sequences, as many as it takes.
+    last = unit[sample[min(SAMPLE, len(sample)) - 1]]
+    sample = np.sort(sample[unit[sample] <= last])
+    base = known[sample].mean(axis=0)
+    trainers: dict[float, Trainer]
+    if owner.classifier is None:
+        default = LinearTrainer(rows, r.n_classes, STRENGTHS[0])
+        trainers = {strength: default.of_strength(strength) for strength in STRENGTHS}
+    else:
+        trainers = {0.0: EstimatorTrainer(owner.classifier, rows, r.classes)}
+    losses = {
+        strength: log_loss(known[sample], judge_sample(trainer, known, sample, fold, base))
+        for strength, trainer in trainers.items()
+    }
+    units = np.unique(unit[sample], return_inverse=True)[1]
+    sizes = np.bincount(units)
+
+    def compare(one: Floats, other: Floats) -> tuple[float, float]:
+        return mean_and_error(np.bincount(units, one - other).astype(np.float64), sizes)
+
+    smallest = min(losses.values(), key=lambda loss: float(loss.sum()))
+    near = (compare(loss, smallest) for loss in losses.values())
+    best = next(strength for strength, (lead, error) in zip(losses, near, strict=True) if not lead > error)
+    plain = log_loss(known[sample], np.broadcast_to(base, (len(sample), len(base))))
+    gain, error = compare(plain, losses[best])
+    if not np.isfinite(error):  # all in one sequence
+        return found, trainers[best]
+    used = gain > STANDARD_ERRORS * error
+    return found._replace(used=used, gain=gain, error=error, strength=best), trainers[best]
+
+
+def judge_sample(
+    trainer: Trainer, known: Floats, sample: NDArray[np.int64], fold: NDArray[np.int64], base: Floats
+) -> Floats:
+    """Return the probabilities of sampled rows by classifiers trained on the sampled rows of other folds."""
+    judged = np.empty((len(sample), known.shape[1]))
+    for number in range(N_FOLDS):
+        inside = fold[sample] == number
+        judged[inside] = ask_others(trainer, known, sample[~inside], sample[inside])
+    return blend(judged, base)
+
+
+def judge_out_of_fold(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], fold: NDArray[np.int64]) -> Floats:
+    """Return the probabilities of all rows, each by a classifier that has not learned from it."""
+    judged = np.empty(known.shape)
+    others = np.ones(len(known), bool)
+    others[pupils] = False
+    for number in range(N_FOLDS):
+        inside = fold[pupils] == number
+        judged[pupils[inside]] = ask_others(trainer, known, pupils[~inside], pupils[inside])
+    if others.any():
+        judged[others] = ask_others(trainer, known, pupils, np.flatnonzero(others))
+    return judged
+
+
+def ask_others(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], asked: NDArray[np.int64]) -> Floats:
+    """Return the probabilities of the rows `asked` by a classifier trained on `pupils`."""
+    if not len(asked):
+        return np.empty((0, known.shape[1]))
+    if not len(pupils) or len(np.unique(known[pupils].argmax(axis=1))) < 2:  # nothing to learn from
+        shares = known[pupils].mean(axis=0) if len(pupils) else np.full(known.shape[1], 1 / known.shape[1])
+        return np.broadcast_to(shares, (len(asked), len(shares)))
+    return trainer.ask(trainer.train(pupils, known[pupils]), asked)
+
+
+def log_loss(known: Floats, judged: Floats) -> Floats:
+    """Return the loss of each row: the cross entropy of two distributions."""
+    return np.asarray(-np.einsum("nk,nk->n", known, np.log(np.maximum(judged, 1e-300))))

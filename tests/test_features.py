@@ -1,0 +1,468 @@
+"""Features of items: a classifier that learns from the fused labels is the prior of each item."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.sparse import csr_array, csr_matrix, save_npz
+
+import consilience as cs
+from consilience.data.features import match_features
+from consilience.data.item_priors import ItemPriors, add_priors
+from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
+from consilience.formats.features import open_features
+from consilience.models.calibration import POWERS, find_leads, raise_to, score_by_classifier
+from consilience.models.classifiers import LinearTrainer, spread_labels
+from consilience.models.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
+from fuzz import model_files
+from real_data import needs_data
+
+sklearn = pytest.importorskip("sklearn")
+
+
+def make_crowd(n_items=400, n_classes=3, n_features=6, apart=1.5, answers=3, seed=0, **keywords):
+    """Features around a centre for each class, and workers of accuracy .4 to .8."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n_items)
+    features = apart * np.eye(n_classes, n_features)[truth] + rng.normal(size=(n_items, n_features))
+    n_workers = 12
+    accuracy = rng.uniform(0.4, 0.8, n_workers)
+    votes = np.full((n_items, n_workers), -1)
+    for n in range(n_items):
+        for m in rng.permutation(n_workers)[:answers]:
+            votes[n, m] = truth[n] if rng.random() < accuracy[m] else rng.integers(0, n_classes)
+    return cs.Responses.from_matrix(votes, classes=range(n_classes), **keywords), features, truth
+
+
+R, X, TRUTH = make_crowd()
+
+
+@pytest.fixture(scope="module")
+def guided():
+    return cs.DawidSkene().fit(R, features=X)
+
+
+def test_features_that_tell_something_help(guided):
+    alone = cs.DawidSkene().fit(R)
+    right = [cs.metrics.accuracy(TRUTH, model.labels_) for model in (alone, guided)]
+    losses = [cs.metrics.log_loss(TRUTH, model.posterior_, model.classes_) for model in (alone, guided)]
+    assert right[1] > right[0] + 0.04
+    assert losses[1] < losses[0]
+    assert guided.feature_findings_.used
+    assert "Features are used" in guided.explain_features()
+    assert guided.feature_findings_.accuracy > 0.6
+
+
+@pytest.mark.parametrize("n_features", [3, 60])
+def test_features_that_tell_nothing_have_no_say(n_features):
+    noise = np.random.default_rng(1).normal(size=(R.n_items, n_features))
+    alone, model = cs.DawidSkene().fit(R), cs.DawidSkene().fit(R, features=noise)
+    np.testing.assert_array_equal(model.posterior_, alone.posterior_)
+    assert "nothing shows that they tell anything" in model.explain_features()
+    assert model.classifier_ is None
+    np.testing.assert_array_equal(model.predict_proba(R, features=noise), alone.predict_proba(R))
+
+
+def test_false_alarms_are_rare():
+    used = 0
+    for seed in range(12):
+        r, _, _ = make_crowd(n_items=80, n_classes=2, seed=seed)
+        noise = np.random.default_rng(seed).normal(size=(80, 5))
+        used += cs.DawidSkene(calibration="none").fit(r, features=noise).feature_findings_.used
+    assert used <= 1
+
+
+def test_no_item_is_judged_by_a_classifier_that_saw_its_label():
+    """With a memory for labels, the classifier would repeat the crowd; out of fold it cannot."""
+    known = np.eye(3)[np.random.default_rng(0).integers(0, 3, 100)]
+    rows = np.eye(100)  # a feature for each item: all that there is to learn is the item itself
+    r = cs.Responses.from_matrix(np.zeros((100, 1), int), classes=[0, 1, 2])
+    fold = find_folds(r, np.arange(100), seed=0)[1]
+    judged = judge_out_of_fold(LinearTrainer(rows, 3, 100.0), known, np.arange(100), fold)
+    assert (judged.argmax(axis=1) == known.argmax(axis=1)).mean() < 0.6
+    # The slow way: for each item, without all of its fold.
+    trainer = LinearTrainer(rows, 3, 100.0)
+    for n in (0, 17, 99):
+        others = np.flatnonzero(fold != fold[n])
+        np.testing.assert_allclose(judged[n], trainer.ask(trainer.train(others, known[others]), np.array([n]))[0])
+
+
+def test_folds_hold_whole_sequences_and_go_by_ids():
+    r = cs.Responses.from_matrix(np.zeros((60, 1), int), lengths=[4] * 15)
+    fold = find_folds(r, np.arange(60), seed=0)[1].reshape(15, 4)
+    assert (fold == fold[:, :1]).all()
+    assert len(np.unique(fold)) == N_FOLDS
+    table = {"item": list("abcdefghij"), "worker": [0] * 10, "label": [1] * 10}
+    here = cs.Responses.from_frame(table)
+    there = cs.Responses.from_frame({name: values[::-1] for name, values in table.items()})
+    mine, theirs = (find_folds(each, np.arange(10), seed=3)[1] for each in (here, there))
+    np.testing.assert_array_equal(mine, theirs[::-1])
+
+
+def test_the_default_is_logistic_regression_of_soft_labels():
+    """The slow twin: gradient of the loss that the module promises is zero at what was found."""
+    rng = np.random.default_rng(0)
+    rows, known = rng.normal(size=(60, 4)), rng.dirichlet(np.ones(3), 60)
+    judge = LinearTrainer(rows, 3, 0.1).train(np.arange(60), known)
+    z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    scores = np.exp(z @ judge.weights.T + judge.offsets)
+    g = scores / scores.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(judge.judge(rows), g, rtol=1e-9)
+    soft = np.zeros((60, 3))
+    np.add.at(soft, spread_labels(known)[:2], spread_labels(known)[2])
+    np.testing.assert_allclose(soft, known, atol=0.02)  # up to what is left out
+    slope = (g - soft).T @ z + judge.weights / 0.1
+    assert np.abs(slope).max() / 60 < 1e-3
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dict", "lists", "parquet", "npy", "npz", "csv"])
+def test_features_in_any_form(kind, tmp_path):
+    order = np.random.default_rng(0).permutation(R.n_items)
+    columns = {"item": R.items[order]} | {f"x{i}": X[order, i] for i in range(X.shape[1])}
+    lists = {"item": R.items[order].tolist(), "x": X[order].tolist()}
+    if kind == "pandas":
+        given = pd.DataFrame(columns)
+    elif kind == "polars":
+        given = pl.DataFrame(lists)
+    elif kind == "arrow":
+        given = pa.table(lists)
+    elif kind == "dict":
+        given = columns
+    elif kind == "lists":
+        given = pd.DataFrame(lists)
+    elif kind == "parquet":
+        given = tmp_path / "x.parquet"
+        pq.write_table(pa.table(lists), given)
+    elif kind == "npy":
+        given = tmp_path / "x.npy"
+        np.save(given, X)
+    elif kind == "npz":
+        given = tmp_path / "x.npz"
+        save_npz(given, csr_matrix(X))
+    else:
+        given = tmp_path / "x.csv"
+        pd.DataFrame(columns).to_csv(given, index=False)
+    found = match_features(open_features(given), R)
+    np.testing.assert_array_equal(found.item, np.arange(R.n_items))
+    np.testing.assert_allclose(found.rows.toarray() if kind == "npz" else found.rows, X)
+
+
+def test_items_without_features_have_their_answers():
+    table = pd.DataFrame({"item": R.items[:300], "x": list(X[:300])})
+    with pytest.warns(DataWarning, match="100 of 400 items have no features"):
+        model = cs.DawidSkene().fit(R, features=table)
+    assert model.feature_findings_.n_items == 300
+    assert set(model.disagreements()["item"].to_pylist()) <= set(range(300))
+
+
+def test_items_without_answers_are_judged_by_the_classifier():
+    r, rows, truth = make_crowd(seed=3)
+    silent = np.arange(r.n_items) >= 300
+    shown = r.keep(~silent[r.item_of_answer()])
+    model = cs.DawidSkene().fit(shown, features=rows)
+    assert model.feature_findings_.n_items == 300
+    assert cs.metrics.accuracy(truth[silent], model.labels_[silent]) > 0.65
+    new, more, expected = make_crowd(seed=4, apart=1.5)
+    nobody = new.keep(np.zeros(new.n_responses, bool))
+    found = model.predict_proba(nobody, features=more)
+    assert cs.metrics.accuracy(expected, model.classes_[found.argmax(axis=1)]) > 0.6
+    with_answers = model.predict(new, features=more)
+    assert cs.metrics.accuracy(expected, with_answers) > cs.metrics.accuracy(expected, model.predict(new))
+    # By hand: class prior, what the classifier says relative to its shares, and no answers.
+    guide = model._guide
+    by_hand = model.prior_ * guide.find_priors(more) / guide.shares
+    plain = cs.DawidSkene(calibration="none", estimation="em").fit(shown, features=rows)
+    guide = plain._guide
+    by_hand = plain.prior_ * guide.find_priors(more) / guide.shares
+    found = plain.predict_proba(nobody, features=more)
+    np.testing.assert_allclose(found, by_hand / by_hand.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
+def test_sparse_features():
+    words = (X > 1).astype(float)
+    dense, sparse = (cs.DawidSkene(calibration="none").fit(R, features=each) for each in (words, csr_array(words)))
+    right = [cs.metrics.accuracy(TRUTH, each.labels_) for each in (dense, sparse)]
+    assert abs(right[0] - right[1]) < 0.03
+    np.testing.assert_allclose(
+        sparse.classifier_.predict_proba(csr_array(words)), sparse._guide.judge.judge(csr_array(words)), rtol=1e-6
+    )
+
+
+def test_any_classifier_will_do():
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler
+    from sklearn.svm import LinearSVC
+
+    forest = RandomForestClassifier(8, random_state=0, min_samples_leaf=5)
+    for classifier in (forest, make_pipeline(MinMaxScaler(), forest)):
+        model = cs.DawidSkene(classifier=classifier, calibration="none").fit(R, features=X)
+        assert model.feature_findings_.used
+        assert not hasattr(classifier, "classes_")
+        assert cs.metrics.accuracy(TRUTH, model.classifier_.predict(X)) > 0.7
+        assert np.isfinite(model.posterior_).all()
+    with pytest.raises(ParameterError, match="classifier"):
+        cs.DawidSkene(classifier=LinearSVC()).fit(R, features=X)
+
+
+def test_the_classifier_can_be_used_afterwards(guided):
+    pipeline = guided.classifier_
+    np.testing.assert_allclose(pipeline.predict_proba(X), guided._guide.judge.judge(X), rtol=1e-6)
+    assert cs.metrics.accuracy(TRUTH, pipeline.predict(X)) > 0.7
+    names = ["b", "a"]
+    r = cs.Responses.from_matrix(np.array(names)[R_BINARY[2]][:, None].repeat(3, axis=1))
+    model = cs.DawidSkene().fit(r, features=R_BINARY[1])
+    assert set(model.classifier_.predict(R_BINARY[1])) <= {"a", "b"}
+    np.testing.assert_allclose(model.classifier_.predict_proba(R_BINARY[1]), model._guide.judge.judge(R_BINARY[1]))
+
+
+ENDS = [f"{name}_{end}" for name in ("accuracy", "informativeness") for end in ("low", "high")]
+R_BINARY = make_crowd(n_items=120, n_classes=2, seed=8)
+
+
+def test_reports(guided):
+    report = guided.classifier_report().to_pylist()[0]
+    assert report["worker"] == "classifier"
+    assert report["answers"] == R.n_items
+    assert 0.6 < report["accuracy"] < 0.95
+    assert len(guided.worker_report()) == R.n_workers
+    table = guided.disagreements().to_pandas()
+    assert (table["crowd_label"] != table["classifier_label"]).all()
+    product = table["crowd_confidence"] * table["classifier_confidence"]
+    assert (np.diff(product) <= 0).all()
+    assert list(table.columns)[:2] == ["item", "label"]
+    assert len(guided.disagreements(5)) == 5
+    # Either may be wrong: both are right far less often than elsewhere.
+    crowd_right = (table["crowd_label"] == TRUTH[table["item"]]).mean()
+    assert crowd_right < 0.7
+
+
+def test_models_without_features_say_so(guided):
+    model = cs.DawidSkene().fit(R)
+    for ask in (model.explain_features, model.classifier_report, model.disagreements):
+        with pytest.raises(NotFittedError, match="without features"):
+            ask()
+    with pytest.raises(NotFittedError, match="without features"):
+        model.predict_proba(R, features=X)
+    with pytest.raises(InputError, match="6 features, and these are 2"):
+        guided.predict_proba(R, features=X[:, :2])
+
+
+def test_the_default_classifier_is_saved(tmp_path, guided):
+    back = cs.load(guided.save(tmp_path / "m"))
+    np.testing.assert_array_equal(back.predict_proba(R, features=X), guided.predict_proba(R, features=X))
+    assert back.explain_features() == guided.explain_features()
+    assert back.disagreements().equals(guided.disagreements())
+    assert back.classifier_report().drop_columns(ENDS).equals(guided.classifier_report().drop_columns(ENDS))
+    np.testing.assert_allclose(back.classifier_.predict_proba(X), guided.classifier_.predict_proba(X))
+
+
+def test_other_classifiers_are_not_saved(tmp_path):
+    from sklearn.naive_bayes import GaussianNB
+
+    model = cs.DawidSkene(classifier=GaussianNB()).fit(R, features=X)
+    back = cs.load(model.save(tmp_path / "m"))
+    assert back.explain_features() == model.explain_features()
+    for ask in (lambda: back.classifier_, lambda: back.predict_proba(R, features=X)):
+        with pytest.raises(NotFittedError, match="was not saved"):
+            ask()
+
+
+def test_fuse_takes_features_and_says_so():
+    model = cs.fuse(R, features=X)
+    assert model.feature_findings_.used
+    assert model.comparison_.verdict == "better"
+    with pytest.raises(ParameterError, match="takes neither features"):
+        cs.fuse(R, features=X, model="majority")
+
+
+def test_the_command_line_takes_features(tmp_path):
+    from command_line import run
+
+    answers = pd.DataFrame({"task": R.item_of_answer(), "worker": R.worker, "label": R.label})
+    answers.to_csv(tmp_path / "answers.csv", index=False)
+    pq.write_table(pa.table({"task": R.items, "x": X.tolist()}), tmp_path / "x.parquet")
+    result = run("fuse", tmp_path / "answers.csv", "--features", tmp_path / "x.parquet", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["features"]
+    assert found["used"]
+    assert found["explanation"].startswith("Features are used")
+    shown = run("fuse", tmp_path / "answers.csv", "--features", tmp_path / "x.parquet")
+    assert "Features are used" in shown.stdout
+    wrong = run("fuse", tmp_path / "answers.csv", "--features", tmp_path / "x.parquet", "--model", "majority")
+    assert wrong.exit_code == 2
+    assert "takes neither features" in wrong.stderr
+    np.save(tmp_path / "x.npy", X[:5])
+    wrong = run("fuse", tmp_path / "answers.csv", "--features", tmp_path / "x.npy")
+    assert wrong.exit_code == 2
+    assert "5 rows" in wrong.stderr
+
+
+def test_labels_are_the_same_whatever_the_calibration(guided):
+    for calibration in ("none", 0.5):
+        model = cs.DawidSkene(calibration=calibration).fit(R, features=X)
+        np.testing.assert_array_equal(model.labels_, guided.labels_)
+
+
+def test_chains_and_fields_take_features():
+    crowd = cs.simulate.sequences(60, length=8, n_workers=5, n_classes=3, answers_per_item=2, seed=2)
+    truth = np.asarray(crowd.truth)
+    rows = np.eye(3)[truth] + np.random.default_rng(0).normal(size=(len(truth), 3))
+    chain = cs.HiddenMarkov(calibration="none", coupling=0.5)
+    alone, model = chain.fresh().fit(crowd.responses), chain.fresh().fit(crowd.responses, features=rows)
+    assert cs.metrics.accuracy(truth, model.labels_) > cs.metrics.accuracy(truth, alone.labels_)
+    keys = {"sequence": [i[0] for i in crowd.responses.items], "position": [i[1] for i in crowd.responses.items]}
+    matched = chain.fit(crowd.responses, features={**keys, "x": list(rows)})
+    np.testing.assert_array_equal(matched.posterior_, model.posterior_)
+    net = cs.simulate.network(300, n_workers=5, n_classes=3, degree=4, answers_per_item=2, seed=1)
+    truth = np.asarray(net.truth)
+    rows = np.eye(3)[truth] + np.random.default_rng(0).normal(size=(300, 3))
+    alone = cs.MarkovField(coupling=0.3).fit(net.responses, graph=net.graph)
+    model = cs.MarkovField(coupling=0.3).fit(net.responses, graph=net.graph, features=rows)
+    assert cs.metrics.accuracy(truth, model.labels_) > cs.metrics.accuracy(truth, alone.labels_)
+
+
+def test_gold_weights_and_silence():
+    gold = {n: int(TRUTH[n]) for n in range(20)}
+    model = cs.DawidSkene().fit(R, features=X, gold=gold)
+    assert model.labels_[:20].tolist() == list(gold.values())
+    truth = np.random.default_rng(0).integers(0, 2, 150)
+    right = np.random.default_rng(3).beta(8, 1.5, (150, 4))
+    soft = np.where(truth[:, None, None] == np.arange(2), right[:, :, None], 1 - right[:, :, None])
+    rows = np.eye(2)[truth] + 0.5 * np.random.default_rng(1).normal(size=(150, 2))
+    model = cs.DawidSkene().fit(cs.Responses.from_probabilities(soft), features=rows)
+    assert cs.metrics.accuracy(truth, model.labels_) > 0.9
+    votes = np.where(np.random.default_rng(2).random((150, 4)) < 0.6, truth[:, None], -1)
+    votes[votes == 0] = -1
+    r = cs.Responses.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
+    model = cs.DawidSkene().fit(r, features=rows)
+    assert model.feature_findings_.n_items == 150
+    assert cs.metrics.accuracy(truth, model.labels_) > 0.9
+
+
+def test_a_power_leaves_priors_alone():
+    rng = np.random.default_rng(0)
+    evidence, prior = rng.dirichlet(np.ones(3), 5), rng.dirichlet(np.ones(3), 5)
+    posterior = evidence * prior
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    expected = evidence**0.4 * prior
+    found = raise_to(posterior, 0.4, np.log(prior))
+    np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(raise_to(np.array([[1.0, 0.0]]), 2.0, np.array([[0.0, -np.inf]])), [[1.0, 0.0]])
+
+
+def test_the_classifier_tells_posteriors_that_are_too_sure():
+    """Labels of a classifier that is right in four of five cases show how sure one can be of each item."""
+    rng = np.random.default_rng(5)
+    honest = rng.dirichlet([0.7, 0.7], 3000)
+    truth = (rng.random(3000) < honest[:, 1]).astype(int)
+    code = np.where(rng.random(3000) < 0.8, truth, 1 - truth)
+    r = cs.Responses.from_matrix(truth[:, None])
+    opinion = Opinion(np.arange(3000), np.eye(2)[code])
+    for power in (0.3, 1.0):
+        scores = score_by_classifier(r, raise_to(honest, 1 / power), opinion)
+        best = POWERS[scores.sum(axis=0).argmax()]
+        assert power / 1.6 < best < power * 1.6
+        lead, error = find_leads(scores)
+        assert POWERS[lead <= error].max() >= power
+    # What the classifier itself has said does not count as evidence.
+    known = add_priors(r, ItemPriors(opinion.item, 0.6 * np.eye(2)[code] + 0.2), np.array([0.5, 0.5]))
+    with_opinion = honest * np.exp(known.log_prior)
+    with_opinion /= with_opinion.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        score_by_classifier(known, with_opinion, opinion), score_by_classifier(r, honest, opinion), atol=1e-6
+    )
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "least"), [("music", 0.795), ("sentence_polarity", 0.916)])
+def test_real_crowds(name, least):
+    crowd = cs.datasets.load(name)
+    table = {"item": crowd.items, "x": list(crowd.features)}
+    alone, model = cs.DawidSkene().fit(crowd.responses), cs.DawidSkene().fit(crowd.responses, features=table)
+    scores = [cs.evaluate(each, crowd.gold) for each in (alone, model)]
+    assert scores[1].macro_f1 > max(least, scores[0].macro_f1)
+    assert scores[1].log_loss < scores[0].log_loss
+
+
+@pytest.mark.parametrize("answers", [[[0]], [[0, 0]] * 30, [[0], [1]]])
+def test_too_little_to_learn_from(answers):
+    r = cs.Responses.from_matrix(answers, classes=[0, 1])
+    model = cs.DawidSkene().fit(r, features=np.random.default_rng(0).normal(size=(len(answers), 2)))
+    assert not model.feature_findings_.used
+    assert "not used" in model.explain_features()
+
+
+def test_one_sequence_and_no_iterations():
+    r = cs.Responses.from_matrix(np.random.default_rng(0).integers(0, 3, (60, 3)), lengths=[60])
+    model = cs.HiddenMarkov(coupling=0.5).fit(r, features=X[:60])
+    assert "in one sequence" in model.explain_features()
+    with pytest.raises(ParameterError, match="max_iter=0"):
+        cs.DawidSkene(max_iter=0).fit(R, features=X)
+
+
+def test_damaged_classifiers_are_refused(tmp_path, guided):
+    path = guided.save(tmp_path / "m")
+    parts = model_files.unpack(path.read_bytes())
+    name = next(name for name in parts if "classifier" in name and "offsets" in name)
+    for change in ({name: None}, {name: parts[next(n for n in parts if "classifier" in n and "base" in n)][:40]}):
+        changed = {key: content for key, content in (parts | change).items() if content is not None}
+        path.write_bytes(model_files.pack(changed))
+        with pytest.raises(cs.errors.StoreError):
+            cs.load(path)
+
+
+def test_the_page_says_what_was_measured():
+    measured = Path(__file__).parents[1] / "docs" / "measured"
+    head, _, *lines = (measured / "features.md").read_text().splitlines()
+    names = [name.strip() for name in head.split("|")[2:-1]]
+    for line in lines:
+        cells = [cell.strip(" *") for cell in line.split("|")[2:-1]]
+        found = {name: float(cell) for name, cell in zip(names, cells, strict=True) if cell}
+        assert found["with features"] > max(found["without features"], found.get("CROWDLAB", 0.0))
+        assert found.get("log loss with", 0.0) <= found.get("log loss without", 0.0)
+    noise = (measured / "random-features.md").read_text().splitlines()[2:]
+    assert sum(int(line.split("|")[5].split()[0]) for line in noise) == 1
+    assert all(float(line.split("|")[4]) == 0 for line in noise)
+
+
+def test_rows_in_another_order_are_the_same_fit():
+    order = np.random.default_rng(7).permutation(R.n_items)
+    table = pd.DataFrame({"item": R.item_of_answer(), "worker": R.worker, "label": R.label})
+    one = cs.DawidSkene().fit(table, features=pd.DataFrame({"item": np.arange(400), "x": list(X)}))
+    shuffled = pd.concat([table[table["item"] == n] for n in order])
+    other = cs.DawidSkene().fit(shuffled, features=pd.DataFrame({"item": order, "x": list(X[order])}))
+    np.testing.assert_allclose(other.posterior_, one.posterior_[order], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        (X[:7], "7 rows, and there are 400 items"),
+        (np.where(X > 2, np.nan, X), "missing or infinite"),
+        (1e20 * X, "must not be larger"),
+        (X[:, 0], "a row for each item"),
+        (np.array([["a"]] * 400), "must be numbers"),
+        (csr_array(X[:5]), "5 rows"),
+        (pd.DataFrame(X, columns=list("abcdef")), "no column for the item"),
+        (pd.DataFrame({"item": R.items, "x": ["a"] * 400}), "must hold numbers"),
+        (pd.DataFrame({"item": R.items}), "no columns but 'item'"),
+        (pd.DataFrame({"item": [0, 0], "x": [1, 2]}), "several rows"),
+        (pd.DataFrame({"item": [900], "x": [1]}), "None of the 1 row"),
+        ({"item": [0, 1], "x": [[1, 2], [3]]}, "lists of as many numbers"),
+    ],
+)
+def test_bad_features_are_refused(features, words):
+    with pytest.raises(InputError, match=words):
+        cs.DawidSkene().fit(R, features=features)
+
+
+def test_scikit_learn_is_optional(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
+    with pytest.raises(MissingDependencyError, match=r"consilience\[features\]"):
+        cs.DawidSkene().fit(R, features=X)
