@@ -15,8 +15,9 @@ import consilience as cs
 from consilience.data.features import match_features
 from consilience.data.item_priors import ItemPriors, add_priors
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
-from consilience.formats.features import open_features
-from consilience.models.calibration import POWERS, find_leads, raise_to, score_by_classifier
+from consilience.formats.features import open_item_data
+from consilience.models import calibration
+from consilience.models.calibration import POWERS, Calibration, find_leads, raise_to, score_by_classifier
 from consilience.models.classifiers import LinearTrainer, spread_labels
 from consilience.models.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
 from fuzz import model_files
@@ -61,13 +62,17 @@ def test_features_that_tell_something_help(guided):
 @pytest.mark.parametrize("n_features", [3, 60])
 def test_features_that_tell_nothing_have_no_say(n_features):
     noise = np.random.default_rng(1).normal(size=(R.n_items, n_features))
-    alone, model = cs.DawidSkene().fit(R), cs.DawidSkene().fit(R, features=noise)
+    alone = cs.DawidSkene().fit(R)
+    with pytest.warns(DataWarning, match="Features are not used.*in the order of the items, which begin with 0, 1, 2"):
+        model = cs.DawidSkene().fit(R, features=noise)
     np.testing.assert_array_equal(model.posterior_, alone.posterior_)
     assert "nothing shows that they tell anything" in model.explain_features()
     assert model.classifier_ is None
+    assert len(model.disagreements()) == len(model.classifier_report()) == 0
     np.testing.assert_array_equal(model.predict_proba(R, features=noise), alone.predict_proba(R))
 
 
+@pytest.mark.filterwarnings("ignore:Features are not used")
 def test_false_alarms_are_rare():
     used = 0
     for seed in range(12):
@@ -147,7 +152,7 @@ def test_features_in_any_form(kind, tmp_path):
     else:
         given = tmp_path / "x.csv"
         pd.DataFrame(columns).to_csv(given, index=False)
-    found = match_features(open_features(given), R)
+    found = match_features(open_item_data(given, "features"), R)
     np.testing.assert_array_equal(found.item, np.arange(R.n_items))
     np.testing.assert_allclose(found.rows.toarray() if kind == "npz" else found.rows, X)
 
@@ -304,8 +309,8 @@ def test_the_command_line_takes_features(tmp_path):
 
 
 def test_labels_are_the_same_whatever_the_calibration(guided):
-    for calibration in ("none", 0.5):
-        model = cs.DawidSkene(calibration=calibration).fit(R, features=X)
+    for how in ("none", 0.5):
+        model = cs.DawidSkene(calibration=how).fit(R, features=X)
         np.testing.assert_array_equal(model.labels_, guided.labels_)
 
 
@@ -345,17 +350,6 @@ def test_gold_weights_and_silence():
     assert cs.metrics.accuracy(truth, model.labels_) > 0.9
 
 
-def test_a_power_leaves_priors_alone():
-    rng = np.random.default_rng(0)
-    evidence, prior = rng.dirichlet(np.ones(3), 5), rng.dirichlet(np.ones(3), 5)
-    posterior = evidence * prior
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    expected = evidence**0.4 * prior
-    found = raise_to(posterior, 0.4, np.log(prior))
-    np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True))
-    np.testing.assert_array_equal(raise_to(np.array([[1.0, 0.0]]), 2.0, np.array([[0.0, -np.inf]])), [[1.0, 0.0]])
-
-
 def test_the_classifier_tells_posteriors_that_are_too_sure():
     """Labels of a classifier that is right in four of five cases show how sure one can be of each item."""
     rng = np.random.default_rng(5)
@@ -363,20 +357,40 @@ def test_the_classifier_tells_posteriors_that_are_too_sure():
     truth = (rng.random(3000) < honest[:, 1]).astype(int)
     code = np.where(rng.random(3000) < 0.8, truth, 1 - truth)
     r = cs.Responses.from_matrix(truth[:, None])
-    opinion = Opinion(np.arange(3000), np.eye(2)[code])
+    items = np.arange(3000)
     for power in (0.3, 1.0):
-        scores = score_by_classifier(r, raise_to(honest, 1 / power), opinion)
+        scores = score_by_classifier(r, raise_to(honest, 1 / power), items, code, items)
         best = POWERS[scores.sum(axis=0).argmax()]
         assert power / 1.6 < best < power * 1.6
         lead, error = find_leads(scores)
         assert POWERS[lead <= error].max() >= power
     # What the classifier itself has said does not count as evidence.
-    known = add_priors(r, ItemPriors(opinion.item, 0.6 * np.eye(2)[code] + 0.2), np.array([0.5, 0.5]))
+    known = add_priors(r, ItemPriors(items, 0.6 * np.eye(2)[code] + 0.2), np.array([0.5, 0.5]))
     with_opinion = honest * np.exp(known.log_prior)
     with_opinion /= with_opinion.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(
-        score_by_classifier(known, with_opinion, opinion), score_by_classifier(r, honest, opinion), atol=1e-6
+        score_by_classifier(known, with_opinion, items, code, items),
+        score_by_classifier(r, honest, items, code, items),
+        atol=1e-6,
     )
+
+
+def test_the_limit_of_the_power_does_not_depend_on_the_order_of_items(monkeypatch):
+    """A sample is drawn by the random order of the units, and holds whole sequences."""
+    monkeypatch.setattr(calibration, "MOST_JUDGED", 300)
+    rng = np.random.default_rng(5)
+    honest = rng.dirichlet([0.7, 0.7], 2000)
+    truth = (rng.random(2000) < honest[:, 1]).astype(int)
+    left_out = np.concatenate([raise_to(honest[:1000], 10.0), honest[1000:]])  # half of them are far too sure
+    code, unit = np.where(rng.random(2000) < 0.9, truth, 1 - truth), rng.permutation(2000)
+    powers = []
+    for order in (np.arange(2000), np.arange(2000)[::-1]):
+        r = cs.Responses.from_matrix(truth[order, None], items=order.tolist())
+        opinion = Opinion(np.arange(2000), unit[order], np.eye(2)[code[order]])
+        found, _ = calibration.limit_power(r, left_out[order], opinion, Calibration(1.0), calibration.NOTHING_KNOWN)
+        assert found.n_judged == 300
+        powers.append(found.power)
+    assert powers[0] == powers[1] < 0.5
 
 
 @needs_data
@@ -390,18 +404,22 @@ def test_real_crowds(name, least):
     assert scores[1].log_loss < scores[0].log_loss
 
 
-@pytest.mark.parametrize("answers", [[[0]], [[0, 0]] * 30, [[0], [1]]])
-def test_too_little_to_learn_from(answers):
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [([[0]], "only 1 item"), ([[0, 0]] * 30, "all items have the same label"), ([[0], [1]], "only 2 items with")],
+)
+def test_too_little_to_learn_from(answers, reason, tmp_path):
     r = cs.Responses.from_matrix(answers, classes=[0, 1])
-    model = cs.DawidSkene().fit(r, features=np.random.default_rng(0).normal(size=(len(answers), 2)))
+    with pytest.warns(DataWarning, match=f"Features are not used.*{reason}"):
+        model = cs.DawidSkene().fit(r, features=np.random.default_rng(0).normal(size=(len(answers), 2)))
     assert not model.feature_findings_.used
-    assert "not used" in model.explain_features()
+    assert cs.load(model.save(tmp_path / "m")).explain_features() == model.explain_features()
 
 
 def test_one_sequence_and_no_iterations():
     r = cs.Responses.from_matrix(np.random.default_rng(0).integers(0, 3, (60, 3)), lengths=[60])
-    model = cs.HiddenMarkov(coupling=0.5).fit(r, features=X[:60])
-    assert "in one sequence" in model.explain_features()
+    with pytest.warns(DataWarning, match="in one sequence"):
+        cs.HiddenMarkov(coupling=0.5).fit(r, features=X[:60])
     with pytest.raises(ParameterError, match="max_iter=0"):
         cs.DawidSkene(max_iter=0).fit(R, features=X)
 
@@ -410,7 +428,7 @@ def test_damaged_classifiers_are_refused(tmp_path, guided):
     path = guided.save(tmp_path / "m")
     parts = model_files.unpack(path.read_bytes())
     name = next(name for name in parts if "classifier" in name and "offsets" in name)
-    for change in ({name: None}, {name: parts[next(n for n in parts if "classifier" in n and "base" in n)][:40]}):
+    for change in ({name: None}, {name: parts[next(n for n in parts if "blended" in n)][:40]}):
         changed = {key: content for key, content in (parts | change).items() if content is not None}
         path.write_bytes(model_files.pack(changed))
         with pytest.raises(cs.errors.StoreError):
@@ -443,7 +461,7 @@ def test_rows_in_another_order_are_the_same_fit():
 @pytest.mark.parametrize(
     ("features", "words"),
     [
-        (X[:7], "7 rows, and there are 400 items"),
+        (X[:7], "7 rows of features and 400 items"),
         (np.where(X > 2, np.nan, X), "missing or infinite"),
         (1e20 * X, "must not be larger"),
         (X[:, 0], "a row for each item"),
@@ -454,7 +472,7 @@ def test_rows_in_another_order_are_the_same_fit():
         (pd.DataFrame({"item": R.items}), "no columns but 'item'"),
         (pd.DataFrame({"item": [0, 0], "x": [1, 2]}), "several rows"),
         (pd.DataFrame({"item": [900], "x": [1]}), "None of the 1 row"),
-        ({"item": [0, 1], "x": [[1, 2], [3]]}, "lists of as many numbers"),
+        ({"item": [0, 1], "x": [[1, 2], [3]]}, "lists of 1, 2 numbers"),
     ],
 )
 def test_bad_features_are_refused(features, words):
@@ -466,3 +484,173 @@ def test_scikit_learn_is_optional(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
     with pytest.raises(MissingDependencyError, match=r"consilience\[features\]"):
         cs.DawidSkene().fit(R, features=X)
+
+
+def test_noise_that_runs_along_a_graph_has_no_say():
+    """Neighbours would tell an item's label to the classifier that judges it, if it learned from the field."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    for seed in range(3):
+        r, _, _ = make_crowd(300, n_classes=2, seed=seed)
+        noise = np.random.default_rng(seed).normal(size=(300, 2))
+        graph = cs.Graph.knn(noise, 5)
+        classifier = RandomForestClassifier(20, min_samples_leaf=5)
+        with pytest.warns(DataWarning, match="Features are not used"):
+            cs.MarkovField(coupling=0.5, classifier=classifier).fit(r, graph=graph, features=noise)
+
+
+def test_other_items_by_their_features_alone(guided, tmp_path):
+    chances = guided.predict_proba(None, features=X[:5])
+    assert chances.shape == (5, 3)
+    by_hand = guided.classifier_.predict_proba(X[:5])
+    assert (chances.argmax(axis=1) == by_hand.argmax(axis=1)).all()
+    table = pd.DataFrame({"item": list("abc"), "x": list(X[:3])})
+    back = cs.load(guided.save(tmp_path / "m"))
+    np.testing.assert_array_equal(back.predict(None, features=table), guided.predict(None, features=X[:3]))
+    r = cs.Responses.from_matrix(np.where(R.offsets[:-1, None] >= 0, TRUTH[:, None], -1), lengths=[4] * 100)
+    chain = cs.HiddenMarkov(coupling=0.5).fit(r, features=X)
+    known = pd.DataFrame({"sequence": [0, 0, 1], "position": [0, 1, 0], "x": list(X[:3])})
+    assert chain.predict_proba(None, features=known).shape == (3, 3)
+    with pytest.raises(InputError, match="which sequence and position"):
+        chain.predict_proba(None, features=X[:3])
+
+
+def test_columns_are_matched_by_name():
+    names = list("abcdef")
+    table = pd.DataFrame(X, columns=names).assign(item=R.items)
+    model = cs.DawidSkene().fit(R, features=table)
+    assert model.feature_names_ == names
+    turned = table[["item", *names[::-1]]].assign(more=1.0)
+    np.testing.assert_array_equal(model.predict(R, features=turned), model.predict(R, features=table))
+    with pytest.raises(InputError, match="have no column 'b'"):
+        model.predict(R, features=table.rename(columns={"b": "z"}))
+    assert (model.classifier_.predict(table[names]) == model.classifier_.predict(turned[names])).all()
+    assert model.feature_findings_.strength == model.classifier_[-1].C
+
+
+def test_tables_as_pandas_users_have_them(guided):
+    expected = guided.posterior_
+    numbered = pd.DataFrame(X).assign(item=R.items)  # columns are called 0, 1, 2, ...
+    indexed = pd.DataFrame(X, index=pd.Index(R.items, name="item"))
+    batch = pa.record_batch({"item": pa.array(R.items), "x": pa.array(X.tolist())})
+    for table in (numbered, indexed, batch):
+        np.testing.assert_allclose(cs.DawidSkene().fit(R, features=table).posterior_, expected)
+    single = pa.array(X.astype(np.float32).tolist(), pa.list_(pa.float32()))
+    assert match_features(pa.table({"item": R.items, "x": single}), R).rows.dtype == np.float32
+
+
+def test_gaps_are_named_and_left_to_classifiers_that_take_them():
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    gaps = pd.DataFrame(X, columns=list("abcdef")).assign(item=R.items)
+    gaps.loc[3, "b"] = np.nan
+    with pytest.raises(InputError, match=r"numbers \(1\). The first one is in column 'b', of item 3"):
+        cs.DawidSkene().fit(R, features=gaps)
+    with pytest.raises(InputError, match="in column 2, of item 0"):
+        cs.DawidSkene().fit(R, features=csr_array(np.where(np.arange(6) == 2, np.inf, X)))
+    masked = np.ma.array(X.astype(np.float32), mask=X > 2)
+    with pytest.raises(InputError, match="missing or infinite"):
+        cs.DawidSkene().fit(R, features=masked)
+    classifier = HistGradientBoostingClassifier(max_iter=3, max_depth=2)
+    assert cs.DawidSkene(classifier=classifier, calibration="none").fit(R, features=gaps).feature_findings_.used
+
+
+def test_items_without_features_are_counted():
+    table = pd.DataFrame({"item": np.arange(100), "x": list(X[:100])})
+    with pytest.warns(DataWarning, match="300 of 400 items have no features: 100, 101, 102, 103, 104 and 295 more"):
+        cs.DawidSkene(calibration="none").fit(R, features=table)
+
+
+def test_disagreements_are_about_items_with_answers():
+    r = cs.Responses.from_frame(
+        {"item": R.item_of_answer()[:900], "worker": R.worker[:900], "label": R.label[:900]}, items=range(400)
+    )
+    gold = {n: int(TRUTH[n]) for n in range(50)}
+    model = cs.DawidSkene().fit(r, features=X, gold=gold)
+    items = model.disagreements()["item"].to_pylist()
+    assert len(items) > 10
+    assert 50 <= min(items) <= max(items) < 300
+    assert model.classifier_report()["answers"].to_pylist() == [250]
+    for n in (-1, 1.5):
+        with pytest.raises(ParameterError, match="whole number >= 0"):
+            model.disagreements(n)
+
+
+def test_features_of_known_labels_alone():
+    """Items with features have known labels and no answers: nothing judges probabilities by the classifier."""
+    votes = np.where(np.arange(400)[:, None] < 60, -1, np.random.default_rng(0).integers(0, 3, (400, 4)))
+    r = cs.Responses.from_matrix(votes, classes=range(3))
+    table = pd.DataFrame({"item": np.arange(60), "x": list(X[:60])})
+    with pytest.warns(DataWarning, match="have no features"):
+        model = cs.DawidSkene().fit(r, features=table, gold=dict(enumerate(TRUTH[:60].tolist())))
+    assert model.feature_findings_.used
+    assert model.feature_findings_.accuracy is None
+
+
+@pytest.mark.parametrize("classes", [[0.5, 1.5, 2.5], [1, "a", "b"], ["x", "y", "z"]])
+def test_classes_of_any_type(classes):
+    from sklearn.linear_model import LogisticRegression
+
+    r = cs.Responses.from_frame(
+        {"item": R.item_of_answer(), "worker": R.worker, "label": pd.Series([classes[code] for code in R.label])}
+    )
+    for classifier in (None, LogisticRegression()):
+        model = cs.DawidSkene(classifier=classifier, calibration="none").fit(r, features=X)
+        right = [classes.index(label) for label in model.labels_]
+        assert cs.metrics.accuracy(TRUTH, right) > 0.8
+        names = model.classifier_.classes_.tolist()
+        assert names == (classes if isinstance(classes[0], str) else [0, 1, 2])
+
+
+def test_classifiers_that_fail_are_named():
+    class Odd:
+        def fit(self, rows, labels, sample_weight):
+            if rows is None:
+                raise RuntimeError
+            return self
+
+        def predict_proba(self, rows):
+            return np.ones((rows.shape[0], 3)) / 3
+
+    with pytest.raises(InputError, match="Odd must have classes_"):
+        cs.DawidSkene(classifier=Odd()).fit(R, features=X)
+
+    class Broken(Odd):
+        def fit(self, rows, labels, sample_weight):
+            raise RuntimeError("out of luck")
+
+    with pytest.raises(InputError, match="Broken cannot be trained: out of luck"):
+        cs.DawidSkene(classifier=Broken()).fit(R, features=X)
+
+
+def test_random_classifiers_go_by_the_seed():
+    from sklearn.ensemble import RandomForestClassifier
+
+    classifier = RandomForestClassifier(10, min_samples_leaf=5)
+    one, two = (cs.DawidSkene(classifier=classifier, calibration="none").fit(R, features=X) for _ in range(2))
+    np.testing.assert_array_equal(one.posterior_, two.posterior_)
+    assert classifier.random_state is None
+
+
+def test_scores_and_checks_take_features():
+    with_features = cs.held_out_score(cs.DawidSkene(), R, features=X)
+    lead, error = with_features.minus(cs.held_out_score(cs.DawidSkene(), R))
+    assert lead > 2 * error
+    with pytest.raises(ParameterError, match="takes neither features"):
+        cs.held_out_score(cs.MajorityVote(), R, features=X)
+
+
+def test_too_many_columns_for_the_memory():
+    wide = csr_array(([1.0], ([0], [0])), shape=(400, 2**40))
+    with pytest.raises(InputError, match="columns: that takes at least"):
+        cs.DawidSkene().fit(R, features=wide)
+
+
+def test_one_answer_per_item_points_to_the_disagreements():
+    votes = np.full((400, 4), -1)
+    votes[np.arange(400), np.arange(400) % 4] = np.where(np.random.default_rng(0).random(400) < 0.8, TRUTH, 0)
+    with pytest.warns(DataWarning, match=r"no other answer checks them.*Look at those that the classifier doubts: dis"):
+        model = cs.fuse(cs.Responses.from_matrix(votes), features=X)
+    table = model.disagreements().to_pandas()
+    wrong = (table["crowd_label"] != TRUTH[table["item"]]).to_numpy()
+    assert wrong[:15].mean() > 2 * (model.labels_ != TRUTH).mean()

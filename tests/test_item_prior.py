@@ -151,7 +151,7 @@ def test_silence_keeps_its_anchor_beside_a_prior():
         (np.array([[-1, 2], [1, 1]]), "numbers >= 0"),
         ({"item": [0, 0], "0": [1, 1], "1": [1, 1]}, "several rows"),
         ({"item": [7], "0": [1], "1": [1]}, "None of the 1 row"),
-        ({"item": [0], "0": [1]}, "no column for the class 1"),
+        ({"item": [0], "0": [1]}, "no column for 1"),
         ({"item": [0], "0": ["a"], "1": [1]}, "must hold numbers"),
         ("x", "No such file|cannot be|does not exist"),
     ],
@@ -160,3 +160,55 @@ def test_bad_priors_are_refused(prior, words):
     r = cs.Responses.from_matrix([[0, 1], [1, 1]])
     with pytest.raises(InputError, match=words):
         cs.DawidSkene().fit(r, item_prior=prior)
+
+
+@pytest.mark.parametrize("power", [0.5, 0.02])
+def test_known_labels_that_the_prior_rules_out(power):
+    r, _, prior = small_crowd(60, 3, 2)
+    prior[2] = [0.0, 1.0]
+    model = cs.DawidSkene(calibration=power).fit(r, item_prior=prior, gold={2: 0})
+    np.testing.assert_array_equal(model.posterior_[2], [1.0, 0.0])
+    assert np.isfinite(model.posterior_).all()
+
+
+def test_columns_may_have_any_name():
+    r = cs.Responses.from_matrix([[0, 1], [1, 1]])
+    expected = cs.DawidSkene().fit(r, item_prior=np.array([[0.9, 0.1], [0.2, 0.8]])).posterior_
+    for table in (
+        {"item": [0, 1], 0: [0.9, 0.2], 1: [0.1, 0.8]},
+        pd.DataFrame([[0.9, 0.1], [0.2, 0.8]]).assign(item=[0, 1]),
+        pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], index=pd.Index([0, 1], name="item")),
+    ):
+        np.testing.assert_allclose(cs.DawidSkene().fit(r, item_prior=table).posterior_, expected)
+
+
+@pytest.mark.parametrize("flat", [[0.7, 0.2, 0.1], [1 / 3] * 3])
+def test_a_prior_that_is_the_same_for_all_items_changes_nothing(flat):
+    votes = np.random.default_rng(0).integers(0, 3, (50, 4))
+    votes[:10] = -1  # also not for items that nobody answered
+    r = cs.Responses.from_matrix(votes)
+    with_prior = cs.DawidSkene(**PLAIN).fit(r, item_prior=np.tile(flat, (50, 1)))
+    np.testing.assert_allclose(with_prior.posterior_, cs.DawidSkene(**PLAIN).fit(r).posterior_, atol=1e-12)
+
+
+def test_silent_items_count_as_background():
+    """Items without a prior count with their votes, and where all are silent, as the background."""
+    truth = np.arange(400) % 2
+    votes = np.where((truth[:, None] == 1) & (np.random.default_rng(0).random((400, 5)) < 0.7), 1, -1)
+    r = cs.Responses.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
+    alone = cs.DawidSkene(**PLAIN).fit(r)
+    flat = {"item": np.arange(40), "0": np.full(40, 0.5), "1": np.full(40, 0.5)}
+    model = cs.DawidSkene(**PLAIN).fit(r, item_prior=flat)
+    np.testing.assert_allclose(model.posterior_, alone.posterior_, atol=0.02)
+
+
+def test_names_of_classes_in_any_spelling():
+    answers = {"item": [0, 0, 1, 1], "worker": ["u", "v"] * 2, "label": ["Cat", "dog ", "cat", "DOG"]}
+    r = cs.Responses.from_frame(answers, normalise=True)
+    prior = {"item": [0, 1], "CAT": [0.9, 0.2], "p(Dog)": [0.1, 0.8]}
+    model = cs.DawidSkene().fit(r, item_prior=prior)
+    assert model.labels_.tolist() == ["cat", "dog"]
+    assert model.predict({**answers, "label": ["CAT", "Dog", "CAT", "Dog"]}, item_prior=prior).tolist() == [
+        "cat",
+        "dog",
+    ]

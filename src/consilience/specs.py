@@ -150,6 +150,11 @@ def is_truth(value: object) -> bool:
     return type(value) is bool
 
 
+def are_names(value: object) -> bool:
+    """Tell whether a value from JSON is a list of names, or None."""
+    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+
+
 def is_finite(value: object) -> bool:
     """Tell whether a value from JSON is a finite number.
 

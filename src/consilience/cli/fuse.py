@@ -18,7 +18,6 @@ from .command import Command, debug_option, json_option, print_json, quiet_optio
 
 if TYPE_CHECKING:
     from ..data.responses import Responses
-    from ..models.base import Model
     from .progress import Display
     from .summary import Summary
 
@@ -66,6 +65,7 @@ class Options:
     knn: str | None
     k: int
     features: str | None
+    item_prior: str | None
     model: str
     estimation: str | None
     prior: str | dict[str, float] | None
@@ -74,6 +74,7 @@ class Options:
     seed: int | None
     save: str | None
     workers_report: str | None
+    disagreements: str | None
     engine: str
     threads: int | None
     quiet: bool
@@ -178,6 +179,11 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     help="Numbers that describe the items, by which a classifier guides the labels: a table with a column item, or "
     ".npy or .npz with a row for each item, in order.",
 )
+@click.option(
+    "--item-prior",
+    metavar="FILE",
+    help="Class probabilities of items before any answer: a table with a column item and one for each class.",
+)
 @click.option("--gold", metavar="FILE", help="Known labels: item (or sequence, position) and label, gold or truth.")
 @click.option(
     "--model",
@@ -203,6 +209,11 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all that is random. Default: 0.")
 @click.option("--save", metavar="FILE", help="Write the fitted model here, for consilience.load.")
 @click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
+@click.option(
+    "--disagreements",
+    metavar="FILE",
+    help="With --features: write a table of the items for which classifier and workers call for different labels.",
+)
 @click.option("--engine", type=click.Choice(list(ENGINES)), default="threads", show_default=True, help="Where to work.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads. Default: all processors.")
 @quiet_option
@@ -220,8 +231,14 @@ def run(options: Options) -> None:
     from .summary import summarise
 
     started = time.perf_counter()
-    sources = [options.source, options.gold, options.graph, options.knn, options.features, options.items]
-    check_outputs([options.output, options.workers_report], [options.save], sources)
+    named = ("source", "gold", "graph", "knn", "features", "item_prior", "items")
+    check_outputs(
+        [options.output, options.workers_report, options.disagreements],
+        [options.save],
+        [getattr(options, name) for name in named],
+    )
+    if options.disagreements is not None and options.features is None:
+        raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
         model, responses, n_gold = fit(options, display)
         labels, workers = model.to_frame(), model.worker_report()
@@ -254,17 +271,24 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
         engine=engine,
         callback=display.show_iteration,
         features=options.features,
+        item_prior=options.item_prior,
         **{name: value for name, value in parameters.items() if value is not None},
     )
     return fitted, responses, n_gold
 
 
-def write(options: Options, model: Model, labels: Any, workers: Any) -> dict[str, str]:
+def write(options: Options, model: Any, labels: Any, workers: Any) -> dict[str, str]:
     """Write the files asked for; return what is where."""
     from ..formats.writing import replace_together, write_table
 
-    paths = {"labels": options.output, "workers": options.workers_report, "model": options.save}
+    paths = {
+        "labels": options.output,
+        "workers": options.workers_report,
+        "disagreements": options.disagreements,
+        "model": options.save,
+    }
     writers: dict[str, Callable[[str], object]] = {
+        "disagreements": lambda path: write_table(model.disagreements(), path),
         "labels": partial(write_table, labels),
         "workers": partial(write_table, workers),
         "model": model.save,

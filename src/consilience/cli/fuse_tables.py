@@ -112,6 +112,8 @@ def print_workers(console: Console, summary: Summary) -> None:
     for with_interval in (True, False):
         rows = [_describe(each, width, with_interval) for each in best]
         rows += [None] * (n_hidden > 0) + [_describe(each, width, with_interval) for each in worst]
+        if summary.classifier is not None:
+            rows += [[], _describe(summary.classifier | {"worker": "(classifier)"}, width, with_interval)]
         if fits(console, columns, rows):
             break
     print_title(console, "Workers, most reliable first" + (f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""))

@@ -47,6 +47,7 @@ class Summary:
     comparison: Record | None
     most_reliable: list[Record]
     least_reliable: list[Record]
+    classifier: Record | None
     workers_with_few_answers: int
     least_certain: list[Record]
     files: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -99,6 +100,7 @@ def summarise(
         comparison=_compare(model),
         most_reliable=workers.take(ranked[:n_best]).to_pylist(),
         least_reliable=workers.take(ranked[::-1][:n_worst]).to_pylist(),
+        classifier=_describe_classifier(model),
         workers_with_few_answers=n_few,
         least_certain=find_least_certain(model, labels),
     )
@@ -166,12 +168,22 @@ def _describe_features(model: Model) -> Record | None:
     return {**model.feature_findings_._asdict(), "explanation": model.explain_features()}
 
 
+def _describe_classifier(model: Model) -> Record | None:
+    """Return the row of a report for the classifier of features, if it has a say."""
+    if not isinstance(model, LatentModel) or model.feature_findings_ is None or not model.feature_findings_.used:
+        return None
+    record: Record = model.classifier_report().to_pylist()[0]
+    return record
+
+
 def _compare(model: Model) -> Record | None:
     comparison = getattr(model, "comparison_", None)
     if comparison is None:
         return None
     figures = asdict(comparison)
     del figures["n_items"]
+    # The record was made without features.
+    has_record = comparison.tested and comparison.n_differ and _describe_classifier(model) is None
     return {
         "verdict": comparison.verdict,
         "better": comparison.better,
@@ -179,7 +191,7 @@ def _compare(model: Model) -> Record | None:
         **figures,
         "words": {
             "verdict": comparison.describe_test(),
-            "record": comparison.describe_record() if comparison.tested and comparison.n_differ else None,
+            "record": comparison.describe_record() if has_record else None,
             "accuracy": comparison.describe_accuracy(),
             "alpha": comparison.describe_agreement(),
         },

@@ -8,6 +8,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, listing, shorten
@@ -43,7 +44,7 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     eager = native
 
     def read(column: str) -> Column:
-        return _series_to_column(eager[column], f"Column {column!r} of {name}")
+        return _series_to_column(eager.get_column(column), f"Column {column!r} of {name}")
 
     backend = "pandas" if eager.implementation.is_pandas_like() else eager.implementation.name.lower()
     return Table(eager.columns, read, len(eager), backend, name, _count_rows)
@@ -93,19 +94,32 @@ def _to_native(values: Any) -> Any:
         raise
 
 
-def read_lists(frame: Any) -> dict[str, list[Any]]:
-    """Return the columns of a table, of any frame library or a mapping of columns, in which each row holds a list."""
+def read_lists(frame: Any) -> dict[str, Any]:
+    """Return the columns of a table in which each row holds a list: an array if all have one length, else a list."""
     if isinstance(frame, Mapping):
         columns = {name: list(values) for name, values in frame.items() if hasattr(values, "__len__")}
         return {name: values for name, values in columns.items() if _are_lists(values)}
     if isinstance(frame, Table):
         return {}
-    native = _to_native(frame)
+    native = _to_native(pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame)
     if isinstance(native, nw.LazyFrame):
         native = native.collect("polars" if native.implementation.is_polars() else "pyarrow")
     nested = [name for name, kind in native.schema.items() if isinstance(kind, (nw.List, nw.Array, nw.Object))]
-    entries = {name: native[name].to_list() for name in nested}
-    return {name: values for name, values in entries.items() if _are_lists(values)}
+    entries = {name: _list_entries(native.get_column(name)) for name in nested}
+    return {name: values for name, values in entries.items() if isinstance(values, np.ndarray) or _are_lists(values)}
+
+
+def _list_entries(series: Any) -> Any:
+    """Return lists of one length as the rows of an array, else as a list."""
+    if isinstance(series.dtype, (nw.List, nw.Array)) and not series.implementation.is_pandas_like():
+        lists = series.to_arrow()
+        lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+        numbers = lists.flatten()  # of lists that are there
+        if lists.null_count == 0 and numbers.null_count == 0 and len(lists) and len(numbers) % len(lists) == 0:
+            width = len(numbers) // len(lists)
+            if pc.all(pc.equal(pc.list_value_length(lists), width)).as_py() and not pa.types.is_nested(numbers.type):
+                return numbers.to_numpy(zero_copy_only=False).reshape(len(lists), width)
+    return series.to_list()
 
 
 def _are_lists(values: list[Any]) -> bool:

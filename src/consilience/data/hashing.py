@@ -85,6 +85,29 @@ def draw_numbers(seed: int, *hashes: Hashes) -> Hashes:
     return combine_hashes(*(np.full(1, word, np.uint64) for word in words), *hashes)
 
 
+def draw_units(rows: NDArray[np.int64], unit: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return some of the rows, ascending: all rows of the first units, until these are `most` rows.
+
+    Parameters
+    ----------
+    rows : array of int
+        To choose from.
+    unit : array of int
+        The unit that each row is part of: its place in a random order.
+    most : int
+        How many are enough. The last unit is whole, so there may be more.
+
+    Examples
+    --------
+    >>> draw_units(np.array([0, 1, 2, 3]), np.array([2, 0, 1, 1]), 2)
+    array([1, 2, 3])
+    """
+    if len(rows) <= most:
+        return rows
+    last = int(np.partition(unit[rows], most - 1)[most - 1])
+    return np.asarray(rows[unit[rows] <= last])
+
+
 def combine_hashes(*hashes: Hashes) -> Hashes:
     """Return one hash for each combination of hashes; their order matters."""
     from ..kernels.hashing import scramble

@@ -15,7 +15,8 @@ while each structure keeps its own prior over the labels:
 So priors of items say how items differ. How frequent the classes are is up to the class prior, which is learned or
 given. For independent items the objective stays a likelihood: that of the answers and of what else is known.
 
-At a fit p is the mean over all items. Items without a prior count with the share of each class in all votes.
+At a fit p is the mean over all items. Items without a prior count with their vote shares, or what else is known of
+them.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ from numpy.typing import NDArray
 from ..arguments import to_floats
 from ..errors import InputError, first_line, listing, plural
 from ..kernels.types import Floats, freeze
-from .frames import is_table, open_frame
+from .frames import is_table
+from .item_tables import match_rows, open_item_table, read_numbers
 from .responses import Responses
+from .spelling import normalise_label
 from .tables import Table
-from .vocabulary import find_missing, spell_surrogates, to_values
+from .vocabulary import spell_surrogates
 
-KEY_REMEDY = "Say which item each row belongs to."
+# What is left of logarithms that should cancel out.
+ROUNDING = 1e-12
 # Smaller probabilities than this count as this: they can still be multiplied. Zero stays zero.
 LEAST = 1e-100
 
@@ -51,14 +55,14 @@ def match_item_prior(given: Any, r: Responses) -> ItemPriors:
 
     Parameters
     ----------
-    given : array, table or path
+    given : array or table
         An array of shape (n_items, n_classes), in the order of the items and the classes; or a table with a column item
         (or sequence and position), and one for each class, called by the name of the class or p(<class>).
     r : Responses
         Whose items and classes they are.
     """
     if is_table(given):
-        return _read_table(open_frame(given, "item_prior"), r)
+        return _read_table(open_item_table(given, "item_prior"), r)
     try:
         values = to_floats(given)
     except (TypeError, ValueError) as error:
@@ -77,8 +81,8 @@ def match_item_prior(given: Any, r: Responses) -> ItemPriors:
 
 def _read_table(table: Table, r: Responses) -> ItemPriors:
     item, rows = match_rows(table, r, "item_prior")
-    columns = {str(name): name for name in table.names}
-    names = [_find_column(columns, value) for value in r.classes.tolist()]
+    columns = {_spell(r, str(name)): name for name in table.names}
+    names = [_find_column(r, columns, value) for value in r.classes.tolist()]
     missing = [
         value
         for value, name, said in zip(r.classes.tolist(), names, r.label_of_class, strict=True)
@@ -86,65 +90,24 @@ def _read_table(table: Table, r: Responses) -> ItemPriors:
     ]
     if missing:
         raise InputError(
-            f"item_prior has no column for the class {listing(missing)}. It has {listing(map(str, table.names))}.",
+            f"item_prior has no column for {listing(missing)}. It has {listing(map(str, table.names))}.",
             "Name each column by its class, or p(<class>).",
             keyword="item_prior",
         )
-    values = np.stack([read_numbers(table, name)[rows] if name else np.zeros(len(rows)) for name in names], axis=1)
-    return _select(item, values, r)
+    nothing = np.zeros(len(rows))
+    values = [nothing if name is None else read_numbers(table, name)[rows] for name in names]
+    return _select(item, np.stack(values, axis=1), r)
 
 
-def _find_column(columns: dict[str, Any], value: Any) -> Any:
+def _find_column(r: Responses, columns: dict[str, Any], value: Any) -> Any:
     """Return the column of a class, or None."""
-    text = spell_surrogates(str(value))
+    text = _spell(r, spell_surrogates(str(value)))
     return next((columns[name] for name in (f"p({text})", text) if name in columns), None)
 
 
-def match_rows(table: Table, r: Responses, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the items that rows of a table are about, and which rows these are; other rows are left out."""
-    names = key_names(table, r)
-    keys = [table.values(name, KEY_REMEDY) for name in names]
-    item = r.find_items(keys)
-    known = np.flatnonzero(item >= 0)
-    if not len(known):
-        found = [to_values(key)[:3].tolist() for key in keys]
-        example = listing(found[0] if len(found) == 1 else zip(*found, strict=True))
-        raise InputError(
-            f"None of the {plural(len(item), 'row')} of {what} is about an item of the answers ({what} has "
-            f"{example}; the answers have {listing(r.items[:3].tolist())}).",
-            "Check that both use the same ids.",
-            keyword=what,
-        )
-    repeated = np.flatnonzero(np.bincount(item[known], minlength=r.n_items) > 1)
-    if len(repeated):
-        raise InputError(
-            f"{what} has several rows for {plural(len(repeated), 'item')}: {listing(r.items[repeated].tolist())}.",
-            "Keep one row for each of them.",
-            keyword=what,
-        )
-    return item[known], known
-
-
-def key_names(table: Table, r: Responses) -> list[str]:
-    """Return the columns of a table that say which item a row is about."""
-    table = replace(table, preferred={**r.columns, **table.preferred})
-    return [table.need(role) for role in (("item",) if r.sequences is None else ("sequence", "position"))]
-
-
-def read_numbers(table: Table, name: str) -> Floats:
-    """Return a column of numbers; a missing one is nan."""
-    column = table.read(name)
-    values = to_values(column)
-    numbers = np.full(len(values), np.nan)
-    there = np.ones(len(values), bool)
-    there[find_missing(column)] = False
-    try:
-        numbers[there] = to_floats(values[there].tolist())
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"Column {name!r} of {table.name} must hold numbers; {first_line(error)}.", "Leave it out, or correct it."
-        ) from error
-    return numbers
+def _spell(r: Responses, name: str) -> str:
+    """Return a name as it is compared: in its normal form, if labels are in that."""
+    return str(normalise_label(name)) if r.normalised else name
 
 
 def _select(item: NDArray[np.int64], values: Floats, r: Responses) -> ItemPriors:
@@ -165,9 +128,23 @@ def _select(item: NDArray[np.int64], values: Floats, r: Responses) -> ItemPriors
     return ItemPriors(item, values / values.sum(axis=1, keepdims=True))
 
 
-def class_shares(priors: ItemPriors, r: Responses) -> Floats:
-    """Return p, the share of each class over all items."""
-    return np.asarray((priors.probabilities.sum(axis=0) + (r.n_items - len(priors.item)) * r.vote_shares()) / r.n_items)
+def class_shares(priors: ItemPriors, known: Floats) -> Floats:
+    """Return p, the share of each class over all items; `known` (N, K) is what counts for items without a prior."""
+    others = np.ones(len(known), bool)
+    others[priors.item] = False
+    return np.asarray((priors.probabilities.sum(axis=0) + known[others].sum(axis=0)) / len(known))
+
+
+def vote_shares_by_item(r: Responses) -> Floats:
+    """Return the share of each class in the votes for each item, (N, K); in all votes, for items that have none."""
+    item, code, weight = r.item_of_answer(), r.class_of_label[r.label], r.weights()
+    named = code >= 0
+    shares = np.zeros((r.n_items, r.n_classes))
+    np.add.at(shares, (item[named], code[named]), weight[named])
+    total = shares.sum(axis=1)
+    shares[total > 0] /= total[total > 0, None]
+    shares[total == 0] = r.vote_shares()
+    return shares
 
 
 def add_priors(r: Responses, priors: ItemPriors, shares: Floats) -> Responses:
@@ -187,5 +164,6 @@ def add_priors(r: Responses, priors: ItemPriors, shares: Floats) -> Responses:
         logs = np.log(np.where(found > 0, np.maximum(found, LEAST), 0.0))
     log_prior = np.zeros((r.n_items, r.n_classes)) if r.log_prior is None else r.log_prior.copy()
     # A class that no item can have stays impossible.
-    log_prior[priors.item] += logs - np.log(np.maximum(shares, LEAST))
+    logs -= np.log(np.maximum(shares, LEAST))
+    log_prior[priors.item] += np.where(abs(logs) < ROUNDING, 0.0, logs)
     return replace(r, log_prior=freeze(log_prior))

@@ -450,3 +450,14 @@ class Responses:
 def keep_weights(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
     """Return the weights of answers, at least `LEAST_WEIGHT`; None where all are 1: models are faster without."""
     return None if weight is None or bool(np.all(weight == 1.0)) else np.maximum(weight, LEAST_WEIGHT)
+
+
+def empty_responses(
+    keys: Values | Sequences, workers: Values, labels: Values, classes: Values, normalised: bool
+) -> Responses:
+    """Return items to which there are no answers."""
+    n_items = len(keys.position) if isinstance(keys, Sequences) else len(keys)
+    nobody = np.empty(0, np.int32)
+    return Responses(
+        np.zeros(n_items + 1, np.int64), nobody, nobody, None, workers, labels, classes, keys, normalised=normalised
+    )

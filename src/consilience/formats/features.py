@@ -16,12 +16,17 @@ _ZIP = b"PK"
 MOST_ROWS = 2**31 - 1
 
 
-def open_features(source: Any) -> Any:
-    """Return the features in a file: an array or a sparse matrix, or a table; anything else as it is."""
+def open_item_data(source: Any, what: str) -> Any:
+    """Return what a file holds about items: an array or a sparse matrix, or a table; anything else as it is.
+
+    `what` is the parameter that the file is given for.
+    """
     if not isinstance(source, (str, os.PathLike)):
         return source
-    name = to_path("features", "fit", source)
-    return read_features(name) if name.lower().endswith((".npy", ".npz")) else read_table(name).table
+    name = to_path(what, "fit", source)
+    if name.lower().endswith((".npy", ".npz")) and os.path.isfile(name):
+        return read_features(name)
+    return read_table(name).table
 
 
 def read_features(path: PathLike) -> Any:

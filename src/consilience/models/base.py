@@ -82,6 +82,16 @@ class Model(ABC):
     def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
         """Learn from answers; return the model itself."""
 
+    def _add_content(self, r: Responses, features: Any, item_prior: Any) -> Responses:
+        """Return the answers with what is known of the items, for models that take that."""
+        if features is None and item_prior is None:
+            return r
+        raise ParameterError(
+            f"{type(self).__name__} takes neither features nor priors of items.",
+            Sentence("Choose another, such as {model}.", model=Python("DawidSkene()", "dawid-skene")),
+            keyword="model",
+        )
+
     @abstractmethod
     def _fit(self, responses: Any, graph: Any, gold: Any, engine: Any, copies: list[list[int]] | None = None) -> Self:
         """Fit; workers who copy each other are looked for, unless `copies` tells who they are."""

@@ -5,18 +5,16 @@ themselves. So a posterior q is reported as
 
     q_nk^t / sum_j q_nj^t
 
-with one power t for all items. t = 1 changes nothing; the nearer it is to 0, the closer probabilities are to 1 / K.
-What is known of an item beside its answers, a factor h_nk (see `consilience.data.item_priors`), is no worker's error.
-It stays as it is: q^t h^(1 - t) takes the place of q^t.
-
-The power is chosen by hidden answers: some answers are hidden, the model is fitted to the others, and t is where the
-answers that were hidden are predicted best,
+with one power t for all items. t = 1 changes nothing; the nearer it is to 0, the closer probabilities are to 1 / K. It
+is chosen by hidden answers: some answers are hidden, the model is fitted to the others, and t is where the answers that
+were hidden are predicted best,
 
     sum over hidden answers of log sum_k q_nk^t / Z_n Gamma_m[k, l]
 
 A classifier that learned from the features of other items has not seen the answers to an item. So it is one more hidden
-worker. If posteriors are too sure, it agrees hardly more often where they are sure than elsewhere. The power is at most
-the largest one whose prediction of the classifier's labels is within one standard error of the best.
+worker, whose labels are predicted by posteriors without what is known of the items beside their answers. If these are
+too sure, the classifier agrees hardly more often where they are sure than elsewhere. The power is at most the largest
+one whose prediction of the classifier's labels is within one standard error of the best.
 
 Where labels are known (`gold`), each item is judged as if its label were not known. The logarithm of t has a normal
 prior around the choice of hidden answers, with a standard deviation of 1, and its posterior mean given the known labels
@@ -36,6 +34,7 @@ from numpy.typing import NDArray
 
 from ..arguments import is_number
 from ..data.gold import Gold
+from ..data.hashing import draw_units
 from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
 from ..errors import DataWarning, Sentence, parameter_error, plural, warn
@@ -121,24 +120,20 @@ class Fold(NamedTuple):
         The posterior of the item of each, before calibration.
     chances : array (n, K)
         How probable each is for each class, by counts that are shrunk as for `consilience.held_out_score`.
-    log_prior : array (n, K) or None
-        What is known of the item of each beside its answers.
     """
 
     answer: NDArray[np.int64]
     posterior: Floats
     chances: Floats
-    log_prior: Floats | None = None
 
     @classmethod
     def of(cls, r: Responses, answer: NDArray[np.int64], posterior: Floats, counts: Floats) -> Fold:
         """Return the fold from the expected counts (M, L, K) of the answers that were shown."""
-        log_prior = None if r.log_prior is None else r.log_prior[r.item_of_answer()[answer]]
-        return cls(answer, posterior, shrink_rows(counts, r.worker[answer], r.label[answer]), log_prior)
+        return cls(answer, posterior, shrink_rows(counts, r.worker[answer], r.label[answer]))
 
     def judge(self, power: float) -> Judged:
         """Return how well the answers are predicted if posteriors are raised to a power."""
-        raised = raise_to(self.posterior, power, self.log_prior)
+        raised = raise_to(self.posterior, power)
         alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
         return Judged(self.answer, log_chance(raised, self.chances), log_chance(alike, self.chances))
 
@@ -213,7 +208,7 @@ def calibrate(
         found = Calibration(float(owner.calibration), given=True)
         powers, folds = np.array([found.power]), list[Fold]()
     else:
-        found, log_weights, folds = find_power(owner, r, problem, fit, posterior, gold, opinion)
+        found, log_weights, folds = find_power(owner, r, problem, fit, posterior, left_out, gold, opinion)
         powers = draw_powers(log_weights)
 
     def raised(power: float) -> Floats:
@@ -229,6 +224,7 @@ def find_power(
     problem: Problem,
     fit: Fit,
     posterior: Floats,
+    left_out: Floats,
     gold: Gold | None,
     opinion: Opinion | None,
 ) -> tuple[Calibration, Floats, list[Fold]]:
@@ -236,19 +232,13 @@ def find_power(
     found, log_weights, folds = Calibration(1.0), NOTHING_KNOWN, list[Fold]()
     if owner.calibration == "hidden answers":
         found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold)
-    if opinion is not None and owner.calibration == "hidden answers":
-        left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
-        scores = score_by_classifier(r, left_out, opinion)
-        lead, error = find_leads(scores)
-        limit = float(POWERS[lead <= error].max())
-        if limit < found.power:
-            found, log_weights = found._replace(power=limit, n_judged=len(scores)), log_weights + weigh_powers(scores)
+        if opinion is not None:
+            found, log_weights = limit_power(r, left_out, opinion, found, log_weights)
     if gold is not None and gold.judging.any():
         known = np.flatnonzero(gold.judging)
         unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
-        log_prior = None if r.log_prior is None else r.log_prior[known]
-        scores = score_gold(gold.codes[known], unknown[known], log_prior)
-        if found.n_hidden:
+        scores = score_gold(gold.codes[known], unknown[known])
+        if found.n_hidden or found.n_judged:
             log_weights = scores + log_density_around(found.power, 1.0)
             power = mean_power(log_weights)
         else:
@@ -329,21 +319,15 @@ def find_judging(shown: Responses, item: NDArray[np.int64], apart: bool, gold: G
     return judging
 
 
-def raise_to(posterior: Floats, power: float, log_prior: Floats | None = None) -> Floats:
-    """Return the posteriors raised to a power, normalised. What is certain stays so, and so do priors of items.
+def raise_to(posterior: Floats, power: float) -> Floats:
+    """Return the posteriors raised to a power, normalised. What is certain stays so.
 
     >>> raise_to(np.array([[0.8, 0.2], [1.0, 0.0]]), 0.5).round(3).tolist()
     [[0.667, 0.333], [1.0, 0.0]]
     """
     if power == 1.0:
         return posterior
-    if log_prior is None:
-        raised = (posterior / posterior.max(axis=1, keepdims=True)) ** power
-    else:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = power * np.log(posterior) + (1 - power) * log_prior
-        logs[posterior <= 0] = -np.inf
-        raised = np.exp(logs - logs.max(axis=1, keepdims=True))
+    raised = (posterior / posterior.max(axis=1, keepdims=True)) ** power
     raised[posterior <= 0] = 0.0
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
@@ -373,33 +357,47 @@ def score_powers(
     with np.errstate(divide="ignore"):
         logs = np.log(posterior)
     logs -= logs.max(axis=1, keepdims=True)
-    known = np.zeros(1) if r.log_prior is None else r.log_prior[r.item_of_answer()[hidden]]
-    known = np.where(np.isfinite(known), known, 0.0)
     weight = None if r.weight is None else r.weight[hidden]
     scores = []
     for power in POWERS.tolist():
-        raised = np.exp(power * logs if r.log_prior is None else power * logs + (1 - power) * known)
+        raised = np.exp(power * logs)  # what is impossible stays so
         probability = np.einsum("ik,ik->i", raised, chances) / np.einsum("ik->i", raised)
         score = np.log(np.maximum(probability, 1e-300))
         scores.append(np.bincount(unit, score if weight is None else weight * score))
     return np.stack(scores, axis=1)
 
 
-def score_by_classifier(r: Responses, left_out: Floats, opinion: Opinion) -> Floats:
-    """Return the log probability of the classifier's label of each item, or each sequence, at each of `POWERS`.
+def limit_power(
+    r: Responses, left_out: Floats, opinion: Opinion, found: Calibration, log_weights: Floats
+) -> tuple[Calibration, Floats]:
+    """Return the power, and the log weights, after a classifier has judged how sure posteriors may be."""
+    rows = np.flatnonzero(np.diff(r.offsets)[opinion.item] > 0)
+    rows = draw_units(rows, opinion.unit, MOST_JUDGED)
+    unit = np.unique(opinion.unit[rows], return_inverse=True)[1]
+    if len(rows) == 0 or unit[-1] + 1 < LEAST_UNITS:
+        return found, log_weights
+    scores = score_by_classifier(r, left_out, opinion.item[rows], opinion.code[rows], unit)
+    lead, error = find_leads(scores)
+    limit = float(POWERS[lead <= error].max())
+    if limit >= found.power:
+        return found, log_weights
+    return found._replace(power=limit, n_judged=len(rows)), log_weights + weigh_powers(scores)
 
-    The classifier is taken for one more worker, whose matrix suits each power best. `left_out` are posteriors that
-    know of its opinion, which is taken out of them.
+
+def score_by_classifier(
+    r: Responses, left_out: Floats, item: NDArray[np.int64], label: NDArray[np.int64], unit: NDArray[np.int64]
+) -> Floats:
+    """Return the log probability of the labels that a classifier gives to items, at each of `POWERS`, (units, powers).
+
+    The classifier is taken for one more worker, whose matrix suits each power best. What is known of the items beside
+    their answers, its own opinion among it, is taken out of the posteriors `left_out`. A unit is an item, or all items
+    of a sequence.
     """
-    item = opinion.item[np.diff(r.offsets)[opinion.item] > 0][:MOST_JUDGED]
-    label = opinion.code[np.isin(opinion.item, item)]
-    log_prior = np.zeros((len(item), r.n_classes)) if r.log_prior is None else r.log_prior[item]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(left_out[item]) - np.where(np.isfinite(log_prior), log_prior, 0.0)
+    with np.errstate(divide="ignore"):
+        logs = np.log(left_out[item])
+    if r.log_prior is not None:
+        logs -= np.where(np.isfinite(r.log_prior[item]), r.log_prior[item], 0.0)
     logs -= logs.max(axis=1, keepdims=True)
-    unit = (
-        np.arange(len(item)) if r.sequences is None else np.unique(r.sequences.of_items()[item], return_inverse=True)[1]
-    )
     said = np.eye(r.n_classes)[label]
     scores = []
     for power in POWERS.tolist():
@@ -454,11 +452,10 @@ def draw_powers(log_weights: Floats) -> Floats:
     return np.asarray(POWERS[np.searchsorted(np.cumsum(weights) / weights.sum(), shares).clip(max=len(POWERS) - 1)])
 
 
-def score_gold(gold: NDArray[np.int32], posterior: Floats, log_prior: Floats | None = None) -> Floats:
+def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
     """Return the log probability of known classes at each of `POWERS`, by posteriors (n, K) that did not know them."""
     rows = np.arange(len(gold))
-    raised = (raise_to(posterior, power, log_prior) for power in POWERS.tolist())
-    return np.array([np.log(np.maximum(each[rows, gold], 1e-12)).sum() for each in raised])
+    return np.array([np.log(np.maximum(raise_to(posterior, t)[rows, gold], 1e-12)).sum() for t in POWERS])
 
 
 def mean_power(scores: Floats) -> float:

@@ -10,13 +10,18 @@ zeros stay zeros, and a word that occurs once is not the most important one.
 
 scikit-learn, which fits it, takes one label for each row. So an item is repeated for its likeliest classes, as many as
 have .99 of its posterior and at most three, weighted by their posterior. Any other classifier of scikit-learn's kind is
-trained in the same way.
+trained in the same way. Its random state is the seed of the model, unless it has one.
+
+All are trained and asked with one thread. So numbers do not depend on how many there are, and a busy machine does not
+slow down the many small fits.
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,7 +71,8 @@ class LinearJudge:
         """Return class probabilities (n, K) from features (n, D)."""
         # Scaling the weights instead of the rows needs no copy of these.
         weights = self.weights / self.scale
-        scores = rows @ weights.T + (self.offsets - weights @ self.centre)
+        with one_thread():
+            scores = rows @ weights.T + (self.offsets - weights @ self.centre)
         found = np.zeros((rows.shape[0], self.n_classes))
         found[:, self.codes] = softmax(np.asarray(scores, np.float64), axis=1)
         return found
@@ -99,12 +105,10 @@ class LinearTrainer:
         """Return a classifier that has learned from the rows `at`, with their posteriors as soft labels."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
-        from threadpoolctl import threadpool_limits
 
         row, code, weight = spread_labels(posterior)
         model = LogisticRegression(C=self.strength, max_iter=MAX_ITER, tol=TOL)
-        # With one thread numbers do not depend on how many there are, and a busy machine does not slow them down.
-        with warnings.catch_warnings(), threadpool_limits(limits=1):
+        with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly settled is good enough
             model.fit(self.rows[at[row]], code, sample_weight=weight)
         weights, offsets = np.array(model.coef_, np.float64, order="C"), np.asarray(model.intercept_, np.float64)
@@ -115,7 +119,8 @@ class LinearTrainer:
 
     def ask(self, judge: Any, at: NDArray[np.int64]) -> Floats:
         """Return what a classifier says of the rows `at`."""
-        scores = self.rows[at] @ judge.weights.T.astype(self.rows.dtype) + judge.offsets
+        with one_thread():
+            scores = self.rows[at] @ judge.weights.T.astype(self.rows.dtype) + judge.offsets
         found = np.zeros((len(at), self.n_classes))
         found[:, judge.codes] = softmax(np.asarray(scores, np.float64), axis=1)
         return found
@@ -126,16 +131,19 @@ class EstimatorJudge:
     """A classifier of scikit-learn's kind after training."""
 
     estimator: Any
-    classes: Values
+    names: NDArray[Any]  # (K,): what it calls the classes
 
     def judge(self, rows: Any) -> Floats:
         """Return class probabilities (n, K) from features (n, D)."""
-        found = np.zeros((rows.shape[0], len(self.classes)))
-        code = lookup(self.classes, to_column(np.asarray(self.estimator.classes_)))
-        given = np.asarray(self.estimator.predict_proba(rows), np.float64)
+        found = np.zeros((rows.shape[0], len(self.names)))
+        known = getattr(self.estimator, "classes_", None)
+        code = np.full(1, -1) if known is None else lookup(self.names, to_column(np.asarray(known)))
+        with one_thread(), blame(self.estimator, "judge items", "Its predict_proba must take features."):
+            given = np.asarray(self.estimator.predict_proba(rows), np.float64)
         if given.shape != (rows.shape[0], len(code)) or (code < 0).any() or not (given >= 0).all():
             raise InputError(
-                f"{type(self.estimator).__name__}.predict_proba must give a probability for each of its classes_.",
+                f"{type(self.estimator).__name__} must have classes_ after training, and its predict_proba must give a "
+                "probability for each of them.",
                 keyword="classifier",
             )
         found[:, code] = given
@@ -148,24 +156,19 @@ class EstimatorTrainer:
 
     estimator: Any
     rows: Any
-    classes: Values
+    names: NDArray[Any]  # (K,): what it calls the classes
+    seed: int
 
     def train(self, at: NDArray[np.int64], posterior: Floats) -> EstimatorJudge:
         """Return a classifier that has learned from the rows `at`, with their posteriors as soft labels."""
         row, code, weight = spread_labels(posterior)
-        labels = np.array(self.classes.tolist())
         fresh = clone(self.estimator)
+        settle_randomness(fresh, self.seed)
         # A pipeline hands weights to the step that is named.
         prefix = f"{fresh.steps[-1][0]}__" if hasattr(fresh, "steps") else ""
-        try:
-            fresh.fit(self.rows[at[row]], labels[code], **{f"{prefix}sample_weight": weight})
-        except TypeError as error:
-            raise InputError(
-                f"{type(fresh).__name__} cannot be trained: {first_line(error)}.",
-                "Its fit must take features, labels and sample_weight.",
-                keyword="classifier",
-            ) from error
-        return EstimatorJudge(fresh, self.classes)
+        with one_thread(), blame(fresh, "be trained", "Its fit must take features, labels and sample_weight."):
+            fresh.fit(self.rows[at[row]], self.names[code], **{f"{prefix}sample_weight": weight})
+        return EstimatorJudge(fresh, self.names)
 
     def ask(self, judge: Any, at: NDArray[np.int64]) -> Floats:
         """Return what a classifier says of the rows `at`."""
@@ -188,6 +191,47 @@ def spread_labels(posterior: Floats) -> tuple[NDArray[np.int64], NDArray[np.int6
     weight = np.where(kept, share, 0.0)
     weight /= weight.sum(axis=1, keepdims=True)
     return np.nonzero(kept)[0], order[kept], weight[kept]
+
+
+def name_classes(classes: Values) -> NDArray[Any]:
+    """Return what a classifier calls the classes: their names if these are text or whole numbers, else 0, 1, 2, ...
+
+    scikit-learn takes fractions for quantities, and no names of different types.
+    """
+    names = classes.tolist()
+    plain = any(all(type(name) is kind for name in names) for kind in (str, int, bool))
+    return np.array(names) if plain else np.arange(len(names))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep matrix products, and what else uses a pool of threads, to one thread."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # it comes with scikit-learn, and a classifier may be without
+        yield
+        return
+    with threadpool_limits(limits=1):
+        yield
+
+
+@contextmanager
+def blame(estimator: Any, what: str, remedy: str) -> Iterator[None]:
+    """Raise an `InputError` for whatever goes wrong in a classifier of the user."""
+    try:
+        yield
+    except Exception as error:
+        raise InputError(
+            f"{type(estimator).__name__} cannot {what}: {first_line(error)}.", remedy, keyword="classifier"
+        ) from error
+
+
+def settle_randomness(estimator: Any, seed: int) -> None:
+    """Set each random state of a classifier, and of its parts, that is not set."""
+    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    open_states = [name for name, value in parameters.items() if name.endswith("random_state") and value is None]
+    if open_states:
+        estimator.set_params(**dict.fromkeys(open_states, seed % 2**32))
 
 
 def clone(estimator: Any) -> Any:
@@ -221,20 +265,22 @@ def require_sklearn() -> None:
         ) from error
 
 
-def as_pipeline(judge: LinearJudge, classes: Values) -> Any:
+def as_pipeline(judge: LinearJudge, classes: Values, strength: float, features: list[str] | None) -> Any:
     """Return the default classifier as a fitted pipeline of scikit-learn, which predicts labels."""
     require_sklearn()
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    scaler, model = StandardScaler(with_mean=bool(judge.centre.any())), LogisticRegression()
+    scaler, model = StandardScaler(with_mean=bool(judge.centre.any())), LogisticRegression(C=strength)
     scaler.mean_, scaler.scale_, scaler.var_ = judge.centre, judge.scale, judge.scale**2
     scaler.n_samples_seen_ = 1
     two = len(judge.codes) == 2
     model.coef_ = judge.weights[1:] - judge.weights[:1] if two else judge.weights
     model.intercept_ = judge.offsets[1:] - judge.offsets[:1] if two else judge.offsets
-    model.classes_ = np.array(classes.tolist())[judge.codes]
+    model.classes_ = name_classes(classes)[judge.codes]
+    if features is not None:
+        scaler.feature_names_in_ = np.array(features, dtype=object)
     scaler.n_features_in_ = model.n_features_in_ = len(judge.scale)
     model.n_iter_ = np.zeros(1, np.int32)
     return make_pipeline(scaler, model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,13 @@ from .base import Model
 from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares
 from .graph_check import CHECK_IDS
 from .inputs import as_responses
-from .latent import LatentModel
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField, find_answered
 from .predicting import PredictingModel
 from .register import MODELS, model_class
 
+# Where to find the items for which a classifier calls for another label.
+DOUBTED = Python("disagreements()", "FILE")
 log = logging.getLogger("consilience")
 
 
@@ -120,8 +122,7 @@ def fuse(
     chosen = choose_model(model, responses, graph, given)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
-    if features is not None or item_prior is not None:
-        responses = need_latent(chosen)._add_content(responses, features, item_prior)
+    responses = chosen._add_content(responses, features, item_prior)
     with open_engine(engine) as opened:
         chosen._fit(responses, graph, gold, opened, count_copies_once=True)
         doubt = None
@@ -141,17 +142,6 @@ def fuse(
     return chosen
 
 
-def need_latent(model: Model) -> LatentModel:
-    """Return a model that takes features and priors of items, or raise an error."""
-    if isinstance(model, LatentModel):
-        return model
-    raise ParameterError(
-        f"{type(model).__name__} takes neither features nor priors of items.",
-        Sentence("Choose another, such as {model}.", model="dawid-skene"),
-        keyword="model",
-    )
-
-
 def settle_graph(
     field: MarkovField, responses: Responses, graph: Any, gold: Any, engine: Engine
 ) -> tuple[MarkovField, DataWarning | None]:
@@ -160,7 +150,9 @@ def settle_graph(
     Where a worker's errors run along the edges, neighbours repeat them. Then the field is fitted again, so that only
     items that nobody answered hear their neighbours; unless the user gave a coupling.
     """
-    check = field.check_graph(field._weigh_copies(responses, np.arange(responses.n_workers)), graph, gold, engine)
+    # What the classifier said of the items need not be learned again.
+    known = replace(responses, features=None, log_prior=field._log_prior)
+    check = field.check_graph(field._weigh_copies(known, np.arange(responses.n_workers)), graph, gold, engine)
     doubt = None
     if check.sound and check.repeats_errors and field._learns_coupling():
         doubt = DataWarning(
@@ -243,7 +235,7 @@ def find_doubts(model: Model, responses: Responses, graph: Any, gold: Any) -> li
     doubts: list[ConsilienceWarning] = [doubt for doubt in [doubt_classes(responses)] if doubt]
     comparison: Comparison | None = model.comparison_
     if responses.n_items > 1 and not are_checked(responses, graph, gold):
-        doubts.append(doubt_checks(responses))
+        doubts.append(doubt_checks(model, responses))
     elif comparison is not None and comparison.by_chance:
         doubts.append(doubt_agreement(comparison))
     elif comparison is not None and comparison.collapsed:
@@ -253,12 +245,19 @@ def find_doubts(model: Model, responses: Responses, graph: Any, gold: Any) -> li
     return doubts
 
 
-def doubt_checks(responses: Responses) -> DataWarning:
+def doubt_checks(model: Model, responses: Responses) -> DataWarning:
     """Return the warning that no item has two answers."""
     found = "Each item has only one answer" if responses.n_workers > 1 else "All answers come from one worker"
+    findings = getattr(model, "feature_findings_", None)
+    if findings is not None and findings.used:
+        look = Sentence("Look at those that the classifier doubts: {disagreements}.", disagreements=DOUBTED)
+        checks, looks = "no other answer checks them", [look]
+    else:
+        checks, looks = "nothing checks them", []
     return DataWarning(
-        f"{found}: nothing checks them. The labels are little more than these answers, and their probabilities rest "
-        "on what the model assumes.",
+        f"{found}: {checks}. The labels are little more than these answers, and their probabilities rest on what the "
+        "model assumes.",
+        *looks,
         "Have at least some of the items answered by several workers.",
         Sentence("Or give known labels with {gold}."),
     )

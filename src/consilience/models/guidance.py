@@ -14,8 +14,10 @@ common, and would confirm it: there is one round. Hidden answers tell, by the po
 `consilience.models.calibration`). In sequences, where a worker's errors come in runs, there is one round.
 
 No item is judged by a classifier that saw its label: items are in five folds, by a hash of their ids, and each fold is
-judged by a classifier trained on the others. All positions of a sequence are in one fold. Items without answers do not
-train, and are judged by a classifier trained on all others.
+judged by a classifier trained on the others. All positions of a sequence are in one fold. In a graph, neighbours would
+tell an item's label to the classifier that judges it. So the classifier of a field learns from a fit without the graph,
+and only the last fit uses that. Items without answers do not train, and are judged by a classifier trained on all
+others.
 
 Features may say nothing, and a classifier that is too sure would do harm. So it must earn its say. Its out-of-fold log
 loss against the posterior of the fit *without* features,
@@ -23,8 +25,8 @@ loss against the posterior of the fit *without* features,
     loss_n = - sum_k q_nk log g_nk
 
 is compared with that of the class shares. Features count only if the mean gain is above two standard errors, paired
-over items (over sequences, where there are any). The strength C of the default classifier is the one with the smallest
-loss.
+over items (over sequences, where there are any). The strength C of the default classifier is the smallest one whose
+loss is within one standard error of the least.
 """
 
 from __future__ import annotations
@@ -38,10 +40,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.gold import Gold
-from ..data.hashing import draw_numbers, hash_ids, hash_items
+from ..data.hashing import draw_numbers, draw_units, hash_ids, hash_items
 from ..data.item_priors import ItemPriors, add_priors, class_shares
 from ..data.responses import Responses
-from ..errors import plural
+from ..data.vocabulary import Column, Values, to_column, to_values
+from ..errors import DataWarning, listing, plural, warn
 from ..fitting.em import Fit, Problem, maximise, run_em
 from ..kernels.types import Floats
 from ..specs import (
@@ -59,9 +62,10 @@ from ..specs import (
     is_whole,
 )
 from .calibration import find_by_hidden
-from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer
+from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
 from .held_out import mean_and_error
 from .predicting import lay_out
+from .worker_report import describe_workers
 
 log = logging.getLogger("consilience")
 
@@ -83,6 +87,14 @@ LEAST_ITEMS = 20
 BLEND = 1e-3
 
 
+# Why features may have nothing to say, before anything is measured.
+REASONS = {
+    "few items": f"only {{n_items}} items with answers have features, and at least {LEAST_ITEMS} are needed",
+    "one class": "by the answers all items have the same label, so there is nothing to learn",
+    "one sequence": "all items are in one sequence, and a classifier has to learn from other sequences",
+}
+
+
 class FeatureFindings(NamedTuple):
     """What features were found to say.
 
@@ -91,64 +103,75 @@ class FeatureFindings(NamedTuple):
     used : bool
         Whether they have a say.
     n_items : int
-        Items with answers and features, from which the classifier learned.
+        Items with features, and with answers or a known label, from which the classifier learned.
     n_features : int
         Number of features.
-    gain : float
+    reason : str or None
+        Why nothing could be measured: "few items", "one class" or "one sequence".
+    gain : float or None
         By how much the classifier's mean log loss is below that of the class shares, against the labels that answers
         alone call for.
-    error : float
+    error : float or None
         Standard error of `gain`.
-    strength : float
-        C of the default classifier; 0 for another one.
-    accuracy : float
-        Share of items whose fused label is the one that the classifier gives them, out of fold; 0 if it has no say.
+    strength : float or None
+        C of the default classifier.
+    accuracy : float or None
+        If features are used: the share of answered items to which the classifier gives their fused label, out of fold.
+    n_changed : int or None
+        If features are used: the number of items whose label is another one than without features.
     """
 
     used: bool
     n_items: int
     n_features: int
-    gain: float = 0.0
-    error: float = 0.0
-    strength: float = 0.0
-    accuracy: float = 0.0
+    reason: str | None = None
+    gain: float | None = None
+    error: float | None = None
+    strength: float | None = None
+    accuracy: float | None = None
+    n_changed: int | None = None
 
     def describe(self) -> str:
         """Return in words what features were found to say."""
-        what = f"{plural(self.n_features, 'feature')} of {plural(self.n_items, 'answered item')}"
-        if self.n_items < LEAST_ITEMS:
-            return f"Features are not used: there are only {what}, too few to learn from."
-        if self.error == 0:
-            return "Features are not used: by the answers, all items are of one class, or they are in one sequence."
+        if self.reason is not None:
+            return f"Features are not used: {REASONS[self.reason].format(n_items=self.n_items)}."
+        what = f"{plural(self.n_features, 'feature')} of {plural(self.n_items, 'item')}"
         figures = f"{self.gain:+.4f} nats per item, standard error {self.error:.4f}"
         if not self.used:
             return (
                 f"Features are not used: nothing shows that they tell anything about these labels ({what}). A "
                 f"classifier does not predict the labels clearly better than the class shares do ({figures})."
             )
-        strength = f" (logistic regression with C = {self.strength:g})" if self.strength else ""
+        strength = f" (logistic regression with C = {self.strength:g})" if self.strength is not None else ""
+        agrees = "" if self.accuracy is None else f" It agrees with {self.accuracy:.1%} of the fused labels."
         return (
             f"Features are used: a classifier{strength} that learned from other items predicts the labels better than "
-            f"the class shares do ({figures}; {what}). It agrees with {self.accuracy:.1%} of the fused labels. Errors "
-            "that workers share with the classifier stay invisible."
+            f"the class shares do ({figures}; {what}).{agrees} With features {plural(self.n_changed or 0, 'label')} "
+            "changed. Errors that workers share with the classifier stay invisible."
         )
 
 
 def are_feature_findings(value: object) -> bool:
-    """Tell whether a value from JSON is a `FeatureFindings`, or None."""
+    """Tell whether a value from JSON is a `FeatureFindings` by name, or None."""
     if value is None:
         return True
-    if not isinstance(value, list) or len(value) != 7:
+    if not isinstance(value, dict) or value.keys() != set(FeatureFindings._fields):
         return False
-    used, n_items, n_features, *numbers = value
-    known = is_truth(used) and is_whole(n_items) and is_whole(n_features)
-    return known and all(map(is_finite, numbers))
+    used, n_items, n_features, reason, gain, error, strength, accuracy, n_changed = FeatureFindings(**value)
+    if not (is_truth(used) and is_whole(n_items) and is_whole(n_features)):
+        return False
+    if reason is not None:
+        return not used and isinstance(reason, str) and reason in REASONS
+    optional = strength is None or is_finite(strength), accuracy is None or is_finite(accuracy)
+    counted = is_whole(n_changed) if used else n_changed is None
+    return is_finite(gain) and is_finite(error) and all(optional) and counted
 
 
 class Opinion(NamedTuple):
     """What a classifier says of items that it has not learned from."""
 
     item: NDArray[np.int64]  # (n,): the items with features
+    unit: NDArray[np.int64]  # (n,): the item or sequence of each, numbered in a random order
     probabilities: Floats  # (n, K)
 
     @property
@@ -157,10 +180,10 @@ class Opinion(NamedTuple):
         return np.asarray(self.probabilities.argmax(axis=1))
 
 
-class SecondOpinion(NamedTuple):
-    """What a classifier says of items that it has not learned from, beside what the answers alone say."""
+class ComparedOpinions(NamedTuple):
+    """What a classifier says of items that it has not learned from, beside what the answers to them say."""
 
-    item: NDArray[np.int64]  # (n,): the items with features
+    item: NDArray[np.int64]  # (n,): the items with features and answers whose label is not known
     crowd_code: NDArray[np.int64]  # (n,): the class that answers alone call for
     crowd_share: Floats  # (n,): its probability
     classifier_code: NDArray[np.int64]
@@ -174,7 +197,7 @@ class SecondOpinion(NamedTuple):
             raise Fault("the classifier is about other items")
 
 
-SECOND_SPECS = {
+OPINION_SPECS = {
     "item": ArraySpec("*", WHOLE_COUNTS),
     "crowd_code": ArraySpec("*", CLASS_CODES),
     "crowd_share": ArraySpec("*", PROBABILITIES),
@@ -189,7 +212,7 @@ GUIDE_SPECS = {
     "weights": ArraySpec("* *", FINITE),
     "offsets": ArraySpec("*", FINITE),
     "codes": ArraySpec("*", CLASS_CODES),
-    "base": ArraySpec("K", DISTRIBUTIONS),
+    "blended_shares": ArraySpec("K", DISTRIBUTIONS),
     "shares": ArraySpec("K", DISTRIBUTIONS),
 }
 
@@ -198,12 +221,12 @@ class Guide(NamedTuple):
     """A classifier that has learned from all items."""
 
     judge: Judge
-    base: Floats  # (K,): the class shares that are blended in
-    shares: Floats  # (K,): those that its probabilities are relative to as priors
+    blended_shares: Floats  # (K,): class shares that are a small part of its probabilities
+    shares: Floats  # (K,): class shares that its probabilities are divided by, as priors of items
 
     def find_priors(self, rows: Any) -> Floats:
         """Return the probabilities of items by their features."""
-        return blend(self.judge.judge(rows), self.base)
+        return blend(self.judge.judge(rows), self.blended_shares)
 
 
 class Guided(NamedTuple):
@@ -212,6 +235,7 @@ class Guided(NamedTuple):
     responses: Responses
     findings: FeatureFindings
     alone: Floats  # (N, K): posteriors without features
+    names: list[str] | None  # of the features
     opinion: Opinion | None = None
     guide: Guide | None = None
 
@@ -225,27 +249,33 @@ def guide_by_features(owner: LatentModel, r: Responses, problem: Problem, fit: F
     """Return the answers with what features say of their items, from a fit without features."""
     features = r.features
     assert features is not None
-    told = np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
+    told = find_told(r)
     if gold is not None:
         told |= gold.codes >= 0
     pupils = np.flatnonzero(told[features.item])  # rows that train
     found = FeatureFindings(False, len(pupils), features.n_columns)
     alone = owner._conclude(r, problem, fit.parameters)[0]
     known = alone[features.item]
-    if len(pupils) < LEAST_ITEMS or len(np.unique(known[pupils].argmax(axis=1))) < 2:
-        return Guided(r, found, alone)
     unit, fold = find_folds(r, features.item, owner.seed)
-    found, trainer = choose_trainer(owner, r, found, known, pupils, unit, fold)
+    if len(pupils) < LEAST_ITEMS:
+        found = found._replace(reason="few items")
+    elif len(np.unique(known[pupils].argmax(axis=1))) < 2:
+        found = found._replace(reason="one class")
+    elif r.sequences is not None and len(np.unique(unit[pupils])) < 2:
+        found = found._replace(reason="one sequence")
+    else:
+        found, trainer = choose_trainer(owner, r, found, known, pupils, unit, fold)
     if not found.used:
-        return Guided(r, found, alone)
+        warn_of_silence(r, found)
+        return Guided(replace(r, features=None), found, alone, features.names)
     n_rounds = ROUNDS if err_independently(owner, r, problem, fit, gold) else 1
     labels = known.argmax(axis=1)
     for number in range(1, n_rounds + 1):
         log.info("Learning from features: round %d of at most %d", number, n_rounds)
-        base = known[pupils].mean(axis=0)
-        judged = blend(judge_out_of_fold(trainer, known, pupils, fold), base)
+        blended = known[pupils].mean(axis=0)
+        judged = blend(judge_out_of_fold(trainer, known, pupils, fold), blended)
         priors = ItemPriors(features.item, judged)
-        shares = class_shares(priors, r)
+        shares = class_shares(priors, alone)
         guided = add_priors(r, priors, shares)
         problem = replace(problem, placed=problem.engine.place(lay_out(guided, problem.workers, gold)))
         start = maximise(problem, fit.statistics, fit.parameters.prior)
@@ -254,26 +284,81 @@ def guide_by_features(owner: LatentModel, r: Responses, problem: Problem, fit: F
         before, labels = labels, known.argmax(axis=1)
         if (before != labels).mean() < SETTLED:
             break
-    guide = Guide(trainer.train(pupils, known[pupils]), base, shares)
-    return Guided(guided, found, alone, Opinion(features.item, judged), guide)
+    guide = Guide(trainer.train(pupils, known[pupils]), blended, shares)
+    opinion = Opinion(features.item, unit, judged)
+    return Guided(replace(guided, features=None), found, alone, features.names, opinion, guide)
 
 
-def compare_opinions(opinion: Opinion, alone: Floats, posterior: Floats, answered: NDArray[np.bool_]) -> SecondOpinion:
-    """Return the opinion beside posteriors without features.
+def find_told(r: Responses) -> NDArray[np.bool_]:
+    """Tell which items have answers. Where silence is an answer, all have."""
+    return np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
 
-    At items that were answered, the classifier is judged by posteriors with features.
+
+def warn_of_silence(r: Responses, found: FeatureFindings) -> None:
+    """Say that features which were given have no say, and what may be the reason."""
+    assert r.features is not None
+    remedies = []
+    if r.features.names is None and found.reason is None:
+        remedies = [
+            f"Check that the rows are in the order of the items, which begin with {listing(r.items[:3].tolist())}; a "
+            "table with ids is safer."
+        ]
+    warn(DataWarning(found.describe(), *remedies, keyword="features"))
+
+
+def compare_opinions(
+    r: Responses, gold: Gold | None, opinion: Opinion, alone: Floats, posterior: Floats
+) -> ComparedOpinions:
+    """Return the opinion beside posteriors without features, for items with answers whose label is not known.
+
+    The classifier is judged by `posterior`, that with features.
     """
-    rows = np.arange(len(opinion.item))
-    crowd, said = alone[opinion.item], opinion.code
-    counts = np.eye(alone.shape[1])[said].T @ np.where(answered[:, None], posterior, 0.0)[opinion.item]
-    return SecondOpinion(
-        opinion.item,
+    told = find_told(r)
+    if gold is not None:
+        told &= gold.codes < 0
+    rows = np.flatnonzero(told[opinion.item])
+    item, said = opinion.item[rows], opinion.code[rows]
+    crowd = alone[item]
+    return ComparedOpinions(
+        item,
         crowd.argmax(axis=1),
         crowd.max(axis=1),
         said,
         np.minimum(opinion.probabilities[rows, said], 1.0),
-        counts,
+        np.eye(alone.shape[1])[said].T @ posterior[item],
     )
+
+
+def report_classifier(opinions: ComparedOpinions | None, prior: Floats, classes: Values) -> dict[str, Column]:
+    """Return the columns of a table that describes the classifier as a worker, empty if there is none."""
+    counts = np.zeros((len(classes), len(classes))) if opinions is None else opinions.counts
+    total = counts.sum(axis=0, keepdims=True)
+    confusion = np.divide(counts, total, out=np.full(counts.shape, 1 / len(counts)), where=total > 0)
+    n_answers = np.array([round(float(counts.sum()))])
+    unknown = np.full((1, 4), np.nan)
+    columns = describe_workers(counts[None], confusion.T[None], prior, n_answers, classes, classes, unknown)
+    n_rows = 0 if opinions is None else 1
+    return {name: column[:n_rows] for name, column in {"worker": to_column(["classifier"]), **columns}.items()}
+
+
+def list_disagreements(
+    opinions: ComparedOpinions | None, keys: Mapping[str, Column], labels: Values, classes: Values, n: int | None
+) -> dict[str, Column]:
+    """Return the columns of a table of items for which classifier and crowd call for different labels."""
+    if opinions is None:
+        nobody, none = np.empty(0, np.int64), np.empty(0)
+        opinions = ComparedOpinions(nobody, nobody, none, nobody, none, none)
+    differ = np.flatnonzero(opinions.crowd_code != opinions.classifier_code)
+    certainty = (opinions.crowd_share * opinions.classifier_share)[differ]
+    differ = differ[np.argsort(-certainty, kind="stable")][:n]
+    item = opinions.item[differ]
+    columns: dict[str, Column] = {name: to_column(to_values(key)[item]) for name, key in keys.items()}
+    columns["label"] = to_column(labels[item])
+    columns["crowd_label"] = to_column(classes[opinions.crowd_code[differ]])
+    columns["crowd_confidence"] = to_column(opinions.crowd_share[differ])
+    columns["classifier_label"] = to_column(classes[opinions.classifier_code[differ]])
+    columns["classifier_confidence"] = to_column(opinions.classifier_share[differ])
+    return columns
 
 
 def state_of_guide(guide: Guide) -> dict[str, NDArray[Any]]:
@@ -281,7 +366,8 @@ def state_of_guide(guide: Guide) -> dict[str, NDArray[Any]]:
     judge = guide.judge
     assert isinstance(judge, LinearJudge)
     names = ("centre", "scale", "weights", "offsets", "codes")
-    return {name: getattr(judge, name) for name in names} | {"base": guide.base, "shares": guide.shares}
+    shares = {"blended_shares": guide.blended_shares, "shares": guide.shares}
+    return {name: getattr(judge, name) for name in names} | shares
 
 
 def restore_guide(kept: Mapping[str, NDArray[Any]], n_classes: int, n_features: int) -> Guide:
@@ -292,7 +378,7 @@ def restore_guide(kept: Mapping[str, NDArray[Any]], n_classes: int, n_features: 
     if [part.shape for part in parts] != wanted or n_known < 2 or (np.diff(kept["codes"]) <= 0).any():
         raise Fault("the arrays of the classifier do not fit together")
     centre, scale, weights, offsets, codes = parts
-    return Guide(LinearJudge(centre, scale, weights, offsets, codes, n_classes), kept["base"], kept["shares"])
+    return Guide(LinearJudge(centre, scale, weights, offsets, codes, n_classes), kept["blended_shares"], kept["shares"])
 
 
 def err_independently(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> bool:
@@ -330,17 +416,14 @@ def choose_trainer(
     """Return what features are found to say, and the classifier with the smallest out-of-fold loss."""
     assert r.features is not None
     rows = r.features.rows
-    sample = pupils[np.argsort(unit[pupils], kind="stable")]
-    # Whole sequences, as many as it takes.
-    last = unit[sample[min(SAMPLE, len(sample)) - 1]]
-    sample = np.sort(sample[unit[sample] <= last])
+    sample = draw_units(pupils, unit, SAMPLE)
     base = known[sample].mean(axis=0)
-    trainers: dict[float, Trainer]
+    trainers: dict[float | None, Trainer]
     if owner.classifier is None:
         default = LinearTrainer(rows, r.n_classes, STRENGTHS[0])
         trainers = {strength: default.of_strength(strength) for strength in STRENGTHS}
     else:
-        trainers = {0.0: EstimatorTrainer(owner.classifier, rows, r.classes)}
+        trainers = {None: EstimatorTrainer(owner.classifier, rows, name_classes(r.classes), owner.seed)}
     losses = {
         strength: log_loss(known[sample], judge_sample(trainer, known, sample, fold, base))
         for strength, trainer in trainers.items()
@@ -356,8 +439,6 @@ def choose_trainer(
     best = next(strength for strength, (lead, error) in zip(losses, near, strict=True) if not lead > error)
     plain = log_loss(known[sample], np.broadcast_to(base, (len(sample), len(base))))
     gain, error = compare(plain, losses[best])
-    if not np.isfinite(error):  # all in one sequence
-        return found, trainers[best]
     used = gain > STANDARD_ERRORS * error
     return found._replace(used=used, gain=gain, error=error, strength=best), trainers[best]
 

@@ -52,6 +52,8 @@ def held_out_score(
     fraction: float = 0.1,
     seed: int = 0,
     engine: Any = None,
+    features: Any = None,
+    item_prior: Any = None,
 ) -> HeldOutScore:
     r"""Hide a fraction of the answers, fit a fresh copy of `model` on the rest, and score the hidden answers.
 
@@ -75,7 +77,7 @@ def held_out_score(
     seed : int
         Which answers are hidden: they depend on the seed and on the ids of items and workers, not on the order of rows.
         The same seed hides the same answers for every model.
-    engine : optional
+    engine, features, item_prior : optional
         As for `fit`.
 
     Returns
@@ -98,7 +100,7 @@ def held_out_score(
     check_seed(seed, "held_out_score")
     if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
-    r = as_responses(responses)
+    r = model._add_content(as_responses(responses), features, item_prior)
     hidden, unit = next(hide_answers(r, fraction, seed))
     fitted = model._settled()._fit(r.keep(~hidden), graph, gold, engine, copies=[])
     return score_hidden(r, hidden, unit, fitted.posterior_, fitted._answer_counts())

@@ -5,27 +5,35 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.features import match_features
+from ..arguments import is_whole
+from ..data.features import Features, list_items, match_features
 from ..data.frames import build_frame
 from ..data.gold import Gold
 from ..data.graph import Graph
-from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior
-from ..data.responses import Responses
-from ..data.vocabulary import Column, Values, to_column, to_values
+from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior, vote_shares_by_item
+from ..data.responses import Responses, empty_responses
+from ..data.vocabulary import Values
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
-from ..errors import ConvergenceWarning, InputError, NotFittedError, ParameterError, Sentence, plural, warn
+from ..errors import (
+    ConvergenceWarning,
+    NotFittedError,
+    ParameterError,
+    Sentence,
+    parameter_error,
+    warn,
+)
 from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
-from ..formats.features import open_features
+from ..formats.features import open_item_data
 from ..kernels.types import Floats, freeze
-from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec
+from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names
 from ..structures.base import AnyStructure, StructureParameters
 from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
@@ -45,14 +53,16 @@ from .checks import (
 from .classifiers import EstimatorJudge, LinearJudge, as_pipeline, check_classifier
 from .guidance import (
     GUIDE_SPECS,
-    SECOND_SPECS,
+    OPINION_SPECS,
+    ComparedOpinions,
     FeatureFindings,
     Guide,
     Guided,
-    SecondOpinion,
     are_feature_findings,
     compare_opinions,
     guide_by_features,
+    list_disagreements,
+    report_classifier,
     restore_guide,
     state_of_guide,
 )
@@ -61,7 +71,6 @@ from .intervals import find_intervals
 from .predicting import PredictingModel, part_of
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
-from .worker_report import describe_workers
 
 Starts = list[tuple[str, Parameters]]
 
@@ -97,8 +106,10 @@ class LatentModel(PredictingModel):
     uncalibrated_posterior_: Floats
     calibration_: Calibration
     feature_findings_: FeatureFindings | None  # None without features
+    feature_names_: list[str] | None  # None if they came without names
     _guide: Guide | None
-    _second: SecondOpinion | None  # of the classifier
+    _opinions: ComparedOpinions | None  # of classifier and crowd
+    _log_prior: Floats | None  # what was known of the items beside their answers; it is not saved
     _hidden: list[Judged]  # the hidden answers of the fit; they are not saved
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
@@ -111,6 +122,7 @@ class LatentModel(PredictingModel):
         "smoothing_": is_pair,
         "calibration_": are_findings,
         "feature_findings_": are_feature_findings,
+        "feature_names_": are_names,
     }
 
     @property
@@ -157,8 +169,9 @@ class LatentModel(PredictingModel):
         features : array, sparse matrix, table or path, optional
             Numbers that describe the items, such as embeddings. A classifier learns from them and the fused labels, and
             has a say if it tells something; see `explain_features`. An array or a matrix (.npy, or .npz of scipy) has a
-            row for each item, in the order of ``Responses.items``. In a table (or .parquet, .csv) rows are matched by
-            the column item (or sequence and position), and the other columns hold numbers, or lists of numbers.
+            row for each item, in the order of ``Responses.items``: that in which items first appear in the answers, or
+            that of ``items=``. In a table (or .parquet, .csv) rows are matched by the column item (or sequence and
+            position), and the other columns hold numbers, or lists of numbers. Rows about other items are not used.
         item_prior : array, table or path, optional
             Class probabilities of items before any answer, such as those of a model of your own. An array has a row for
             each item and a column for each class, in the order of ``Responses.items`` and of the classes. A table has a
@@ -199,32 +212,39 @@ class LatentModel(PredictingModel):
             )
         r = self._prepare(r)
         if item_prior is not None:
-            priors = match_item_prior(open_features(item_prior), r)
-            r = add_priors(r, priors, class_shares(priors, r))
-        return r if features is None else replace(r, features=match_features(open_features(features), r))
+            priors = match_item_prior(open_item_data(item_prior, "item_prior"), r)
+            r = add_priors(r, priors, class_shares(priors, vote_shares_by_item(r)))
+        return r if features is None else replace(r, features=self._match_features(features, r))
+
+    def _match_features(self, features: Any, r: Responses) -> Features:
+        return match_features(open_item_data(features, "features"), r, with_gaps=self.classifier is not None)
 
     def _add_new_content(self, responses: Any, features: Any, item_prior: Any) -> Any:
         """Return other answers with what is known of the items, relative to class shares of the fit."""
         self._check_fitted()
         if features is None and item_prior is None:
             return responses
-        r = self._check_answers(as_responses(responses)).with_classes(self.classes_)
+        if features is not None:
+            features = open_item_data(features, "features")
+        if responses is None and features is not None:
+            r = self._without_answers(features)
+        else:
+            r = self._check_answers(self._read(responses)).with_classes(self.classes_)
         if item_prior is not None:
-            r = add_priors(r, match_item_prior(open_features(item_prior), r), self.prior_)
+            r = add_priors(r, match_item_prior(open_item_data(item_prior, "item_prior"), r), self.prior_)
         if features is None:
             return r
-        given = match_features(open_features(features), r)
-        findings = self._need_findings()
-        if given.n_columns != findings.n_features:
-            raise InputError(
-                f"The model was fitted with {plural(findings.n_features, 'feature')}, and these are "
-                f"{given.n_columns:,}.",
-                keyword="features",
-            )
+        findings, given = self._need_findings(), self._match_features(features, r)
+        rows = given.select(self.feature_names_, findings.n_features)
         if not findings.used:
             return r
         guide = self._need_guide()
-        return add_priors(r, ItemPriors(given.item, guide.find_priors(given.rows)), guide.shares)
+        return add_priors(r, ItemPriors(given.item, guide.find_priors(rows)), guide.shares)
+
+    def _without_answers(self, features: Any) -> Responses:
+        """Return the items that features are about, to which there are no answers."""
+        keys = list_items(features, in_sequences="sequence" in self._keys)
+        return empty_responses(keys, self.workers_, self.answer_labels_, self.classes_, self._normalised)
 
     def _need_findings(self) -> FeatureFindings:
         self._check_fitted()
@@ -245,63 +265,45 @@ class LatentModel(PredictingModel):
     @property
     def classifier_(self) -> Any:
         """The classifier, trained on all items; None if features have no say."""
-        if not self._need_findings().used:
+        findings = self._need_findings()
+        if not findings.used:
             return None
         judge = self._need_guide().judge
         if isinstance(judge, EstimatorJudge):
             return judge.estimator
-        return as_pipeline(judge, self.classes_) if isinstance(judge, LinearJudge) else judge
+        assert isinstance(judge, LinearJudge)
+        return as_pipeline(judge, self.classes_, findings.strength or 1.0, self.feature_names_)
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
         return self._need_findings().describe()
 
-    def _need_second_opinion(self) -> SecondOpinion:
-        findings = self._need_findings()
-        if self._second is None:
-            raise NotFittedError(f"There is no classifier. {findings.describe()}")
-        return self._second
-
     def classifier_report(self) -> Any:
         """Return a table with one row: the classifier, described as `worker_report` describes a worker.
 
         Its answers are the labels that it gives, out of fold, to items that have answers. They are compared with the
-        fused labels, as those of workers are. There are no intervals.
+        fused labels, as those of workers are. There are no intervals. If features are not used, the table has no row.
         """
-        counts = self._need_second_opinion().counts
-        total = counts.sum(axis=0, keepdims=True)
-        confusion = np.divide(counts, total, out=np.full(counts.shape, 1 / len(counts)), where=total > 0)
-        n_answers = np.array([round(float(counts.sum()))])
-        unknown = np.full((1, 4), np.nan)
-        columns = describe_workers(
-            counts[None], confusion.T[None], self.prior_, n_answers, self.classes_, self.classes_, unknown
-        )
-        return build_frame({"worker": to_column(["classifier"]), **columns}, self._backend)
+        self._need_findings()
+        return build_frame(report_classifier(self._opinions, self.prior_, self.classes_), self._backend)
 
     def disagreements(self, n: int | None = None) -> Any:
         """Return a table of the items for which classifier and crowd call for different labels, the clearest first.
 
-        One of the two is probably wrong: these are items to look at. Columns: item (or sequence and position); label,
+        At least one of the two is wrong: these are items to look at. Columns: item (or sequence and position); label,
         the fused one; crowd_label and crowd_confidence, by answers alone; classifier_label and classifier_confidence,
-        by features alone, out of fold. Both confidences are not calibrated. Items are in the order of their product.
+        by features alone, out of fold. Neither confidence is calibrated. Items are in the order of their product. Those
+        without answers are left out, and those whose label is known. If features are not used, the table has no rows.
 
         Parameters
         ----------
         n : int, optional
             The most rows to return. Default: all.
         """
-        second = self._need_second_opinion()
-        differ = np.flatnonzero(second.crowd_code != second.classifier_code)
-        differ = differ[np.argsort(-(second.crowd_share * second.classifier_share)[differ], kind="stable")][:n]
-        item = second.item[differ]
-        columns: dict[str, Column] = {name: to_column(to_values(key)[item]) for name, key in self._keys.items()}
-        columns["label"] = to_column(self.labels_[item])
-        for who, code, share in (
-            ("crowd", second.crowd_code, second.crowd_share),
-            ("classifier", second.classifier_code, second.classifier_share),
-        ):
-            columns[f"{who}_label"] = to_column(self.classes_[code[differ]])
-            columns[f"{who}_confidence"] = to_column(share[differ])
+        self._need_findings()
+        if n is not None and not (is_whole(n) and n >= 0):
+            raise parameter_error("n", "disagreements", "a whole number >= 0", n)
+        columns = list_disagreements(self._opinions, self._keys, self.labels_, self.classes_, n)
         return build_frame(columns, self._backend)
 
     def predict_proba(
@@ -324,12 +326,13 @@ class LatentModel(PredictingModel):
         Parameters
         ----------
         responses, graph, gold, engine
-            As for `fit`.
+            As for `fit`. With features, `responses` may be None: items of which nothing is known but their features.
         features : array, sparse matrix, table or path, optional
-            As for `fit`, with the same columns. The classifier of the fit judges the items; it has learned from all
-            items of the fit.
+            As for `fit`, with the same columns, which are matched by name if both come in tables. The classifier of the
+            fit judges the items; it has learned from all items of the fit.
         item_prior : array, table or path, optional
-            As for `fit`. Of an independent item it takes the place of the class prior.
+            As for `fit`, with the classes of an array in the order of ``classes_``. Of an independent item it takes the
+            place of the class prior: it is relative to the class prior of the fit, not to the mean over these items.
 
         Returns
         -------
@@ -359,9 +362,9 @@ class LatentModel(PredictingModel):
         """
         return super().predict(self._add_new_content(responses, features, item_prior), graph, gold, engine)
 
-    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
+    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:  # noqa: ARG002 (see `DawidSkene`)
         """Return the posteriors of these answers raised to a power."""
-        return raise_to(posterior, power, r.log_prior)
+        return raise_to(posterior, power)
 
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:
@@ -376,15 +379,19 @@ class LatentModel(PredictingModel):
         check_matrices(type(self).__name__, workers, r.n_items, n_tables)
 
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
-        plan, guided = self._plan(r, graph, gold, engine), None
-        fits = self._run(plan)
+        guided = None
         if r.features is not None:
-            guided = guide_by_features(self, r, plan.problem, self._choose(plan.problem, fits), gold)
-            if guided.opinion is not None:
-                r = guided.responses
-                plan = self._plan(r, graph, gold, engine)
-                fits = self._run(plan)
-        self._finish(r, plan, fits, gold, guided)
+            guided = guide_by_features(self, r, *self._fit_unguided(r, graph, gold, engine), gold)
+            r = guided.responses
+        plan = self._plan(r, graph, gold, engine)
+        self._finish(r, plan, self._run(plan), gold, guided)
+
+    def _fit_unguided(
+        self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine
+    ) -> tuple[Problem, Fit]:
+        """Return the problem without features, and its fit, from which a classifier learns."""
+        plan = self._plan(r, graph, gold, engine)
+        return plan.problem, self._choose(plan.problem, self._run(plan))
 
     def _plan(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Plan:
         """Return what is to be fitted, and from where."""
@@ -420,12 +427,16 @@ class LatentModel(PredictingModel):
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
         self.feature_findings_ = None if guided is None else guided.findings
         self._guide = None if guided is None else guided.guide
-        self._second = None
+        self._opinions, self._log_prior = None, r.log_prior
+        self.feature_names_ = None if guided is None else guided.names
         if guided is not None and opinion is not None:
-            answered = np.diff(r.offsets) > 0
-            self._second = compare_opinions(opinion, guided.alone, posterior, answered)
-            agrees = (opinion.code == label_codes[opinion.item])[answered[opinion.item]]
-            self.feature_findings_ = guided.findings._replace(accuracy=float(agrees.mean()))
+            self._opinions = compare_opinions(r, gold, opinion, guided.alone, posterior)
+            answered = np.diff(r.offsets)[opinion.item] > 0
+            agrees = (opinion.code == label_codes[opinion.item])[answered]
+            self.feature_findings_ = guided.findings._replace(
+                accuracy=float(agrees.mean()) if len(agrees) else None,
+                n_changed=int((guided.alone.argmax(axis=1) != label_codes).sum()),
+            )
         for name, value in plan.notes.items():
             setattr(self, name, value)
 
@@ -463,10 +474,14 @@ class LatentModel(PredictingModel):
                 )
             )
 
+    def _scalar_values(self) -> dict[str, Any]:
+        findings = self.feature_findings_
+        return super()._scalar_values() | {"feature_findings_": None if findings is None else findings._asdict()}
+
     def _state(self) -> dict[str, NDArray[Any]]:
         kept = {f"start {name}": trace for name, trace in self.starts_.items()}
-        if self._second is not None:
-            kept |= {f"classifier {name}": array for name, array in self._second._asdict().items()}
+        if self._opinions is not None:
+            kept |= {f"classifier {name}": array for name, array in self._opinions._asdict().items()}
         if self._guide is not None and isinstance(self._guide.judge, LinearJudge):
             kept |= {f"classifier {name}": array for name, array in state_of_guide(self._guide).items()}
         return super()._state() | kept
@@ -475,8 +490,9 @@ class LatentModel(PredictingModel):
         starts = [name for name in names if name.startswith("start ") and is_start(name.removeprefix("start "))]
         held = [name.removeprefix("classifier ") for name in names if name.startswith("classifier ")]
         specs = dict.fromkeys(starts, ArraySpec("*", OBJECTIVES))
-        if self.feature_findings_ is not None and self.feature_findings_[0]:
-            wanted = SECOND_SPECS | (GUIDE_SPECS if "weights" in held else {})
+        findings = cast(dict[str, Any] | None, self.feature_findings_)  # as it was in the file
+        if findings is not None and findings["used"]:
+            wanted = OPINION_SPECS | (GUIDE_SPECS if "weights" in held else {})
             specs |= {f"classifier {name}": spec for name, spec in wanted.items()}
         return super()._specs(names) | specs
 
@@ -485,13 +501,13 @@ class LatentModel(PredictingModel):
         self.starts_ = part_of(arrays, "start ")
         self.smoothing_ = None if self.smoothing_ is None else (self.smoothing_[0], self.smoothing_[1])
         self.calibration_ = Calibration(*self.calibration_)
-        self._second = self._guide = None
+        self._opinions = self._guide = self._log_prior = None
         if self.feature_findings_ is not None:
-            self.feature_findings_ = FeatureFindings(*self.feature_findings_)
+            self.feature_findings_ = FeatureFindings(**cast(dict[str, Any], self.feature_findings_))
             kept = part_of(arrays, "classifier ")
             if self.feature_findings_.used:
-                self._second = SecondOpinion(*(kept[name] for name in SecondOpinion._fields))
-                self._second.check(len(self._label_codes))
+                self._opinions = ComparedOpinions(*(kept[name] for name in ComparedOpinions._fields))
+                self._opinions.check(len(self._label_codes))
             if "weights" in kept:
                 self._guide = restore_guide(kept, len(self.classes_), self.feature_findings_.n_features)
 

@@ -167,7 +167,16 @@ class MarkovField(LatentModel):
         self.seed = seed
         self.callback = callback
 
-    def check_graph(self, responses: Any, graph: Any, gold: Any = None, engine: Any = None) -> GraphCheck:
+    def check_graph(
+        self,
+        responses: Any,
+        graph: Any,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        features: Any = None,
+        item_prior: Any = None,
+    ) -> GraphCheck:
         """Check whether the graph is informative, by a fit to a shuffled one, and whether errors run along its edges.
 
         If neighbours agree no more than on a shuffled graph with the same degrees, the graph is not informative. If a
@@ -179,7 +188,7 @@ class MarkovField(LatentModel):
 
         Parameters
         ----------
-        responses, graph, gold, engine
+        responses, graph, gold, engine, features, item_prior
             As for `fit`.
 
         Returns
@@ -194,6 +203,7 @@ class MarkovField(LatentModel):
                 f"{r.n_items:,}.",
                 "Give the answers of the fit.",
             )
+        r = self._add_content(r, features, item_prior)
         aligned = require_graph(graph).aligned_with(r.items)
         # Only labels and couplings are compared, which calibration leaves alone.
         learner = self.fresh(callback=None, coupling="learn", listeners="all", calibration="none")
@@ -280,6 +290,13 @@ class MarkovField(LatentModel):
         alone = self._judge_shares_apart(r, apart, fit, gold)
         starts = list(self._set_off(r, posed, problem))
         return Plan(problem, starts, {"coupling_scores_": scores, "_shares_apart": alone})
+
+    def _fit_unguided(
+        self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine
+    ) -> tuple[Problem, Fit]:
+        # Neighbours would tell an item's label to the classifier that judges it.
+        posed = self._pose(r, self._make_structure(r), graph, gold, engine)
+        return self._fit_apart(posed, expect_from_votes(posed))
 
     def _finish(self, r: Responses, plan: Plan, *found: Any) -> None:
         super()._finish(r, plan, *found)

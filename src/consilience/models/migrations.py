@@ -35,6 +35,8 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
     if header["schema"] < 4:
         header = _forget_notes(_complete_field(_upgrade_header_3(header)))
         arrays = _add_intervals(header.get("model"), arrays)
+    if header["schema"] < 5 and _is_calibrated(header.get("model")):
+        header = _upgrade_header_4(header)
     return header, arrays
 
 
@@ -43,17 +45,16 @@ def _upgrade_header_3(header: dict[str, Any]) -> dict[str, Any]:
     scalars = header.get("scalars")
     if not isinstance(scalars, dict):
         raise Fault("the header is not one of schema 3")
-    header = header | {"scalars": {"_normalised": False, "copies_count_once_": False, "_copies": []} | scalars}
-    return _add_features(header) if _is_calibrated(header.get("model")) else header
+    return header | {"scalars": {"_normalised": False, "copies_count_once_": False, "_copies": []} | scalars}
 
 
-def _add_features(header: dict[str, Any]) -> dict[str, Any]:
+def _upgrade_header_4(header: dict[str, Any]) -> dict[str, Any]:
     """There were no features."""
-    parameters, scalars = header.get("parameters"), header["scalars"]
-    calibration = scalars.get("calibration_")
-    if not isinstance(parameters, dict) or not isinstance(calibration, list):
-        raise Fault("the header is not one of schema 3")
-    added = {"feature_findings_": None, "calibration_": [*calibration, 0]}
+    parameters, scalars = header.get("parameters"), header.get("scalars")
+    calibration = scalars.get("calibration_") if isinstance(scalars, dict) else None
+    if not isinstance(parameters, dict) or not isinstance(scalars, dict) or not isinstance(calibration, list):
+        raise Fault("the header is not one of schema 4")
+    added = {"feature_findings_": None, "feature_names_": None, "calibration_": [*calibration, 0]}
     return header | {"parameters": {"classifier": None} | parameters, "scalars": scalars | added}
 
 
