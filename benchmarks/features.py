@@ -12,6 +12,7 @@ of CROWDLAB the best one is shown.
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -151,7 +152,8 @@ def measure_noise(name: str, n_columns: int) -> tuple[float, float, int]:
     changes, n_used = [], 0
     for seed in range(N_NOISE):
         noise = np.random.default_rng(seed).normal(size=(crowd.responses.n_items, n_columns))
-        model = cs.DawidSkene().fit(crowd.responses, features=noise)
+        with warnings.catch_warnings(action="ignore", category=cs.errors.DataWarning):  # that they tell nothing
+            model = cs.DawidSkene().fit(crowd.responses, features=noise)
         changes.append(abs(cs.metrics.accuracy(crowd.truth, model.labels_[crowd.known]) - alone))
         n_used += model.feature_findings_.used
     return alone, max(changes), n_used
