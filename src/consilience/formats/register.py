@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..data.spans import Spans
+
 LineFinder: TypeAlias = Callable[[str], Iterator[int]]
 
 
@@ -34,12 +36,19 @@ class Codec:
         doubt that the file has this format, whatever its suffix.
     find_lines : callable
         Takes a path. Yields the number of the line on which each row starts, counted from 1.
+    read_spans : callable
+        Takes a path, of a file or of a folder. Returns the texts and the spans that workers marked in them.
+    write_spans : callable
+        Takes a `Spans` and a path. Annotations of several workers stay apart. Spans with a confidence are predictions,
+        where the format has these. What the file at `Spans.origin` has beside spans is kept if that has this format.
     """
 
     read: Callable[[str, Collection[str] | None], tuple[pa.Table, list[str]]] | None = None
     write: Callable[[pa.Table, str], None] | None = None
     recognise: Callable[[bytes, str], bool] | None = None
     find_lines: LineFinder | None = None
+    read_spans: Callable[[str], Spans] | None = None
+    write_spans: Callable[[Spans, str], None] | None = None
 
 
 @dataclass(frozen=True)
