@@ -259,4 +259,6 @@ def sort_marks(marks: Marks) -> Marks:
     """Return the spans in order."""
     order = np.lexsort((marks.label, marks.end, marks.start, marks.worker, marks.document))
     confidence = None if marks.confidence is None else marks.confidence[order]
-    return Marks(*(column[order] for column in marks[:5]), confidence)
+    return Marks(
+        marks.document[order], marks.worker[order], marks.start[order], marks.end[order], marks.label[order], confidence
+    )
