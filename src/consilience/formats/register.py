@@ -66,7 +66,9 @@ class Format:
     text : bool
         Whether it is text in UTF-8. Text may also be compressed, with .gz after the suffix.
     readable, writable : bool
-        Whether its `Codec` can read and write.
+        Whether its `Codec` can read and write tables.
+    spans : bool
+        Whether its `Codec` can read and write spans.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Format:
     text: bool = False
     readable: bool = True
     writable: bool = True
+    spans: bool = False
 
     @cached_property
     def codec(self) -> Codec:
@@ -94,6 +97,13 @@ class Format:
 
 
 FORMATS = (
+    # Formats of annotation tools are JSON too, and so they are asked first.
+    Format("label-studio", (".json",), "label_studio:LABEL_STUDIO", text=True, writable=False, spans=True),
+    Format("prodigy", (), "prodigy:PRODIGY", text=True, writable=False, spans=True),
+    Format("argilla", (), "argilla:ARGILLA", text=True, writable=False, spans=True),
+    Format("doccano", (), "doccano:DOCCANO", text=True, writable=False, spans=True),
+    Format("brat", (".ann",), "brat:BRAT", writable=False, spans=True),
+    Format("conll", (".conll", ".bio", ".iob"), "conll:CONLL", text=True, writable=False, spans=True),
     Format("csv", (".csv",), "delimited:CSV", text=True),
     Format("tsv", (".tsv",), "delimited:TSV", text=True),
     Format("jsonl", (".jsonl", ".ndjson"), "json_lines:JSON_LINES", text=True),
@@ -116,6 +126,11 @@ def writable_formats() -> list[Format]:
     return [each for each in FORMATS if each.writable]
 
 
+def span_formats() -> list[Format]:
+    """Return the formats of texts with spans."""
+    return [each for each in FORMATS if each.spans]
+
+
 def list_suffixes(formats: Iterable[Format]) -> list[str]:
     """Return all suffixes of some formats, those of compressed files last."""
     chosen = list(formats)
@@ -129,4 +144,4 @@ def usual_suffixes(formats: Iterable[Format]) -> str:
     >>> usual_suffixes(writable_formats())
     '.csv .tsv .jsonl .parquet .arrow'
     """
-    return " ".join(each.suffixes[0] for each in formats)
+    return " ".join(each.suffixes[0] for each in formats if each.suffixes)
