@@ -156,9 +156,8 @@ def _read_spans(path: str) -> Spans:
 def _spans(place: Place, text: str, answer: _Answer) -> tuple[list[Span], list[float] | None]:
     """Return the spans of an answer, and their scores if each has one."""
     found: dict[Span, float | None] = {}
-    scores = (
-        answer.score if isinstance(answer.score, list) else [None] * len(place.check(answer.value, list, "the spans"))
-    )
+    place.check(answer.value, list, f"the answer to {shorten(answer.question)}")
+    scores = answer.score if isinstance(answer.score, list) else [None] * len(answer.value)
     if len(scores) != len(answer.value):
         place.fail(f"there are {len(scores)} scores of {len(answer.value)} spans.", "Give each span a score, or none.")
     for span, score in zip(place.check_all(answer.value, dict, "the spans"), scores, strict=True):

@@ -183,9 +183,9 @@ def _read(path: str, _wanted: Collection[str] | None) -> tuple[pa.Table, list[st
 
 
 def _write_spans(spans: Spans, path: str) -> None:
-    """Write a folder of texts and annotations; for several workers, a folder of such folders."""
+    """Write a folder for each worker, with the texts that the worker read and their annotations."""
     workers = [plain(worker) for worker in spans.workers.tolist()]
-    folders = {worker: os.path.join(path, file_name(worker)) for worker in workers} if len(workers) > 1 else {}
+    folders = {worker: os.path.join(path, file_name(worker)) for worker in workers}
     origin = origin_of(spans, _NAME)
     known = _find_workers(origin.path) if origin else {}
     readings = list_readings(spans)
@@ -194,7 +194,7 @@ def _write_spans(spans: Spans, path: str) -> None:
     with replace_together():
         for name, index in index_documents(spans).items():
             for reading in readings[index]:
-                base = os.path.join(folders.get(reading.worker, path), _document_path(name))
+                base = os.path.join(folders[reading.worker], _document_path(name))
                 source = known.get(str(reading.worker))
                 old = os.path.join(source, f"{name}.ann") if source is not None else None
                 content = _read_text(old) if old is not None and os.path.isfile(old) else ""

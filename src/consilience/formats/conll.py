@@ -41,7 +41,7 @@ from .annotations import (
     stem,
     token_places,
 )
-from .files import LONGEST_ROW, open_input
+from .files import HEAD, LONGEST_ROW, open_input
 from .lines import encoding_error, long_row_error
 from .records import Place, plain
 from .register import Codec
@@ -347,23 +347,16 @@ def _to_tags(name: Any, places: Sequence[tuple[int, int]], spans: Sequence[Span]
 
 
 def _recognise(head: bytes, path: str) -> bool:
-    """Tell whether all lines in the first bytes are tokens with tags, comments or blank."""
+    """Tell whether all lines in the first bytes are tokens with tags, comments or blank, and some tag has a type."""
     if path.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")) or b"\0" in head:
         return False
-    try:
-        lines = head.decode("utf-8-sig", errors="ignore").splitlines()[:-1][:200]
-    except UnicodeDecodeError:
-        return False
-    rows = [line.split("\t") if "\t" in line else line.split() for line in lines if line.strip()]
+    lines = head.decode("utf-8-sig", errors="ignore").splitlines()
+    lines = lines[:-1] if len(head) >= HEAD else lines
+    rows = [_split(line, "\t" if "\t" in line else None) for line in lines if line.strip()]
     rows = [row for row in rows if not row[0].startswith(("#", _START))]
-    tags = [row[-1].strip() for row in rows if len(row) > 1]
-    return (
-        len(tags) == len(rows) > 0
-        and len({len(row) for row in rows}) == 1
-        and all(map(_is_tag, tags))
-        and len(_types(tags) | ({"O"} & set(tags))) > 0
-        and bool(_types(tags))
-    )
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2 or not all(_is_tag(row[-1]) for row in rows):
+        return False
+    return any(_types(column) and all(map(_is_tag, column)) for column in list(zip(*rows, strict=True))[1:])
 
 
 CONLL = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)

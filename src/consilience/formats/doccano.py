@@ -62,7 +62,9 @@ def _records(path: str) -> Iterator[tuple[Place, Any, str, str, dict[str, Any]]]
                     f"another file has another text for the document {shorten(name)}.",
                     "Give a text the same id in all files, or leave the ids out.",
                 )
-            key = next((key for key in _LABELS if record.get(key) is not None), "label")
+            key = next((key for key in _LABELS if record.get(key) is not None), None)
+            if key is None:
+                place.fail("'label' is missing.", "Export the file again.")
             yield place, name, stem(file), key, record
 
 
@@ -184,7 +186,7 @@ def _update(place: Place, record: dict[str, Any], key: str, reading: Reading, is
         entities.append(entity)
     record = {**record, key: entities}
     if isinstance(record.get("relations"), list):
-        ids = {entity.get("id") for entity in entities} if is_own else set()
+        ids = [entity.get("id") for entity in entities] if is_own else []
         record["relations"] = [
             each
             for each in record["relations"]

@@ -372,9 +372,11 @@ def _is_kept(place: Place, text: str, region: dict[str, Any], reading: Reading) 
 
 def _drop_dangling(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return results without relations to regions that are gone."""
-    ids = {result.get("id") for result in results}
+    ids = [result.get("id") for result in results]
     return [
-        each for each in results if each.get("type") != "relation" or {each.get("from_id"), each.get("to_id")} <= ids
+        each
+        for each in results
+        if each.get("type") != "relation" or (each.get("from_id") in ids and each.get("to_id") in ids)
     ]
 
 
