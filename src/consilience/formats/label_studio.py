@@ -68,7 +68,10 @@ def _tasks(path: str) -> Iterator[tuple[Place, Any, dict[str, Any]]]:
             if "annotation_id" in task and "data" not in task:
                 place.fail("this is the export JSON-MIN, which leaves out what is needed.", "Export as JSON.")
             if not isinstance(task.get("data"), dict):
-                place.fail("this is no task of Label Studio: 'data' is missing.", "Export as JSON from Label Studio.")
+                place.fail(
+                    "this is no task of Label Studio: 'data' is missing.",
+                    "Export as JSON from Label Studio, or give a table as JSON lines.",
+                )
             name = number if task.get("id") is None else place.check_id(task["id"], "'id'")
             yield Place(place.path, place.unit, place.number, task.get("id")), name, task
 

@@ -250,7 +250,7 @@ def write_lines(records: Iterable[dict[str, Any]], sink: Any) -> None:
         sink.write(dump(record) + b"\n")
 
 
-_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"[ \t\r\n]*(:?)|[\[\]{}]|[^\s"\[\]{}:,]+')
+_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"[ \t\r\n]*(:?)|"[\s\S]*|[\[\]{}]|[^\s"\[\]{}:,]+')
 
 
 def peek_keys(head: bytes) -> dict[str, str]:
@@ -259,7 +259,7 @@ def peek_keys(head: bytes) -> dict[str, str]:
     It works on the first bytes of a file, even if they end within the record.
 
     >>> peek_keys(b'[{"id": 1, "data": {"text": "a"}, "note": "x')
-    {'id': '1', 'data': '{'}
+    {'id': '1', 'data': '{', 'note': '"'}
     """
     text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="ignore").lstrip()
     text = text[1:].lstrip() if text.startswith("[") else text
