@@ -70,7 +70,9 @@ def _answers(place: Place, record: dict[str, Any]) -> Iterator[_Answer]:
     """Yield all responses and suggestions that count."""
     for question, response in _responses(place, record):
         status = place.get(response, "status", str, "submitted")
-        if status not in _UNFINISHED and response.get("value") is not None:
+        if status not in ("submitted", *_UNFINISHED):
+            place.fail(f"'status' must be submitted, draft or discarded, found {shorten(status)}.", "Correct it.")
+        if status == "submitted" and response.get("value") is not None:
             worker = str(place.check_id(response.get("user_id"), "'user_id'"))
             yield _Answer(question, worker, response["value"], None, False)
     for question, suggestion in _suggestions(place, record):
@@ -81,26 +83,26 @@ def _answers(place: Place, record: dict[str, Any]) -> Iterator[_Answer]:
 
 
 def _responses(place: Place, record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    given = record.get("responses") or {}
+    given = {} if record.get("responses") is None else record["responses"]
     if isinstance(given, list):  # 1.x: one entry per user, with the values of all questions
         for response in place.check_all(given, dict, "'responses'"):
-            for question, value in (place.get(response, "values", dict) or {}).items():
+            for question, value in place.get(response, "values", dict, {}).items():
                 inner = place.check(value, dict, f"the answer to {shorten(question)}").get("value")
                 yield question, {**response, "value": inner}
         return
     for question, responses in place.check(given, dict, "'responses'").items():
-        for response in place.check_all(responses or [], dict, f"'responses' to {shorten(question)}"):
+        for response in place.check_all([] if responses is None else responses, dict, "'responses'"):
             yield question, response
 
 
 def _suggestions(place: Place, record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    given = record.get("suggestions") or {}
+    given = {} if record.get("suggestions") is None else record["suggestions"]
     if isinstance(given, list):
         for suggestion in place.check_all(given, dict, "'suggestions'"):
             yield place.need(suggestion, "question_name", str), suggestion
         return
     for question, suggestion in place.check(given, dict, "'suggestions'").items():
-        yield question, place.check(suggestion or {}, dict, f"the suggestion for {shorten(question)}")
+        yield question, place.check({} if suggestion is None else suggestion, dict, "a suggestion")
 
 
 def _is_spans(value: Any) -> bool:
@@ -231,12 +233,17 @@ def _update(place: Place, record: dict[str, Any], question: str, readings: list[
     for reading in readings:
         value = [{"start": start, "end": end, "label": label} for start, end, label in reading.spans]
         worker = str(reading.worker)
-        agent = suggestions.get(question, {}).get("agent") or _AGENT
-        own = [each for each in responses.get(question, []) if str(each.get("user_id")) == worker]
-        if reading.confidence is not None:
-            suggestions[question] = {"value": value, "score": reading.confidence, "agent": worker}
-        elif own:
+        agent = suggestions.get(question, {}).get("agent")
+        agent = _AGENT if agent in (None, "") else str(agent)
+        own = [
+            each
+            for each in responses.get(question, [])
+            if str(each.get("user_id")) == worker and each.get("status") not in _UNFINISHED
+        ]
+        if own:
             own[0]["value"] = value
+        elif reading.confidence is not None:
+            suggestions[question] = {"value": value, "score": reading.confidence, "agent": worker}
         elif question in suggestions and agent == worker:
             old = suggestions[question]
             changed = {} if old.get("value") == value else {"value": value, "score": None}

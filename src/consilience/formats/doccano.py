@@ -76,7 +76,7 @@ def _text(place: Place, record: dict[str, Any]) -> str:
 def _spans(place: Place, record: dict[str, Any], key: str) -> list[Span]:
     text = _text(place, record)
     found = []
-    for entry in place.check(record.get(key) or [], list, repr(key)):
+    for entry in place.need(record, key, list):
         if isinstance(entry, dict):
             start, end = (place.need(entry, name, int) for name in ("start_offset", "end_offset"))
             label = place.need(entry, "label", str)
@@ -115,7 +115,7 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
     rows: list[dict[Any, Any]] = []
     n_spans = 0
     for place, name, worker, key, record in _records(path):
-        value = place.check(record.get(key) or [], list, repr(key))
+        value = place.need(record, key, list)
         if value and not _is_answer(record, key):
             n_spans += len(_spans(place, record, key))
             continue

@@ -78,11 +78,11 @@ def _tasks(path: str) -> Iterator[tuple[Place, Any, dict[str, Any]]]:
 
 def _annotations(place: Place, task: dict[str, Any]) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:
     """Yield worker (None: the truth) and results of all annotations and predictions that count."""
-    for each in place.check_all(task.get("annotations") or [], dict, "'annotations'"):
+    for each in place.entries(task, "annotations", dict):
         if not place.get(each, "was_cancelled", bool, False):
             is_truth = place.get(each, "ground_truth", bool, False)
             yield (None if is_truth else _annotator(place, each)), _results(place, each)
-    for each in place.check(task.get("predictions") or [], list, "'predictions'"):
+    for each in place.get(task, "predictions", list, []):
         if type(each) is not int:  # exports may have only the ids of predictions
             place.check(each, dict, "an entry of 'predictions'")
             yield _model(place, each), _results(place, each)
@@ -103,7 +103,7 @@ def _model(place: Place, prediction: dict[str, Any]) -> str:
 
 
 def _results(place: Place, annotation: dict[str, Any]) -> list[dict[str, Any]]:
-    return place.check_all(annotation.get("result") or [], dict, "'result'")
+    return place.entries(annotation, "result", dict)
 
 
 def _kind(place: Place, result: dict[str, Any]) -> str:
@@ -113,7 +113,7 @@ def _kind(place: Place, result: dict[str, Any]) -> str:
         place.fail("the regions are in audio or a time series (labels).", _UNKNOWN_TYPE)
     if kind == "labels" and isinstance(value, dict) and isinstance(value.get("start"), str):
         place.fail("the regions are in HTML (labels with a path as start).", _UNKNOWN_TYPE)
-    if kind.endswith("labels") and kind != "labels":
+    if kind != "labels" and (kind.endswith("labels") or (isinstance(value, dict) and "labels" in value)):
         place.fail(f"a region has type {shorten(kind)}.", _UNKNOWN_TYPE)
     return kind
 
@@ -130,9 +130,8 @@ def _read_spans(path: str) -> Spans:
         document = collector.add_document(name, text)
         truth: list[Span] | None = None
         for worker, results in _annotations(place, task):
-            kinds = [_kind(place, result) for result in results]
-            regions = [result for result, kind in zip(results, kinds, strict=True) if kind == "labels"]
-            n_choices += "choices" in kinds
+            regions = _regions_of(place, results, controls)
+            n_choices += any(result.get("type") == "choices" for result in results)
             n_unlabelled += sum(not _labels(place, region) for region in regions)
             spans = _spans(place, text, regions)
             n_spans += len(spans)
@@ -174,6 +173,20 @@ def _find_controls(path: str, whole: bool) -> _Controls | None:
     return controls
 
 
+def _regions_of(place: Place, results: list[dict[str, Any]], controls: _Controls | None) -> list[dict[str, Any]]:
+    """Return the regions of an annotation, which must all be in the same text."""
+    regions = [result for result in results if _kind(place, result) == "labels"]
+    for region in regions:
+        place.need(region, "from_name", str)
+        to_name = place.need(region, "to_name", str)
+        if controls is not None and to_name != controls.to_name:
+            place.fail(
+                f"regions are in several texts: {shorten(controls.to_name)} and {shorten(to_name)}.",
+                "Keep the annotations of one of them.",
+            )
+    return regions
+
+
 def _find_key(place: Place, task: dict[str, Any], region: dict[str, Any]) -> str:
     """Return which value of the task's data is the text that a region is in."""
     data = task["data"]
@@ -203,7 +216,7 @@ def _text(place: Place, task: dict[str, Any], controls: _Controls | None) -> str
 
 def _labels(place: Place, region: dict[str, Any]) -> list[str]:
     value = place.need(region, "value", dict)
-    return place.check_all(value.get("labels") or [], str, "'labels'")
+    return place.entries(value, "labels", str)
 
 
 def _spans(place: Place, text: str, regions: list[dict[str, Any]]) -> dict[Span, float | None]:
@@ -338,7 +351,8 @@ def _update(place: Place, task: dict[str, Any], text: str, readings: list[Readin
     for reading in readings:
         worker, name = str(reading.worker), task.get("id")
         old = next((each for who, each in _entries(place, task) if who == worker), None)
-        if old is not None and reading.confidence is None:
+        is_annotation = any(old is each for each in task.get("annotations") or [])
+        if old is not None and (is_annotation or reading.confidence is None):
             results = _results(place, old)
             kept = [
                 result

@@ -119,7 +119,7 @@ _FULL = "Give full annotations, as of ner.manual, spans.manual or ner.correct."
 
 def _spans(place: Place, task: dict[str, Any], text: str) -> dict[Span, float | None]:
     found = {}
-    for span in place.check_all(task.get("spans") or [], dict, "'spans'"):
+    for span in place.entries(task, "spans", dict):
         start, end = (place.need(span, key, int) for key in ("start", "end"))
         place.check_span(text, start, end)
         found[start, end, place.need(span, "label", str)] = place.check_score(span.get("score"))
@@ -181,7 +181,7 @@ def _chosen(place: Place, task: dict[str, Any]) -> Any:
     """Return the one option that was chosen."""
     ids = [place.check_id(place.check(option, dict, "an entry of 'options'").get("id"), "the id of an option")
            for option in place.check(task["options"], list, "'options'")]  # fmt: skip
-    chosen = place.check(task.get("accept") or [], list, "'accept'")
+    chosen = place.get(task, "accept", list, [])
     if len(chosen) != 1:
         place.fail(
             f"{'several options are' if chosen else 'no option is'} chosen.",

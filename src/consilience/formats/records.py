@@ -76,6 +76,10 @@ class Place:
         """Return a list, after a check of the type of its entries."""
         return [self.check(value, kind, f"an entry of {what}") for value in self.check(values, list, what)]
 
+    def entries(self, record: dict[str, Any], key: str, kind: type) -> list[Any]:
+        """Return the list at a key, empty where it is missing or null, after a check of the type of its entries."""
+        return self.check_all(self.get(record, key, list, []), kind, repr(key))
+
     def check_id(self, value: Any, what: str) -> Any:
         """Return an id: text that is not empty, or a whole number."""
         if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
