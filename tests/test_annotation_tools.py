@@ -794,6 +794,16 @@ def test_tiny_files(folder, content, name):
         assert "a.json" in refusal(reader, "a.json", **({"format": name} if reader is cs.read_spans else {}))
 
 
+def test_long_first_records_are_recognised(folder):
+    tasks = label_studio()
+    many = [region(0, 3, "PER", text="Ann", note="x" * 500) for _ in range(300)]
+    task = {"id": 1, "annotations": [{"completed_by": 1, "result": many}], "data": tasks[0]["data"]}
+    assert cs.read_spans(write_json("a.json", [task])).origin.format == "label-studio"
+    line = prodigy()[0]
+    line = {key: line[key] for key in ("text", "_input_hash", "_task_hash")} | {"meta": "x" * 100_000} | line
+    assert cs.read_spans(write_lines("b.jsonl", [line])).origin.format == "prodigy"
+
+
 def test_text_of_messages_is_inert(folder):
     tasks = label_studio()
     tasks[0]["id"] = "{label} %s"

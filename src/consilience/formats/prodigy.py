@@ -265,9 +265,13 @@ def _to_spans(spans: Spans, index: int, reading: Reading, old: list[dict[str, An
 
 def _recognise(head: bytes, _path: str) -> bool:
     keys = peek_keys(head)
-    hashes = {"_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id"} & keys.keys()
+    if is_array(head):
+        return False
+    if {"_input_hash", "_task_hash"} <= keys.keys():
+        return True  # the answer may come after many tokens
+    signs = {"_input_hash", "_session_id", "_annotator_id", "_view_id"} & keys.keys()
     lists = {key for key in ("spans", "tokens", "options") if keys.get(key) == "["}
-    return not is_array(head) and keys.get("answer") == '"' and bool(hashes or lists)
+    return keys.get("answer") == '"' and bool(signs or lists)
 
 
 PRODIGY = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)

@@ -194,7 +194,7 @@ class _Records:
                 is_cut = position > len(self.text) - _NEAR or str(error).startswith("Unterminated")
                 size = len(self.text) - self.at
                 if is_cut and size > LONGEST_ROW:
-                    place.fail(f"the record is longer than {format_bytes(LONGEST_ROW)}.", "Export the file again.")
+                    _fail_long(place)
                 if not is_cut or not self.grow(max(_CHUNK, size)):
                     why = str(error) if is_cut else f"{error.msg if isinstance(error, json.JSONDecodeError) else error}"
                     place.fail(
@@ -203,12 +203,18 @@ class _Records:
                 continue
             if not isinstance(record, dict):
                 place.fail(f"expected a JSON object, found {shorten(record)}.", "Export the file again.")
+            if end - self.at > LONGEST_ROW:
+                _fail_long(place)
             taken = self.text[self.at : end]
             if "\\ud" in taken or "\\uD" in taken:
                 _check_unicode(record, place)
             self.line += taken.count("\n")
             self.at = end
             return place, record
+
+
+def _fail_long(place: Place) -> NoReturn:
+    place.fail(f"the record is longer than {format_bytes(LONGEST_ROW)}.", "Split its text, or export the file again.")
 
 
 def _decode(path: str) -> Iterator[str]:
