@@ -486,6 +486,9 @@ def test_rejected_spans_are_no_annotation(folder):
     assert spans.tokens is not None
     lines[0]["_view_id"] = "ner"
     assert "single suggestion" in refusal(cs.read_spans, write_lines("a.jsonl", lines))
+    taught = {"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "PER"}], "answer": "accept", "_input_hash": 1}
+    assert "single suggestion" in refusal(cs.read_spans, write_lines("a.jsonl", [taught]))
+    assert len(cs.read_spans(write_lines("a.jsonl", [taught | {"_view_id": "ner_manual"}])).marks.start) == 1
 
 
 def test_prodigy_keeps_what_a_line_has(read):

@@ -1,6 +1,6 @@
 """Argilla: records exported with ``records.to_json`` or ``records.to_list``, as a JSON array or JSON lines.
 
-Relies on the records of Argilla 2.0 to 2.8: ``fields``, ``responses`` (for each question a list of value, ``user_id``
+Relies on the records of Argilla 2.x: ``fields``, ``responses`` (for each question a list of value, ``user_id``
 and perhaps ``status``) and ``suggestions`` (for each question value, ``agent`` and ``score``). The responses of the
 feedback datasets of Argilla 1.x (a list with ``values`` and ``status``) are read too.
 

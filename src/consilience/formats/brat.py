@@ -9,12 +9,14 @@ the same worker, as long as all that they refer to is kept.
   in that of another worker.
 - A text without an .ann file was not read by that worker. An empty .ann file is an annotation without spans.
 - Offsets count characters, and line breaks of all kinds as they are in the file.
-- A span of several fragments (``0 5;8 10``) is taken from the first to the last character, with a warning.
+- A span of several fragments (``0 5;8 10``) is taken from the first to the last character, with a warning if there is more
+  than blanks between them.
 - A confidence is written as a note.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -162,7 +164,7 @@ def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
         said = " ".join(text[start:end] for start, end in fragments)
         if quote and _squeeze(quote) != _squeeze(said):
             place.fail(f"the annotation quotes {shorten(quote)}, but the text there is {shorten(said)}.", "Correct it.")
-        n_gaps += len(fragments) - 1
+        n_gaps += sum(bool(text[end:start].strip()) for (_, end), (start, _) in itertools.pairwise(sorted(fragments)))
         found[mark] = start, end, match[1]
     return found, n_gaps
 

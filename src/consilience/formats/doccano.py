@@ -1,12 +1,12 @@
 """doccano: JSON lines, one file per annotator.
 
-Relies on the formats "JSONL" and "JSONL (relation)" of doccano 1.5 to 1.8. A line has ``id``, ``text`` and ``label``: a
+Relies on the format JSONL of doccano 1.x. A line has ``id``, ``text`` and ``label``: a
 list of [start, end, label] for spans, of labels for classification. With relations, spans are in ``entities``.
 
 - The worker is the name of the file without its suffix. Several files are given as a folder or a pattern.
 - Documents of several files are the same if they have the same id and text; without ids, the same text.
-- doccano does not say which texts an annotator has seen, so each text in a file counts as read by its annotator. Leave
-  out those that were not.
+- doccano does not say which texts an annotator has seen, so each text in a file counts as read by its annotator. Export
+  only approved texts.
 - Offsets count characters.
 """
 

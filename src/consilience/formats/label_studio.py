@@ -1,6 +1,6 @@
 """Label Studio: the JSON export of tasks, and tasks with predictions to import.
 
-Relies on the task format of Label Studio 1.0 to 1.20 (guide pages "Label Studio Task Format" and "Import pre-annotated
+Relies on the task format of Label Studio 1.x (guide pages "Label Studio Task Format" and "Import pre-annotated
 data"). A task has ``data`` (the text is one of its values), ``annotations`` by people and ``predictions`` by models.
 Each of these has a list ``result``: entries of type ``labels`` are spans, those of type ``choices`` are answers about
 the whole task.
@@ -8,8 +8,8 @@ the whole task.
 - A worker is the email, else the id, in ``completed_by``, as text; for a prediction it is ``model_version``.
 - Cancelled annotations (``was_cancelled``) and drafts are no annotations. An annotation without spans is an empty one.
 - An annotation marked as ``ground_truth`` is the truth, not the annotation of a worker.
-- Offsets count characters. Exports before version 1.5 count UTF-16 units, which differs after an emoji; ``value.text``
-  shows which of the two it is.
+- Offsets count characters. Older exports count UTF-16 units, which differs after an emoji; ``value.text`` shows which of
+  the two it is.
 - Spans with a confidence are written as predictions, other spans as annotations.
 """
 

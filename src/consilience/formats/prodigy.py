@@ -1,6 +1,6 @@
 """Prodigy: the JSON lines of ``db-out``.
 
-Relies on the task formats of Prodigy 1.8 to 1.18 (documentation page "Annotation interfaces"). A line is what one
+Relies on the task formats of Prodigy 1.x (documentation page "Annotation interfaces"). A line is what one
 annotator did with one text.
 
 - The worker is ``_annotator_id``, else ``_session_id``, else the name of the file.
@@ -10,7 +10,8 @@ annotator did with one text.
 - A task with one ``label`` is a question, whether the label fits: accept and reject are its answers. So they are where
   there is only a text. The item is the text, or text and label if there are several labels.
 - A task with ``options`` is a choice: ``accept`` lists the ids that were chosen.
-- Tasks of the interfaces "ner" and "spans" (binary) confirm single suggestions. They are not annotations of the text.
+- Tasks of the interfaces "ner" and "spans" (binary) confirm single suggestions. They are not annotations of the text. So
+  a task must have ``tokens``, as all manual tasks do, or say in ``_view_id`` that it is one ("ner_manual").
 """
 
 from __future__ import annotations
@@ -91,8 +92,10 @@ def _read_spans(path: str) -> Spans:
         if not _is_marked(task):
             n_answers += 1
             continue
-        if task.get("_view_id") in _BINARY:
-            place.fail("the task confirms a single suggestion; other spans of the text are not known.", _FULL)
+        if task.get("_view_id") in _BINARY or not (task.get("tokens") is not None or _says_manual(place, task)):
+            place.fail(
+                "the task seems to confirm a single suggestion, so that other spans of the text are not known.", _FULL
+            )
         text = place.need(task, "text", str)
         if name not in documents:
             documents[name] = collector.add_document(name, text, _tokens(place, task, text)), text
@@ -114,7 +117,11 @@ def _read_spans(path: str) -> Spans:
     return finish(collector, path, _NAME)
 
 
-_FULL = "Give full annotations, as of ner.manual, spans.manual or ner.correct."
+_FULL = 'Give full annotations, as of ner.manual or spans.manual; add "_view_id": "ner_manual" if they are that.'
+
+
+def _says_manual(place: Place, task: dict[str, Any]) -> bool:
+    return str(place.get(task, "_view_id", str, "")).endswith("_manual")
 
 
 def _spans(place: Place, task: dict[str, Any], text: str) -> dict[Span, float | None]:
@@ -228,7 +235,8 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
 def _new_task(spans: Spans, name: Any, index: int, reading: Reading, model: dict[str, Any] | None) -> dict[str, Any]:
     own = ("_task_hash", "_timestamp", "_session_id", "_annotator_id", "spans", "answer")
     key = "_input_hash" if isinstance(plain(name), int) else "id"
-    task = {"text": spans.texts[index], key: plain(name)} if model is None else dict(model)
+    new = {"text": spans.texts[index], key: plain(name), "_view_id": "spans_manual"}
+    task = new if model is None else dict(model)
     task = {key: value for key, value in task.items() if key not in own}
     places = token_places(spans, index)
     if model is None and places is not None:
