@@ -8,6 +8,7 @@ import json
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import consilience as cs
@@ -805,6 +806,46 @@ def test_long_first_records_are_recognised(folder):
     line = prodigy()[0]
     line = {key: line[key] for key in ("text", "_input_hash", "_task_hash")} | {"meta": "x" * 100_000} | line
     assert cs.read_spans(write_lines("b.jsonl", [line])).origin.format == "prodigy"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_bytes_at_random(folder, name):
+    path = Path(write_example(name, folder))
+    files = [path] if path.is_file() else [file for file in sorted(path.rglob("*")) if file.is_file()]
+    draw = np.random.default_rng(0)
+    for _ in range(60):
+        file = files[draw.integers(len(files))]
+        content = file.read_bytes()
+        damaged = bytearray(content)
+        for _ in range(draw.integers(1, 4)):
+            if damaged:
+                damaged[draw.integers(len(damaged))] = draw.choice(list(b'"{}[]:,\\ \n\t0-9TOB\x00\xff'))
+        file.write_bytes(damaged[: draw.integers(len(damaged) + 1)] if draw.random() < 0.3 else damaged)
+        for more in ({"format": name}, {}):
+            try:
+                spans = cs.read_spans(path, **more)
+            except InputError as error:
+                said = str(error)
+            else:
+                said = repr(spans)
+            assert len(said) <= LONGEST
+        file.write_bytes(content)
+
+
+def test_other_files_in_a_folder_are_left_alone(folder):
+    team = Path(write_example("doccano", folder))
+    (team / "README.md").write_text("Who did what.", encoding="utf-8")
+    spans = cs.read_spans(team)
+    assert annotations(spans) == DOCCANO
+    (team / "eve.jsonl").write_text('{"id": 1, "text": "Ann', encoding="utf-8")
+    assert "several formats" in refusal(cs.read_spans, team)
+    assert "eve.jsonl, line 1" in refusal(cs.read_spans, team, format="doccano")
+    (team / "eve.jsonl").unlink()
+    collector = SpanCollector()
+    collector.add_reading(collector.add_document(1, TEXT), "fused", [(0, 3, "PER")], [0.5])
+    cs.write_spans(collector.finish(spans.origin), team / "fused.jsonl")
+    assert annotations(cs.read_spans(team)) == {**DOCCANO, ("1", "fused"): {(0, 3, "PER")}}
 
 
 def test_text_of_messages_is_inert(folder):

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..data.spans import Marks, Origin, SpanCollector, Spans
 from ..data.vocabulary import Values
 from ..errors import DataWarning, InputError, listing, plural, warn
+from .files import find_format
 from .records import plain
 
 Span = tuple[int, int, str]
@@ -101,7 +102,16 @@ def list_inputs(path: str) -> list[str]:
     files = sorted(file for file in found if os.path.isfile(file))
     if not files:
         raise InputError(f"No file to read in {path!r}.", "Check the path.")
-    return files
+    return _drop_others(files) if os.path.isdir(path) else files
+
+
+def _drop_others(files: list[str]) -> list[str]:
+    """Return the files of a folder without those of which no kind is known, such as a read-me.
+
+    A damaged file may not be recognised. So files with the suffix of another that is recognised are kept.
+    """
+    known = {os.path.splitext(file)[1].lower() for file in files if find_format(file) is not None}
+    return [file for file in files if os.path.splitext(file)[1].lower() in known] or files
 
 
 def stem(path: str) -> str:

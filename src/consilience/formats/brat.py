@@ -9,8 +9,8 @@ the same worker, as long as all that they refer to is kept.
   in that of another worker.
 - A text without an .ann file was not read by that worker. An empty .ann file is an annotation without spans.
 - Offsets count characters, and line breaks of all kinds as they are in the file.
-- A span of several fragments (``0 5;8 10``) is taken from the first to the last character, with a warning if there is more
-  than blanks between them.
+- A span of several fragments (``0 5;8 10``) is taken from the first to the last character, with a warning if there is
+  more than blanks between them.
 - A confidence is written as a note.
 """
 

@@ -8,8 +8,8 @@ the whole task.
 - A worker is the email, else the id, in ``completed_by``, as text; for a prediction it is ``model_version``.
 - Cancelled annotations (``was_cancelled``) and drafts are no annotations. An annotation without spans is an empty one.
 - An annotation marked as ``ground_truth`` is the truth, not the annotation of a worker.
-- Offsets count characters. Older exports count UTF-16 units, which differs after an emoji; ``value.text`` shows which of
-  the two it is.
+- Offsets count characters. Older exports count UTF-16 units, which differs after an emoji; ``value.text`` shows which
+  of the two it is.
 - Spans with a confidence are written as predictions, other spans as annotations.
 """
 

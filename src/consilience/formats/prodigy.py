@@ -10,8 +10,8 @@ annotator did with one text.
 - A task with one ``label`` is a question, whether the label fits: accept and reject are its answers. So they are where
   there is only a text. The item is the text, or text and label if there are several labels.
 - A task with ``options`` is a choice: ``accept`` lists the ids that were chosen.
-- Tasks of the interfaces "ner" and "spans" (binary) confirm single suggestions. They are not annotations of the text. So
-  a task must have ``tokens``, as all manual tasks do, or say in ``_view_id`` that it is one ("ner_manual").
+- Tasks of the interfaces "ner" and "spans" (binary) confirm single suggestions. They are not annotations of the text.
+  So a task must have ``tokens``, as all manual tasks do, or say in ``_view_id`` that it is one ("ner_manual").
 """
 
 from __future__ import annotations
