@@ -447,6 +447,10 @@ def test_odd_label_studio_files(folder):
     minimal = [{"id": 1, "text": "a", "label": [], "annotator": 1, "annotation_id": 2, "lead_time": 1}]
     assert "JSON-MIN" in refusal(cs.read_spans, write_json("a.json", minimal))
     assert "no task of Label Studio" in refusal(cs.read_responses, write_json("a.json", {"x": 1}))
+    regions = [region(4, 7, "P", text="Ann"), region(8, 15, "Q", text="Ann met"), region(0, 7, "R", text="Ann\nAnn")]
+    one = {"completed_by": 1, "result": regions}
+    dos = [{"id": 1, "data": {"t": "Ann\r\nAnn\r\nAnn met"}, "annotations": [one]}]
+    assert annotations(cs.read_spans(write_json("a.json", dos)))["1", "1"] == {(5, 8, "P"), (10, 17, "Q"), (0, 8, "R")}
     moved = label_studio()
     moved[0]["annotations"][0]["result"][0]["value"] |= {"start": 1, "end": 4}  # the text that it quotes occurs once
     assert annotations(cs.read_spans(write_json("a.json", moved))) == LABEL_STUDIO

@@ -9,7 +9,7 @@ the whole task.
 - Cancelled annotations (``was_cancelled``) and drafts are no annotations. An annotation without spans is an empty one.
 - An annotation marked as ``ground_truth`` is the truth, not the annotation of a worker.
 - Offsets count characters. Older exports count UTF-16 units, which differs after an emoji; ``value.text`` shows which
-  of the two it is.
+  of the two it is. So it does where a browser turned line breaks of two characters into one.
 - Spans with a confidence are written as predictions, other spans as annotations.
 """
 
@@ -40,7 +40,7 @@ from .annotations import (
     warn_dropped,
 )
 from .files import open_output
-from .records import Place, drop_whitespace, map_utf16, peek_keys, plain, read_records, write_array
+from .records import Place, drop_whitespace, map_line_breaks, map_utf16, peek_keys, plain, read_records, write_array
 from .register import Codec
 from .writing import replace_file
 
@@ -237,22 +237,27 @@ def _offsets(place: Place, text: str, regions: list[dict[str, Any]]) -> list[tup
 
     def fits(offsets: Iterable[tuple[int, ...]]) -> list[bool]:
         return [
-            quote is None or (0 <= start < end and text[start:end] == quote)
+            quote is None or (0 <= start < end and _same(text[start:end], quote))
             for (start, end), quote in zip(offsets, quoted, strict=True)
         ]
 
     offsets: list[tuple[int, ...]] = given
     right = fits(given)
-    if not all(right) and not text.isascii():
-        convert = map_utf16(text)
-        other: list[tuple[int, ...]] = [(convert(start), convert(end)) for start, end in given]
-        if all(fits(other)):
-            offsets, right = other, [True] * len(other)
+    for is_likely, make in ((not text.isascii(), map_utf16), ("\r\n" in text, map_line_breaks)):
+        if is_likely and not all(right):
+            convert = make(text)
+            other: list[tuple[int, ...]] = [(convert(start), convert(end)) for start, end in given]
+            if all(fits(other)):
+                offsets, right = other, [True] * len(other)
     checked = []
     for (start, end), quote, is_right in zip(offsets, quoted, right, strict=True):
         place.check_span(text, start, end) if is_right or quote is None else None
         checked.append((start, end) if is_right else _search(place, text, start, end, quote))
     return checked
+
+
+def _same(text: str, quote: str) -> bool:
+    return text == quote or text.replace("\r\n", "\n") == quote
 
 
 def _search(place: Place, text: str, start: int, end: int, quote: str) -> tuple[int, int]:

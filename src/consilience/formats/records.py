@@ -8,6 +8,7 @@ deeply, a record that is too long, a value of another type than the format has.
 from __future__ import annotations
 
 import codecs
+import itertools
 import json
 import math
 import re
@@ -315,12 +316,18 @@ class Names:
 
 def map_utf16(text: str) -> Callable[[int], int]:
     """Return a function that turns an offset in UTF-16 units into one in characters; -1 if it is none."""
-    where = {}
-    position = 0
-    for index, sign in enumerate(text):
-        where[position] = index
-        position += 2 if sign > "\uffff" else 1
-    where[position] = len(text)
+    return _map_offsets([2 if sign > "\uffff" else 1 for sign in text])
+
+
+def map_line_breaks(text: str) -> Callable[[int], int]:
+    r"""Return a function that turns an offset which counts ``\r\n`` once into one in characters; -1 if it is none."""
+    return _map_offsets([int(text[i : i + 2] != "\r\n") for i in range(len(text))])
+
+
+def _map_offsets(widths: list[int]) -> Callable[[int], int]:
+    where: dict[int, int] = {}
+    for index, offset in enumerate(itertools.accumulate(widths, initial=0)):
+        where.setdefault(offset, index)
     return lambda offset: where.get(offset, -1)
 
 
