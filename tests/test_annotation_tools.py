@@ -485,7 +485,7 @@ def test_rejected_spans_are_no_annotation(folder):
     lines = prodigy()
     lines[1]["answer"] = "reject"
     write_lines("a.jsonl", lines)
-    with pytest.warns(DataWarning, match="1 line .* rejected"):
+    with pytest.warns(DataWarning, match="1 line .*rejected"):
         spans = cs.read_spans("a.jsonl")
     assert ("-5", "d-bob") not in annotations(spans)
     assert spans.tokens is not None

@@ -156,9 +156,10 @@ def say_nothing(path: str, tool: str) -> NoReturn:
 
 
 def warn_dropped(path: str, number: int, noun: str, reason: str) -> None:
-    """Warn that some annotations were not used."""
+    """Warn that some annotations were not used, if there are any."""
     if number:
-        warn(DataWarning(f"{plural(number, noun)} in {path!r} not used: {reason}."))
+        verb = "was" if number == 1 else "were"
+        warn(DataWarning(f"{plural(number, noun)} in {path!r} {verb} not used ({reason})."))
 
 
 def build_table(path: str, tool: str, rows: list[dict[Any, Any]]) -> tuple[pa.Table, list[str]]:

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from ..data.spans import SpanCollector, Spans
-from ..errors import InputError, plural, shorten
+from ..errors import DataWarning, InputError, plural, shorten, warn
 from .annotations import (
     Reading,
     Span,
@@ -38,7 +38,6 @@ from .annotations import (
     origin_of,
     say_nothing,
     say_spans,
-    warn_dropped,
 )
 from .files import LONGEST_ROW
 from .lines import encoding_error
@@ -113,7 +112,9 @@ def _read_spans(path: str) -> Spans:
             spans, split = _parse(file, _read_text(file), texts[name])
             n_split += split
             collector.add_reading(document, worker, spans.values())
-    warn_dropped(path, n_split, "gap between fragments", "spans are taken from the first to the last character")
+    if n_split:
+        verb = "has several fragments and is" if n_split == 1 else "have several fragments and are"
+        warn(DataWarning(f"{plural(n_split, 'span')} in {path!r} {verb} read from the first to the last character."))
     return finish(collector, path, _NAME)
 
 
@@ -138,9 +139,9 @@ def _read_text(path: str) -> str:
 
 
 def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
-    """Return the spans of an .ann file by their ids, and the number of gaps in them."""
+    """Return the spans of an .ann file by their ids, and how many have several fragments."""
     found: dict[str, Span] = {}
-    n_gaps = 0
+    n_split = 0
     for number, line in enumerate(content.split("\n"), 1):
         line = line.removesuffix("\r")
         if not line.strip():
@@ -164,9 +165,9 @@ def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
         said = " ".join(text[start:end] for start, end in fragments)
         if quote and _squeeze(quote) != _squeeze(said):
             place.fail(f"the annotation quotes {shorten(quote)}, but the text there is {shorten(said)}.", "Correct it.")
-        n_gaps += sum(bool(text[end:start].strip()) for (_, end), (start, _) in itertools.pairwise(sorted(fragments)))
+        n_split += any(text[end:start].strip() for (_, end), (start, _) in itertools.pairwise(sorted(fragments)))
         found[mark] = start, end, match[1]
-    return found, n_gaps
+    return found, n_split
 
 
 def _squeeze(text: str) -> str:

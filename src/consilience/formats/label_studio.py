@@ -147,7 +147,7 @@ def _read_spans(path: str) -> Spans:
             collector.add_gold(document, truth)
     if n_choices and not n_spans:
         say_answers(path, _TOOL)
-    warn_dropped(path, n_unlabelled, "region", "they have no label")
+    warn_dropped(path, n_unlabelled, "region", "no label")
     read = finish(collector, path, _NAME)
     if not len(read.readings) and read.gold is None:
         say_nothing(path, _TOOL)

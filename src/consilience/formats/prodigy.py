@@ -112,8 +112,8 @@ def _read_spans(path: str) -> Spans:
         say_answers(path, _TOOL)
     if not n_readings:
         say_nothing(path, _TOOL)
-    warn_dropped(path, n_answers, "line", "they hold answers about the whole text")
-    warn_dropped(path, n_rejected, "line", "they were rejected, which is no annotation of the text")
+    warn_dropped(path, n_answers, "line", "answers about the whole text")
+    warn_dropped(path, n_rejected, "line", "rejected, which is no annotation of the text")
     return finish(collector, path, _NAME)
 
 
@@ -175,8 +175,8 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
         Place(path, "line", 1).fail("some lines are choices, others questions about one label.", "Read them apart.")
     if n_spans and not choices and not questions:
         say_spans(path, _TOOL)
-    warn_dropped(path, n_spans, "line", "they mark spans")
-    warn_dropped(path, n_rejected, "line", "the choice was rejected")
+    warn_dropped(path, n_spans, "line", "tasks of marking spans")
+    warn_dropped(path, n_rejected, "line", "rejected choices")
     labels = {label for _, _, label, _ in questions}
     for name, worker, label, answer in questions:
         item = name if len(labels) == 1 else f"{name} {label}"
