@@ -15,11 +15,11 @@ import consilience as cs
 from consilience.errors import InputError
 from consilience.formats import delimited, json_lines, register
 from consilience.formats.reading import read_table
-from consilience.formats.register import FORMATS, Codec, Format, list_suffixes
+from consilience.formats.register import FORMATS, Codec, Format, list_suffixes, writable_formats
 from consilience.formats.writing import check_table_path, check_writable, replace_file, replace_together, write_table
 from consilience.models.inputs import as_responses
 
-SUFFIXES = list_suffixes(FORMATS)
+SUFFIXES = list_suffixes(writable_formats())
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 AWKWARD = [
     "<script>alert(1)</script>",

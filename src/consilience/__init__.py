@@ -21,6 +21,8 @@ _HOMES = {
     "Responses": "data.responses",
     "Graph": "data.graph",
     "read_responses": "formats.answers",
+    "read_spans": "formats.spans",
+    "write_spans": "formats.spans",
     **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
     "fuse": "models.fuse",
     "held_out_score": "models.held_out",
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from .data.graph import Graph as Graph
     from .data.responses import Responses as Responses
     from .formats.answers import read_responses as read_responses
+    from .formats.spans import read_spans as read_spans
+    from .formats.spans import write_spans as write_spans
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.evaluation import evaluate as evaluate
     from .models.fuse import fuse as fuse

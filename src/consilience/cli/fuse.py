@@ -34,9 +34,11 @@ Examples:
   consilience fuse answers.csv --item question --gold known.csv --json
 """  # \b keeps the lines apart
 
+_TABLES = usual_suffixes(each for each in readable_formats() if not each.spans)
+
 _HELP = f"""Fuse the answers in SOURCE into one label per item.
 
-SOURCE is a table of answers, one per row: a file ({usual_suffixes(readable_formats())}), a folder, or a quoted pattern
+SOURCE is a table of answers, one per row: a file ({_TABLES}), a folder, or a quoted pattern
 such as 'answers/*.csv'. Probabilities are calibrated by hidden answers, and still too high where workers err together
 unless there are known labels. Without -o nothing is written, and only a summary is printed.
 """

@@ -22,6 +22,8 @@ from ..data.frames import open_arrow
 from ..data.tables import Table
 from ..data.vocabulary import is_text
 from ..errors import InputError, first_line, listing
+from .annotations import say_spans
+from .brat import is_brat
 from .files import PathLike, find_format, nested_error
 from .lines import check_encoding, place_of_row
 from .register import Format, LineFinder, list_suffixes, readable_formats
@@ -139,6 +141,8 @@ def _find_files(path: str) -> tuple[list[str], Format]:
         found = _list_files(path)
         files = sorted(file for file in found if file.lower().endswith(tuple(supported)) and os.path.isfile(file))
         if not files:
+            if os.path.isdir(path) and is_brat(path):
+                say_spans(path, "brat")
             others = f"found only {listing(sorted(found))}" if found else "found nothing"
             raise InputError(f"No file to read in {path!r}: {others}.", f"Supported are {' '.join(supported)}.")
     formats = {find_format(file): file for file in reversed(files)}

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..data.spans import Spans
+
 LineFinder: TypeAlias = Callable[[str], Iterator[int]]
 
 
@@ -34,12 +36,19 @@ class Codec:
         doubt that the file has this format, whatever its suffix.
     find_lines : callable
         Takes a path. Yields the number of the line on which each row starts, counted from 1.
+    read_spans : callable
+        Takes a path, of a file or of a folder. Returns the texts and the spans that workers marked in them.
+    write_spans : callable
+        Takes a `Spans` and a path. Annotations of several workers stay apart. Spans with a confidence are predictions,
+        where the format has these. What the file at `Spans.origin` has beside spans is kept if that has this format.
     """
 
     read: Callable[[str, Collection[str] | None], tuple[pa.Table, list[str]]] | None = None
     write: Callable[[pa.Table, str], None] | None = None
     recognise: Callable[[bytes, str], bool] | None = None
     find_lines: LineFinder | None = None
+    read_spans: Callable[[str], Spans] | None = None
+    write_spans: Callable[[Spans, str], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,9 @@ class Format:
     text : bool
         Whether it is text in UTF-8. Text may also be compressed, with .gz after the suffix.
     readable, writable : bool
-        Whether its `Codec` can read and write.
+        Whether its `Codec` can read and write tables.
+    spans : bool
+        Whether its `Codec` can read and write spans.
     """
 
     name: str
@@ -66,6 +77,7 @@ class Format:
     text: bool = False
     readable: bool = True
     writable: bool = True
+    spans: bool = False
 
     @cached_property
     def codec(self) -> Codec:
@@ -85,6 +97,13 @@ class Format:
 
 
 FORMATS = (
+    # Formats of annotation tools are JSON too, and so they are asked first.
+    Format("label-studio", (".json",), "label_studio:LABEL_STUDIO", text=True, writable=False, spans=True),
+    Format("prodigy", (), "prodigy:PRODIGY", text=True, writable=False, spans=True),
+    Format("argilla", (), "argilla:ARGILLA", text=True, writable=False, spans=True),
+    Format("doccano", (), "doccano:DOCCANO", text=True, writable=False, spans=True),
+    Format("brat", (".ann",), "brat:BRAT", writable=False, spans=True),
+    Format("conll", (".conll", ".bio", ".iob"), "conll:CONLL", text=True, writable=False, spans=True),
     Format("csv", (".csv",), "delimited:CSV", text=True),
     Format("tsv", (".tsv",), "delimited:TSV", text=True),
     Format("jsonl", (".jsonl", ".ndjson"), "json_lines:JSON_LINES", text=True),
@@ -107,6 +126,11 @@ def writable_formats() -> list[Format]:
     return [each for each in FORMATS if each.writable]
 
 
+def span_formats() -> list[Format]:
+    """Return the formats of texts with spans."""
+    return [each for each in FORMATS if each.spans]
+
+
 def list_suffixes(formats: Iterable[Format]) -> list[str]:
     """Return all suffixes of some formats, those of compressed files last."""
     chosen = list(formats)
@@ -120,4 +144,4 @@ def usual_suffixes(formats: Iterable[Format]) -> str:
     >>> usual_suffixes(writable_formats())
     '.csv .tsv .jsonl .parquet .arrow'
     """
-    return " ".join(each.suffixes[0] for each in formats)
+    return " ".join(each.suffixes[0] for each in formats if each.suffixes)

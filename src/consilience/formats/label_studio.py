@@ -1,0 +1,429 @@
+"""Label Studio: the JSON export of tasks, and tasks with predictions to import.
+
+Relies on the task format of Label Studio 1.x (guide pages "Label Studio Task Format" and "Import pre-annotated
+data"). A task has ``data`` (the text is one of its values), ``annotations`` by people and ``predictions`` by models.
+Each of these has a list ``result``: entries of type ``labels`` are spans, those of type ``choices`` are answers about
+the whole task.
+
+- A worker is the email, else the id, in ``completed_by``, as text; for a prediction it is ``model_version``.
+- Cancelled annotations (``was_cancelled``) and drafts are no annotations. An annotation without spans is an empty one.
+- An annotation marked as ``ground_truth`` is the truth, not the annotation of a worker.
+- Offsets count characters. Older exports count UTF-16 units, which differs after an emoji; ``value.text`` shows which
+  of the two it is. So it does where a browser turned line breaks of two characters into one.
+- Spans with a confidence are written as predictions, other spans as annotations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ..data.spans import SpanCollector, Spans
+from ..errors import shorten
+from .annotations import (
+    Reading,
+    Span,
+    build_table,
+    choose,
+    finish,
+    index_documents,
+    list_gold,
+    list_inputs,
+    list_readings,
+    origin_of,
+    say_answers,
+    say_nothing,
+    say_spans,
+    warn_dropped,
+)
+from .files import open_output
+from .records import Place, drop_whitespace, map_line_breaks, map_utf16, peek_keys, plain, read_records, write_array
+from .register import Codec
+from .writing import replace_file
+
+_NAME = "label-studio"
+_TOOL = "Label Studio"
+_MODEL = "prediction"  # the worker of predictions without a model_version
+_UNKNOWN_TYPE = "Only spans in plain text (labels) and choices can be read."
+
+
+class _Controls(NamedTuple):
+    """How a project names things: the tags that mark spans, and the key of the text."""
+
+    from_name: str = "label"
+    to_name: str = "text"
+    key: str = "text"
+    of_label: dict[str, str] | None = None  # the name of the tag that has a label
+
+
+def _tasks(path: str) -> Iterator[tuple[Place, Any, dict[str, Any]]]:
+    """Yield place, id and content of each task; without an id, its number."""
+    number = 0
+    for file in list_inputs(path):
+        for place, task in read_records(file):
+            number += 1
+            if "annotation_id" in task and "data" not in task:
+                place.fail("this is the export JSON-MIN, which leaves out what is needed.", "Export as JSON.")
+            if not isinstance(task.get("data"), dict):
+                place.fail(
+                    "this is no task of Label Studio: 'data' is missing.",
+                    "Export as JSON from Label Studio, or give a table as JSON lines.",
+                )
+            name = number if task.get("id") is None else place.check_id(task["id"], "'id'")
+            yield Place(place.path, place.unit, place.number, task.get("id")), name, task
+
+
+def _annotations(place: Place, task: dict[str, Any]) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:
+    """Yield worker (None: the truth) and results of all annotations and predictions that count."""
+    for each in place.entries(task, "annotations", dict):
+        if not place.get(each, "was_cancelled", bool, False):
+            is_truth = place.get(each, "ground_truth", bool, False)
+            yield (None if is_truth else _annotator(place, each)), _results(place, each)
+    for each in place.get(task, "predictions", list, []):
+        if type(each) is not int:  # exports may have only the ids of predictions
+            place.check(each, dict, "an entry of 'predictions'")
+            yield _model(place, each), _results(place, each)
+
+
+def _annotator(place: Place, annotation: dict[str, Any]) -> str:
+    who = annotation.get("completed_by")
+    if isinstance(who, dict):
+        who = who.get("email") or who.get("id")
+    if who is None:
+        place.fail("an annotation has no 'completed_by'.", "Say in it who made the annotation.")
+    return str(place.check_id(who, "'completed_by'"))
+
+
+def _model(place: Place, prediction: dict[str, Any]) -> str:
+    version = prediction.get("model_version")
+    return _MODEL if version in (None, "") else str(place.check_id(version, "'model_version'"))
+
+
+def _results(place: Place, annotation: dict[str, Any]) -> list[dict[str, Any]]:
+    return place.entries(annotation, "result", dict)
+
+
+def _kind(place: Place, result: dict[str, Any]) -> str:
+    kind: str = place.get(result, "type", str, "")
+    value = result.get("value")
+    if kind == "labels" and isinstance(value, dict) and ("channel" in value or isinstance(value.get("start"), float)):
+        place.fail("the regions are in audio or a time series (labels).", _UNKNOWN_TYPE)
+    if kind == "labels" and isinstance(value, dict) and isinstance(value.get("start"), str):
+        place.fail("the regions are in HTML (labels with a path as start).", _UNKNOWN_TYPE)
+    if kind != "labels" and (kind.endswith("labels") or (isinstance(value, dict) and "labels" in value)):
+        place.fail(f"a region has type {shorten(kind)}.", _UNKNOWN_TYPE)
+    return kind
+
+
+# ------------------------------------------------------------------------------------------------------------- spans
+
+
+def _read_spans(path: str) -> Spans:
+    controls = _find_controls(path, whole=False)
+    collector = SpanCollector()
+    n_spans = n_choices = n_unlabelled = 0
+    for place, name, task in _tasks(path):
+        text = _text(place, task, controls)
+        document = collector.add_document(name, text)
+        truth: list[Span] | None = None
+        for worker, results in _annotations(place, task):
+            regions = _regions_of(place, results, controls)
+            n_choices += any(result.get("type") == "choices" for result in results)
+            n_unlabelled += sum(not _labels(place, region) for region in regions)
+            spans = _spans(place, text, regions)
+            n_spans += len(spans)
+            if worker is not None:
+                scores = [spans[span] for span in spans]
+                known = [score for score in scores if score is not None]
+                collector.add_reading(document, worker, spans, known if len(known) == len(scores) > 0 else None)
+            elif truth is not None and set(truth) != set(spans):
+                place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
+            else:
+                truth = list(spans)
+        if truth is not None:
+            collector.add_gold(document, truth)
+    if n_choices and not n_spans:
+        say_answers(path, _TOOL)
+    warn_dropped(path, n_unlabelled, "region", "no label")
+    read = finish(collector, path, _NAME)
+    if not len(read.readings) and read.gold is None:
+        say_nothing(path, _TOOL)
+    return read
+
+
+def _find_controls(path: str, whole: bool) -> _Controls | None:
+    """Return the names in the first task that has spans; `whole`: with the tags of all labels."""
+    controls: _Controls | None = None
+    of_label: dict[str, str] = {}
+    for place, _, task in _tasks(path):
+        for _, results in _annotations(place, task):
+            for region in results:
+                if _kind(place, region) != "labels":
+                    continue
+                from_name, to_name = (place.need(region, key, str) for key in ("from_name", "to_name"))
+                if controls is None:
+                    controls = _Controls(from_name, to_name, _find_key(place, task, region), of_label)
+                for label in _labels(place, region):
+                    of_label.setdefault(label, from_name)
+        if controls is not None and not whole:
+            break
+    return controls
+
+
+def _regions_of(place: Place, results: list[dict[str, Any]], controls: _Controls | None) -> list[dict[str, Any]]:
+    """Return the regions of an annotation, which must all be in the same text."""
+    regions = [result for result in results if _kind(place, result) == "labels"]
+    for region in regions:
+        place.need(region, "from_name", str)
+        to_name = place.need(region, "to_name", str)
+        if controls is not None and to_name != controls.to_name:
+            place.fail(
+                f"regions are in several texts: {shorten(controls.to_name)} and {shorten(to_name)}.",
+                "Keep the annotations of one of them.",
+            )
+    return regions
+
+
+def _find_key(place: Place, task: dict[str, Any], region: dict[str, Any]) -> str:
+    """Return which value of the task's data is the text that a region is in."""
+    data = task["data"]
+    texts = {key: value for key, value in data.items() if isinstance(value, str)}
+    source = place.get(region, "source", str, "").removeprefix("$")
+    for key in (source, region["to_name"]):
+        if key in texts:
+            return str(key)
+    value = place.need(region, "value", dict)
+    quoted = value.get("text")
+    fitting = {key: text for key, text in texts.items() if isinstance(quoted, str) and quoted and quoted in text}
+    return _longest(place, fitting or texts)
+
+
+def _longest(place: Place, texts: dict[str, str]) -> str:
+    if not texts:
+        place.fail("'data' holds no text.", _UNKNOWN_TYPE)
+    return max(texts, key=lambda key: (len(texts[key]), key))
+
+
+def _text(place: Place, task: dict[str, Any], controls: _Controls | None) -> str:
+    data = task["data"]
+    if controls is None:
+        return str(data[_longest(place, {key: value for key, value in data.items() if isinstance(value, str)})])
+    return str(place.need(data, controls.key, str, "in 'data' the text "))
+
+
+def _labels(place: Place, region: dict[str, Any]) -> list[str]:
+    value = place.need(region, "value", dict)
+    return place.entries(value, "labels", str)
+
+
+def _spans(place: Place, text: str, regions: list[dict[str, Any]]) -> dict[Span, float | None]:
+    """Return the spans of one annotation, each with its score if there is one."""
+    found: dict[Span, float | None] = {}
+    for (start, end), region in zip(_offsets(place, text, regions), regions, strict=True):
+        score = place.check_score(region.get("score"))
+        for label in _labels(place, region):
+            found[start, end, label] = score
+    return found
+
+
+def _offsets(place: Place, text: str, regions: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Return start and end of the regions of one annotation in characters, as the texts that they quote show."""
+    values = [place.need(region, "value", dict) for region in regions]
+    given = [tuple(place.need(value, key, int) for key in ("start", "end")) for value in values]
+    quoted = [place.get(value, "text", str) for value in values]
+
+    def fits(offsets: Iterable[tuple[int, ...]]) -> list[bool]:
+        return [
+            quote is None or (0 <= start < end and _same(text[start:end], quote))
+            for (start, end), quote in zip(offsets, quoted, strict=True)
+        ]
+
+    offsets: list[tuple[int, ...]] = given
+    right = fits(given)
+    for is_likely, make in ((not text.isascii(), map_utf16), ("\r\n" in text, map_line_breaks)):
+        if is_likely and not all(right):
+            convert = make(text)
+            other: list[tuple[int, ...]] = [(convert(start), convert(end)) for start, end in given]
+            if all(fits(other)):
+                offsets, right = other, [True] * len(other)
+    checked = []
+    for (start, end), quote, is_right in zip(offsets, quoted, right, strict=True):
+        place.check_span(text, start, end) if is_right or quote is None else None
+        checked.append((start, end) if is_right else _search(place, text, start, end, quote))
+    return checked
+
+
+def _same(text: str, quote: str) -> bool:
+    return text == quote or text.replace("\r\n", "\n") == quote
+
+
+def _search(place: Place, text: str, start: int, end: int, quote: str) -> tuple[int, int]:
+    """Return where a region is whose offsets do not fit the text that it quotes."""
+    if 0 <= start < end <= len(text) and drop_whitespace(text[start:end]) == drop_whitespace(quote) != "":
+        return start, end  # line breaks were changed
+    if quote and text.count(quote) == 1:
+        return text.index(quote), text.index(quote) + len(quote)
+    place.check_span(text, start, end)
+    return place.fail(
+        f"a region quotes {shorten(quote)}, but from {start} to {end} the text is {shorten(text[start:end])}.",
+        "Check that the annotations belong to this text.",
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ choices
+
+
+def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
+    rows = []
+    n_spans = 0
+    others: set[str] = set()
+    for place, name, task in _tasks(path):
+        truth: dict[Any, str] = {}
+        answers = []
+        for worker, results in _annotations(place, task):
+            given: dict[Any, str] = {}
+            for result in results:
+                kind = place.get(result, "type", str, "")
+                value = result.get("value")
+                is_region = isinstance(value, dict) and "start" in value
+                if kind != "choices" or is_region:
+                    n_spans += kind == "labels"
+                    others.add(kind)
+                    continue
+                key = ("question", place.need(result, "from_name", str))
+                choices = place.check_all(
+                    place.need(place.need(result, "value", dict), "choices", list), str, "'choices'"
+                )
+                if len(choices) > 1 or key in given:
+                    place.fail(
+                        f"several choices are made for {shorten(key[1])}: {shorten(choices)}.",
+                        "One label per item can be fused: ask about each choice separately, with one tag per choice.",
+                    )
+                if choices:
+                    given[key] = choices[0]
+            if worker is None:
+                if truth and truth != given:
+                    place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
+                truth = given
+            elif given:
+                answers.append({"item": name, "worker": worker, **given})
+        known = next(iter(truth.values())) if len(truth) == 1 else None
+        rows += [{**answer, "gold": known} for answer in answers]
+    if not rows and n_spans:
+        say_spans(path, _TOOL)
+    if not rows and others:
+        Place(path, "record", 1).fail(
+            f"found results of type {', '.join(sorted(map(shorten, others)))}.", _UNKNOWN_TYPE
+        )
+    return choose(build_table(path, _TOOL, rows), wanted)
+
+
+# ------------------------------------------------------------------------------------------------------------ writing
+
+
+def _write_spans(spans: Spans, path: str) -> None:
+    with replace_file(path) as temporary, open_output(str(temporary)) as sink:
+        write_array(_updated_tasks(spans), sink)
+
+
+def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
+    """Yield the tasks of the original file with the spans in place, then tasks of documents that it lacks."""
+    readings, gold, left = list_readings(spans), list_gold(spans), index_documents(spans)
+    origin = origin_of(spans, _NAME)
+    controls = (_find_controls(origin.path, whole=True) if origin else None) or _Controls()
+    for place, name, task in _tasks(origin.path) if origin else ():
+        index = left.pop(name, None)
+        if index is not None:
+            _update(place, task, spans.texts[index], readings[index], controls)
+        yield task
+    for name, index in left.items():
+        task = {"id": plain(name), "data": {controls.key: spans.texts[index]}}
+        _update(Place("", "record", index + 1), task, spans.texts[index], readings[index], controls)
+        if index in gold:
+            truth = Reading("gold", gold[index])
+            task["annotations"] = [
+                *task.get("annotations", []),
+                {"ground_truth": True, "result": _regions(name, spans.texts[index], truth, controls)},
+            ]
+        yield task
+
+
+def _update(place: Place, task: dict[str, Any], text: str, readings: list[Reading], controls: _Controls) -> None:
+    """Put the spans of the workers into a task. What is there already and has the same spans stays as it is."""
+    for reading in readings:
+        worker, name = str(reading.worker), task.get("id")
+        old = next((each for who, each in _entries(place, task) if who == worker), None)
+        is_annotation = any(old is each for each in task.get("annotations") or [])
+        if old is not None and (is_annotation or reading.confidence is None):
+            results = _results(place, old)
+            kept = [
+                result
+                for result in results
+                if _kind(place, result) != "labels" or _is_kept(place, text, result, reading)
+            ]
+            there = set(_spans(place, text, [result for result in kept if _kind(place, result) == "labels"]))
+            missing = Reading(worker, [span for span in reading.spans if span not in there])
+            old["result"] = _drop_dangling(kept) + _regions(name, text, missing, controls)
+        elif reading.confidence is not None:
+            predictions = task.get("predictions") or []
+            task["predictions"] = [each for each in predictions if each is not old]
+            task["predictions"].append(
+                {"model_version": worker, "score": reading.score, "result": _regions(name, text, reading, controls)}
+            )
+        else:
+            who: Any = int(worker) if worker.isdecimal() and len(worker) < 19 else {"email": worker}
+            added = {"completed_by": who, "result": _regions(name, text, reading, controls)}
+            task["annotations"] = [*(task.get("annotations") or []), added]
+
+
+def _entries(place: Place, task: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for each in task.get("annotations") or []:
+        if not each.get("was_cancelled") and not each.get("ground_truth"):
+            yield _annotator(place, each), each
+    for each in task.get("predictions") or []:
+        if isinstance(each, dict):
+            yield _model(place, each), each
+
+
+def _is_kept(place: Place, text: str, region: dict[str, Any], reading: Reading) -> bool:
+    return set(_spans(place, text, [region])) <= set(reading.spans)
+
+
+def _drop_dangling(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return results without relations to regions that are gone."""
+    ids = [result.get("id") for result in results]
+    return [
+        each
+        for each in results
+        if each.get("type") != "relation" or (each.get("from_id") in ids and each.get("to_id") in ids)
+    ]
+
+
+def _regions(name: Any, text: str, reading: Reading, controls: _Controls) -> list[dict[str, Any]]:
+    regions = []
+    for (start, end, label), score in zip(reading.spans, reading.scores, strict=True):
+        mark = hashlib.blake2b(repr((name, reading.worker, start, end, label)).encode(), digest_size=5).hexdigest()
+        region = {
+            "id": mark,
+            "from_name": (controls.of_label or {}).get(label, controls.from_name),
+            "to_name": controls.to_name,
+            "type": "labels",
+            "value": {"start": start, "end": end, "text": text[start:end], "labels": [label]},
+        }
+        regions.append(region if score is None else {**region, "score": score})
+    return regions
+
+
+def _recognise(head: bytes, _path: str) -> bool:
+    keys = peek_keys(head)
+    if {"annotation_id", "annotator", "lead_time"} <= keys.keys():
+        return True  # JSON-MIN, for which the reader has an error
+    # The first annotations may be longer than what is shown of the file.
+    has_data = keys.get("data") == "{" or (b'"result"' in head and b'"from_name"' in head)
+    return has_data and "[" in (keys.get("annotations"), keys.get("predictions"))
+
+
+LABEL_STUDIO = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)

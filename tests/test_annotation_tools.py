@@ -1,0 +1,866 @@
+"""Files of annotation tools: what is read, that writing and reading again gives the same, and damaged files."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.data.spans import SpanCollector
+from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError
+from consilience.formats import records
+from consilience.formats.files import find_format
+from consilience.formats.register import span_formats
+
+NAMES = [each.name for each in span_formats()]
+TEXT = "Ann met Bob in Rome."
+EMOJI = "\U0001f4a9 Ann met Bob."
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refusal(function, *arguments, **more) -> str:
+    with pytest.raises(InputError) as caught:
+        function(*arguments, **more)
+    assert len(str(caught.value)) <= LONGEST
+    return str(caught.value)
+
+
+def annotations(spans) -> dict:
+    """Return what was annotated, in a form that does not depend on codes."""
+    found = {(str(spans.documents[d]), str(spans.workers[w])): set() for d, w in spans.readings.tolist()}
+    marks = spans.marks
+    for d, w, start, end, label in zip(*(column.tolist() for column in marks[:5]), strict=True):
+        found[str(spans.documents[d]), str(spans.workers[w])].add((start, end, str(spans.labels[label])))
+    return found
+
+
+def write_json(path, value) -> str:
+    Path(path).write_text(json.dumps(value), encoding="utf-8")
+    return str(path)
+
+
+def write_lines(path, values) -> str:
+    Path(path).write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+    return str(path)
+
+
+# ------------------------------------------------------------------------------------------------------- the examples
+
+
+def region(start, end, *labels, text=None, **more):
+    value = {"start": start, "end": end, "labels": list(labels)} | ({} if text is None else {"text": text})
+    return {"id": f"r{start}", "from_name": "ner", "to_name": "txt", "type": "labels", "value": value, **more}
+
+
+def label_studio():
+    chosen = {"from_name": "mood", "to_name": "txt", "type": "choices", "id": "c", "value": {"choices": ["good"]}}
+    relation = {"type": "relation", "from_id": "r0", "to_id": "r8", "direction": "right", "labels": ["met"]}
+    return [
+        {
+            "id": 11,
+            "data": {"body": TEXT, "title": "A long title that is longer than the text itself"},
+            "meta": {"source": "mail"},
+            "annotations": [
+                {
+                    "id": 1,
+                    "completed_by": {"id": 4, "email": "ann@x.org", "first_name": "A"},
+                    "was_cancelled": False,
+                    "ground_truth": False,
+                    "lead_time": 3.5,
+                    "result": [region(0, 3, "PER", text="Ann"), region(8, 11, "PER", text="Bob"), relation, chosen],
+                },
+                {"id": 2, "completed_by": 7, "result": [region(15, 19, "LOC", "CITY", text="Rome")]},
+                {"id": 3, "completed_by": 8, "was_cancelled": True, "result": []},
+                {"id": 4, "completed_by": 9, "ground_truth": True, "result": [region(0, 3, "PER", text="Ann")]},
+            ],
+            "predictions": [
+                {"id": 5, "model_version": "m1", "score": 0.5, "result": [region(8, 11, "PER", text="Bob", score=0.7)]},
+                17,
+            ],
+            "drafts": [{"result": [region(0, 1, "X")]}],
+        },
+        {
+            "id": 12,
+            "data": {"body": EMOJI, "title": "x" * 60},
+            "annotations": [
+                {"completed_by": 7, "result": [region(3, 6, "PER", text="Ann")]},  # UTF-16 units, as before 1.5
+                {"completed_by": 8, "result": [region(2, 5, "PER", text="Ann")]},
+            ],
+        },
+        {"id": 13, "data": {"body": "Nobody saw this.", "title": "y" * 60}, "annotations": [], "predictions": []},
+        {"id": 14, "data": {"body": "Nothing here.", "title": ""}, "annotations": [{"completed_by": 7, "result": []}]},
+    ]
+
+
+LABEL_STUDIO = {
+    ("11", "ann@x.org"): {(0, 3, "PER"), (8, 11, "PER")},
+    ("11", "7"): {(15, 19, "LOC"), (15, 19, "CITY")},
+    ("11", "m1"): {(8, 11, "PER")},
+    ("12", "7"): {(2, 5, "PER")},
+    ("12", "8"): {(2, 5, "PER")},
+    ("14", "7"): set(),
+}
+
+
+def prodigy():
+    places = [(0, 3), (4, 7), (8, 11), (12, 14), (15, 19), (19, 20)]
+    tokens = [
+        {"text": TEXT[start:end], "start": start, "end": end, "id": i, "ws": i < 4}
+        for i, (start, end) in enumerate(places)
+    ]
+    base = {"text": TEXT, "_input_hash": -5, "tokens": tokens, "_view_id": "ner_manual", "meta": {"page": 3}}
+    person = {"start": 0, "end": 3, "token_start": 0, "token_end": 0, "label": "PER"}
+    place = {"start": 15, "end": 19, "token_start": 4, "token_end": 4, "label": "LOC"}
+    return [
+        {**base, "_task_hash": 1, "spans": [person], "answer": "accept", "_annotator_id": "d-ann", "_session_id": "d"},
+        {**base, "_task_hash": 2, "spans": [person, place], "answer": "accept", "_annotator_id": "d-bob"},
+        {**base, "_task_hash": 3, "spans": [place], "answer": "ignore", "_annotator_id": "d-eve"},
+        {"text": "No.", "_input_hash": 6, "tokens": [{"text": "No.", "start": 0, "end": 3, "id": 0}],
+         "answer": "accept", "_annotator_id": "d-ann"},
+    ]  # fmt: skip
+
+
+PRODIGY = {
+    ("-5", "d-ann"): {(0, 3, "PER")},
+    ("-5", "d-bob"): {(0, 3, "PER"), (15, 19, "LOC")},
+    ("6", "d-ann"): set(),
+}
+
+
+def doccano():
+    first = [
+        {"id": 1, "text": TEXT, "label": [[0, 3, "PER"], [15, 19, "LOC"]], "Comments": ["so"], "meta": 5},
+        {"id": 2, "text": EMOJI, "label": []},
+    ]
+    entities = [{"id": 10, "label": "PER", "start_offset": 0, "end_offset": 3},
+                {"id": 11, "label": "PER", "start_offset": 8, "end_offset": 11}]  # fmt: skip
+    relations = [{"id": 1, "from_id": 10, "to_id": 11, "type": "met"}]
+    return {"ann": first, "bob": [{"id": 1, "text": TEXT, "entities": entities, "relations": relations}]}
+
+
+DOCCANO = {
+    ("1", "ann"): {(0, 3, "PER"), (15, 19, "LOC")},
+    ("2", "ann"): set(),
+    ("1", "bob"): {(0, 3, "PER"), (8, 11, "PER")},
+}
+
+ANN = "T1\tPER 0 3\tAnn\nT2\tPER 8 11\tBob\nR1\tmet Arg1:T1 Arg2:T2\nA1\tHappy T2\n#1\tAnnotatorNotes T1\ta T2 note\n"
+SPLIT = "T3\tNAME 0 3;8 11\tAnn Bob\n*\tAlias T3 T3\n"
+BRAT = {
+    ("a", "ann"): {(0, 3, "PER"), (8, 11, "PER")},
+    ("sub/b", "ann"): set(),
+    ("a", "bob"): {(0, 11, "NAME")},
+}
+
+CONLL = """# global.columns = FORM POS ann bob
+-DOCSTART- -X- O O
+
+# sent_id = s1
+Ann NNP B-PER I-PER
+Lee NNP I-PER B-PER
+met VBD O O
+# NN O S-SIGN
+
+# sent_id = s2
+Rome NNP _ B-LOC
+City NNP _ E-LOC
+"""
+CONLL_SPANS = {
+    ("s1", "ann"): {(0, 7, "PER")},
+    ("s1", "bob"): {(0, 3, "PER"), (4, 7, "PER"), (12, 13, "SIGN")},
+    ("s2", "bob"): {(0, 9, "LOC")},
+}
+
+
+def argilla():
+    return [
+        {
+            "id": "r1",
+            "fields": {"text": TEXT, "prompt": "Mark names"},
+            "metadata": {"n": 1},
+            "suggestions": {
+                "names": {"value": [{"start": 8, "end": 11, "label": "PER"}], "score": [0.8], "agent": "m"}
+            },
+            "responses": {
+                "names": [
+                    {"value": [{"start": 0, "end": 3, "label": "PER"}], "user_id": "u1", "status": "submitted"},
+                    {"value": [], "user_id": "u2"},
+                    {"value": [{"start": 0, "end": 1, "label": "PER"}], "user_id": "u3", "status": "discarded"},
+                ],
+                "mood": [{"value": "good", "user_id": "u1"}],
+            },
+            "vectors": {},
+            "_server_id": "s",
+        },
+        {"id": "r2", "fields": {"text": EMOJI}, "suggestions": {}, "responses": {}},
+    ]
+
+
+ARGILLA = {("r1", "u1"): {(0, 3, "PER")}, ("r1", "u2"): set(), ("r1", "m"): {(8, 11, "PER")}}
+
+
+def write_brat(root):
+    for name, content in (("ann/a", ANN), ("ann/sub/b", ""), ("bob/a", SPLIT)):
+        path = Path(root, f"{name}.ann")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    Path(root, "ann/a.txt").write_text(TEXT, encoding="utf-8")
+    Path(root, "ann/sub/b.txt").write_bytes(EMOJI.encode() + b"\r\n")
+    Path(root, "annotation.conf").write_text("[entities]\nPER\n", encoding="utf-8")
+    return str(root)
+
+
+def write_example(name, root) -> str:
+    root = Path(root)
+    if name == "doccano":
+        (root / "team").mkdir()
+        for worker, lines in doccano().items():
+            write_lines(root / "team" / f"{worker}.jsonl", lines)
+        return str(root / "team")
+    if name == "brat":
+        return write_brat(root / "corpus")
+    if name == "conll":
+        (root / "tags.conll").write_text(CONLL, encoding="utf-8")
+        return str(root / "tags.conll")
+    if name == "prodigy":
+        return write_lines(root / "dataset.jsonl", prodigy())
+    return write_json(root / f"{name}.json", label_studio() if name == "label-studio" else argilla())
+
+
+EXPECTED = {
+    "label-studio": LABEL_STUDIO,
+    "prodigy": PRODIGY,
+    "argilla": ARGILLA,
+    "doccano": DOCCANO,
+    "brat": BRAT,
+    "conll": CONLL_SPANS,
+}
+
+
+@pytest.fixture
+def read(folder):
+    """Return a reader of the example of a format."""
+
+    def reader(name, **more):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            return cs.read_spans(write_example(name, folder), **more)
+
+    return reader
+
+
+# ----------------------------------------------------------------------------------------------------------- all tools
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_are_read(read, name):
+    spans = read(name)
+    assert annotations(spans) == EXPECTED[name]
+    assert spans.origin.format == name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_round_trip_changes_nothing(read, name):
+    spans = read(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        cs.write_spans(spans, "again")
+        again = cs.read_spans("again")
+        assert annotations(again) == EXPECTED[name]
+        assert again.documents.tolist() == spans.documents.tolist()
+        assert again.texts == spans.texts
+        assert again.origin.format == name
+        assert (again.gold is None) == (spans.gold is None)
+        assert (again.tokens is None) == (spans.tokens is None)
+
+
+@pytest.mark.parametrize("source", NAMES)
+@pytest.mark.parametrize("target", NAMES)
+def test_any_format_is_written_in_any_other(read, source, target):
+    spans = read(source)
+    if target == "conll" and source == "label-studio":
+        assert "overlap" in refusal(cs.write_spans, spans, "out", format=target)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        cs.write_spans(spans, "out", format=target)
+        again = cs.read_spans("out")
+    assert again.origin.format == target
+    given, back = annotations(spans), annotations(again)
+    if target == "conll" and source != "conll":  # the text is that of the tokens, joined by blanks
+        assert {key: len(value) for key, value in back.items()} == {key: len(value) for key, value in given.items()}
+    else:
+        assert back == given
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fused_spans_are_added_to_the_file(read, name):
+    spans = read(name)
+    collector = SpanCollector()
+    for document, text in zip(spans.documents.tolist(), spans.texts, strict=True):
+        index = collector.add_document(document, text)
+        stop = text.index(" ") if " " in text else len(text)
+        collector.add_reading(index, "fused", [(0, stop, "NEW")], [0.25])
+    fused = collector.finish(spans.origin)
+    cs.write_spans(fused, "fused")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        found = annotations(cs.read_spans("fused", format=name))
+    # A single worker in a doccano or prodigy file, or in a brat folder, is named by it.
+    n_new = sum(any(label == "NEW" for _, _, label in value) for value in found.values())
+    assert n_new == len(spans.documents)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_spans_are_not_taken_for_answers(folder, name):
+    path = write_example(name, folder)
+    if name == "label-studio":
+        write_json(path, label_studio()[1:])
+    elif name == "argilla":
+        records = argilla()
+        del records[0]["responses"]["mood"]
+        write_json(path, records)
+    assert "read_spans" in refusal(cs.read_responses, path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("other", ["answers.dat", "answers.jsonl", "answers.json", "answers.txt"])
+def test_files_are_recognised_by_content(folder, name, other):
+    path = Path(write_example(name, folder))
+    if name == "brat":
+        return
+    path = next(path.glob("*.jsonl")) if path.is_dir() else path
+    path.rename(other)
+    assert find_format(other).name == name
+    Path("x.gz").write_bytes(gzip.compress(Path(other).read_bytes()))
+    assert find_format("x.gz").name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("jsonl", [{"item": 1, "worker": "a", "label": "x"}] * 2),
+        ("jsonl", [{"text": "a", "answer": "yes", "worker": 2}] * 2),
+        ("jsonl", [{"data": "a", "predictions": "yes"}] * 2),
+        ("jsonl", [{"fields": "a", "responses": "yes"}] * 2),
+        ("jsonl", [{"text": "a", "label": "yes"}] * 2),
+    ],
+)
+def test_plain_tables_stay_tables(folder, name, lines):
+    assert find_format(write_lines("a.jsonl", lines)).name == name
+
+
+def test_a_table_is_not_taken_for_spans(folder):
+    Path("a.csv").write_text("item,worker,label\n1,a,B-PER\n", encoding="utf-8")
+    assert "read_responses" in refusal(cs.read_spans, "a.csv")
+    assert "No file" in refusal(cs.read_spans, "nothing.json")
+    with pytest.raises(cs.errors.ParameterError, match="did you mean 'doccano'"):
+        cs.read_spans("a.csv", format="docano")
+    with pytest.raises(cs.errors.ParameterError, match="'format'"):
+        cs.read_spans("a.csv", format=3)
+    with pytest.raises(cs.errors.ParameterError, match="a Spans"):
+        cs.write_spans([], "a.json", format="brat")
+
+
+# -------------------------------------------------------------------------------------------------------- Label Studio
+
+
+def test_ground_truth_is_gold(read):
+    spans = read("label-studio")
+    assert spans.documents[spans.gold_documents].tolist() == [11]
+    assert (spans.gold.start.tolist(), spans.gold.end.tolist()) == ([0], [3])
+
+
+def test_a_written_prediction_has_all_that_the_import_demands(read):
+    spans = read("label-studio")
+    collector = SpanCollector()
+    document = collector.add_document(11, TEXT)
+    collector.add_reading(document, "fused", [(0, 3, "PER"), (15, 19, "LOC")], [0.9, 0.5])
+    cs.write_spans(collector.finish(spans.origin), "out.json")
+    before, after = label_studio(), json.loads(Path("out.json").read_text(encoding="utf-8"))
+    prediction = after[0]["predictions"].pop()
+    assert after == before
+    assert prediction["model_version"] == "fused"
+    assert prediction["score"] == pytest.approx(0.7)
+    for result, score, stretch in zip(prediction["result"], (0.9, 0.5), ("Ann", "Rome"), strict=True):
+        assert {"id", "from_name", "to_name", "type", "value", "score"} == result.keys()
+        assert (result["from_name"], result["to_name"], result["type"]) == ("ner", "txt", "labels")
+        assert (result["value"]["text"], result["score"]) == (stretch, score)
+    assert len({result["id"] for result in prediction["result"]}) == 2
+
+
+def test_writing_what_was_read_keeps_the_whole_file(read):
+    spans = read("label-studio")
+    cs.write_spans(spans, "out.json")
+    assert json.loads(Path("out.json").read_text(encoding="utf-8")) == label_studio()
+
+
+def test_choices_are_answers(folder):
+    def choice(*values, name="mood"):
+        return {"from_name": name, "to_name": "t", "type": "choices", "value": {"choices": list(values)}}
+
+    tasks = [
+        {"id": i, "data": {"t": "x"}, "annotations": [
+            {"completed_by": 1, "result": [choice("good")]}, {"completed_by": 2, "result": [choice("bad")]},
+            {"completed_by": 3, "ground_truth": True, "result": [choice("bad")]}],
+         "predictions": [{"model_version": "m", "result": [choice("bad")]}]}
+        for i in (5, 6)
+    ]  # fmt: skip
+    responses = cs.read_responses(write_json("a.json", tasks))
+    assert (responses.n_items, responses.n_workers, responses.labels.tolist()) == (2, 3, ["bad", "good"])
+    assert "read_responses" in refusal(cs.read_spans, "a.json")
+    tasks[0]["annotations"][0]["result"] = [choice("good", "bad")]
+    assert "record 1 (id 5): several choices" in refusal(cs.read_responses, write_json("a.json", tasks))
+    tasks[0]["annotations"][0]["result"] = [choice("good"), choice("yes", name="spam")]
+    table = cs.read_responses(write_json("a.json", tasks[:1]), label="mood")
+    assert table.labels.tolist() == ["bad", "good"]
+
+
+@pytest.mark.parametrize("kind", ["rectanglelabels", "hypertextlabels", "brushlabels", "paragraphlabels"])
+def test_other_types_of_regions_are_named(folder, kind):
+    tasks = label_studio()
+    tasks[1]["annotations"][0]["result"][0]["type"] = kind
+    assert kind in refusal(cs.read_spans, write_json("a.json", tasks))
+
+
+def test_odd_label_studio_files(folder):
+    tasks = label_studio()
+    tasks[0]["annotations"][0]["result"][0]["value"]["text"] = "Eve"
+    assert "record 1 (id 11): a region quotes 'Eve'" in refusal(cs.read_spans, write_json("a.json", tasks))
+    tasks = label_studio()
+    tasks[0]["annotations"][0]["result"][0]["value"]["end"] = 300
+    del tasks[0]["annotations"][0]["result"][0]["value"]["text"]
+    assert "(id 11): the span from 0 to 300 is not within" in refusal(cs.read_spans, write_json("a.json", tasks))
+    assert "audio" in refusal(cs.read_spans, write_json("a.json", [{"id": 1, "data": {"a": "u"}, "annotations": [
+        {"completed_by": 1, "result": [region(0.5, 1.5, "x")]}]}]))  # fmt: skip
+    minimal = [{"id": 1, "text": "a", "label": [], "annotator": 1, "annotation_id": 2, "lead_time": 1}]
+    assert "JSON-MIN" in refusal(cs.read_spans, write_json("a.json", minimal))
+    assert "no task of Label Studio" in refusal(cs.read_responses, write_json("a.json", {"x": 1}))
+    regions = [region(4, 7, "P", text="Ann"), region(8, 15, "Q", text="Ann met"), region(0, 7, "R", text="Ann\nAnn")]
+    one = {"completed_by": 1, "result": regions}
+    dos = [{"id": 1, "data": {"t": "Ann\r\nAnn\r\nAnn met"}, "annotations": [one]}]
+    assert annotations(cs.read_spans(write_json("a.json", dos)))["1", "1"] == {(5, 8, "P"), (10, 17, "Q"), (0, 8, "R")}
+    moved = label_studio()
+    moved[0]["annotations"][0]["result"][0]["value"] |= {"start": 1, "end": 4}  # the text that it quotes occurs once
+    assert annotations(cs.read_spans(write_json("a.json", moved))) == LABEL_STUDIO
+
+
+# ------------------------------------------------------------------------------------------------------------- Prodigy
+
+
+def test_answers_of_prodigy_are_taken_for_what_they_are(folder):
+    lines = [
+        {"text": "a", "label": "SPAM", "answer": answer, "_input_hash": i, "_session_id": who}
+        for i in (1, 2)
+        for who, answer in (("x", "accept"), ("y", "reject"), ("z", "ignore"))
+    ]
+    responses = cs.read_responses(write_lines("a.jsonl", lines))
+    assert (responses.n_items, responses.n_workers, responses.labels.tolist()) == (2, 2, ["accept", "reject"])
+    assert "read_responses" in refusal(cs.read_spans, "a.jsonl")
+    two = lines + [{**line, "label": "HAM"} for line in lines]
+    assert cs.read_responses(write_lines("a.jsonl", two)).n_items == 4
+    options = [{"id": "s", "text": "Spam"}, {"id": "h", "text": "Ham"}]
+    chosen = [
+        {"text": "a", "options": options, "accept": ["s"], "answer": "accept", "_input_hash": 1, "_annotator_id": "x"},
+        {"text": "a", "options": options, "accept": ["h"], "answer": "accept", "_input_hash": 1, "_annotator_id": "y"},
+        {"text": "a", "options": options, "accept": [], "answer": "ignore", "_input_hash": 1, "_annotator_id": "z"},
+    ]
+    assert cs.read_responses(write_lines("a.jsonl", chosen)).labels.tolist() == ["h", "s"]
+    chosen[1]["accept"] = ["h", "s"]
+    assert "line 2: several options" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
+
+
+def test_rejected_spans_are_no_annotation(folder):
+    lines = prodigy()
+    lines[1]["answer"] = "reject"
+    write_lines("a.jsonl", lines)
+    with pytest.warns(DataWarning, match="1 line .*rejected"):
+        spans = cs.read_spans("a.jsonl")
+    assert ("-5", "d-bob") not in annotations(spans)
+    assert spans.tokens is not None
+    lines[0]["_view_id"] = "ner"
+    assert "single suggestion" in refusal(cs.read_spans, write_lines("a.jsonl", lines))
+    taught = {"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "PER"}], "answer": "accept", "_input_hash": 1}
+    assert "single suggestion" in refusal(cs.read_spans, write_lines("a.jsonl", [taught]))
+    assert len(cs.read_spans(write_lines("a.jsonl", [taught | {"_view_id": "ner_manual"}])).marks.start) == 1
+
+
+def test_prodigy_keeps_what_a_line_has(read):
+    spans = read("prodigy")
+    cs.write_spans(spans, "out.jsonl")
+    given = prodigy()
+    given[3]["spans"] = []
+    assert [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()] == given
+
+
+# ------------------------------------------------------------------------------------------------------------- doccano
+
+
+def test_classes_of_doccano(folder):
+    for name, label in (("ann", "pos"), ("bob", "neg")):
+        write_lines(f"{name}.jsonl", [{"id": i, "text": f"t{i}", "label": [label], "Comments": []} for i in range(3)])
+    responses = cs.read_responses(folder)
+    assert (responses.n_items, responses.workers.tolist()) == (3, ["ann", "bob"])
+    assert cs.read_responses("*.jsonl").n_items == 3
+    assert "read_responses" in refusal(cs.read_spans, folder)
+    write_lines("bob.jsonl", [{"id": 0, "text": "t0", "label": ["pos", "neg"]}])
+    assert "bob.jsonl, line 1 (id 0): there are several labels" in refusal(cs.read_responses, folder)
+
+
+def test_doccano_without_ids_and_with_other_texts(folder):
+    write_lines("ann.jsonl", [{"text": "Yes.", "label": []}, {"text": "Yes.", "label": [[0, 3, "A"]]}])
+    write_lines("bob.jsonl", [{"text": "Yes.", "label": [[0, 3, "B"]]}, {"text": "Yes.", "label": []}])
+    spans = cs.read_spans(folder)
+    assert annotations(spans)["1", "bob"] == {(0, 3, "B")}
+    assert annotations(spans)["2", "ann"] == {(0, 3, "A")}
+    write_lines("ann.jsonl", [{"id": 1, "text": "Yes.", "label": []}])
+    write_lines("bob.jsonl", [{"id": 1, "text": "No.", "label": []}])
+    assert "bob.jsonl, line 1 (id 1): another file has another text" in refusal(cs.read_spans, folder)
+
+
+def test_relations_of_doccano_stay_while_their_ends_do(read):
+    spans = read("doccano")
+    cs.write_spans(spans, "out")
+    kept = [json.loads(line) for line in Path("out/bob.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert kept == doccano()["bob"]
+    assert json.loads(Path("out/ann.jsonl").read_text(encoding="utf-8").splitlines()[0]) == doccano()["ann"][0]
+
+
+# ---------------------------------------------------------------------------------------------------------------- brat
+
+
+def test_brat_keeps_other_lines(read):
+    spans = read("brat")
+    cs.write_spans(spans, "out")
+    assert Path("out/ann/a.ann").read_text(encoding="utf-8") == ANN
+    assert Path("out/bob/a.ann").read_text(encoding="utf-8") == SPLIT
+    assert Path("out/ann/sub/b.txt").read_bytes() == EMOJI.encode() + b"\r\n"
+    assert Path("out/annotation.conf").exists()
+
+
+def test_what_refers_to_a_lost_span_is_lost_too(read):
+    spans = read("brat")
+    collector = SpanCollector()
+    collector.add_reading(collector.add_document("a", TEXT), "ann", [(0, 3, "PER"), (15, 19, "LOC")])
+    cs.write_spans(collector.finish(spans.origin), "out")
+    said = Path("out/ann/a.ann").read_text(encoding="utf-8")
+    assert said == "T1\tPER 0 3\tAnn\n#1\tAnnotatorNotes T1\ta T2 note\nT3\tLOC 15 19\tRome\n"
+
+
+def test_one_folder_is_one_worker(folder):
+    write_brat(folder / "corpus")
+    spans = cs.read_spans("corpus/bob", format="brat") if Path("corpus/bob/a.txt").exists() else None
+    assert spans is None
+    Path("corpus/bob/a.txt").write_text(TEXT, encoding="utf-8")
+    with pytest.warns(DataWarning, match="fragments"):
+        assert cs.read_spans("corpus/bob").workers.tolist() == ["bob"]
+    Path("corpus/bob/a.ann").write_text("T1\tPER 0 99\tAnn\n", encoding="utf-8")
+    assert "a.ann, line 1: the span from 0 to 99" in refusal(cs.read_spans, "corpus/bob")
+    for line in ("T1\tPER 0 3\tEve", "T1 PER 0 3", "X", "T1\tPER a b\tx", "T1\tPER 0 3\tAnn\nT1\tPER 0 3\tAnn"):
+        Path("corpus/bob/a.ann").write_text(line, encoding="utf-8")
+        assert "a.ann, line" in refusal(cs.read_spans, "corpus/bob")
+
+
+# --------------------------------------------------------------------------------------------------------------- CoNLL
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("Ann B-PER\nLee I-PER\n\nmet O\n", {("1", "x"): {(0, 7, "PER")}, ("2", "x"): set()}),
+        ("U.N. NNP I-NP I-ORG\nman NN I-NP O\n. . O O\n", {("1", "x"): {(0, 4, "ORG")}}),
+        ("Ann -X- _ B-PER\nLee -X- _ I-PER\n", {("1", "x"): {(0, 7, "PER")}}),
+        ("Ann NNP B-NP\nmet VBD B-VP\n", {("1", "x"): {(0, 3, "NP"), (4, 7, "VP")}}),
+        ("Ann\tB-PER\tO\nLee\tI-PER\tB-PER", {("1", "column2"): {(0, 7, "PER")}, ("1", "column3"): {(4, 7, "PER")}}),
+        ("New York\tB-LOC\r\n\r\n", {("1", "x"): {(0, 8, "LOC")}}),
+        ("Ann I-PER\nBob B-PER\nEve I-PER\nX I-LOC\n", {("1", "x"): {(0, 3, "PER"), (4, 11, "PER"), (12, 13, "LOC")}}),
+        ("Ann U-PER\nBob B-PER\nEve L-PER\nX S-LOC\n", {("1", "x"): {(0, 3, "PER"), (4, 11, "PER"), (12, 13, "LOC")}}),
+    ],
+)
+def test_columns_are_understood(folder, content, expected):
+    Path("x.conll").write_text(content, encoding="utf-8")
+    assert annotations(cs.read_spans("x.conll")) == expected
+
+
+def test_one_file_per_annotator(folder):
+    for name, tags in (("ann", "BIO"), ("bob", "OBO")):
+        rows = [f"{token}\t{tag if tag == 'O' else tag + '-PER'}" for token, tag in zip("xyz", tags, strict=True)]
+        Path(f"{name}.conll").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert annotations(cs.read_spans(folder)) == {("1", "ann"): {(0, 3, "PER")}, ("1", "bob"): {(2, 3, "PER")}}
+    Path("bob.conll").write_text("x\tO\nq\tB-PER\nz\tO\n", encoding="utf-8")
+    assert "bob.conll, line 1: the sentence has 'q' for 'y'" in refusal(cs.read_spans, folder)
+    Path("bob.conll").write_text("x\tO\n\nq\tB-PER\n", encoding="utf-8")
+    assert "2 sentences" in refusal(cs.read_spans, folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "fragment"),
+    [
+        ("Ann B-PER\nLee\n", "line 2: expected 2 columns, found 1"),
+        ("Ann PER\nLee PER\n", "no column of tags"),
+        ("\n\n", "no annotations"),
+        ("a O _\nb O B-X\n", "tagged only some"),
+        ("# global.columns = FORM a\nx O B-X\n", "names 2 columns"),
+    ],
+)
+def test_odd_columns(folder, content, fragment):
+    Path("x.conll").write_text(content, encoding="utf-8")
+    assert fragment in refusal(cs.read_spans, "x.conll")
+
+
+# ------------------------------------------------------------------------------------------------------------- Argilla
+
+
+def test_answers_of_argilla(folder):
+    values = [{"id": str(i), "fields": {"text": "a"}, "responses": {"mood": [
+        {"value": "good", "user_id": "u"}, {"value": "bad", "user_id": "v", "status": "submitted"},
+        {"value": "bad", "user_id": "w", "status": "draft"}]},
+        "suggestions": {"mood": {"value": "bad", "score": 0.5, "agent": "gpt"}}} for i in range(2)]  # fmt: skip
+    for write, name in ((write_json, "a.json"), (write_lines, "a.jsonl")):
+        responses = cs.read_responses(write(name, values))
+        assert (responses.n_items, responses.workers.tolist()) == (2, ["gpt", "u", "v"])
+    assert "read_responses" in refusal(cs.read_spans, "a.json")
+    values[0]["responses"]["mood"][0]["value"] = ["good", "bad"]
+    assert "record 1 (id '0'): the answer to 'mood'" in refusal(cs.read_responses, write_json("a.json", values))
+    values[0]["responses"]["mood"][0]["value"] = "good"
+    values[0]["responses"]["rating"] = [{"value": 3, "user_id": "u"}]
+    assert cs.read_responses(write_json("a.json", values), label="mood").n_items == 2
+
+
+def test_argilla_1(folder):
+    old = [{"id": "a", "fields": {"text": TEXT}, "suggestions": [], "responses": [
+        {"user_id": "u", "status": "submitted", "values": {"n": {"value": [{"start": 0, "end": 3, "label": "P"}]}}},
+        {"user_id": "v", "status": "discarded", "values": {}}]}]  # fmt: skip
+    assert annotations(cs.read_spans(write_json("a.json", old))) == {("a", "u"): {(0, 3, "P")}}
+    flat = [{"id": "a", "text": TEXT, "n.responses": [], "n.responses.users": []}]
+    assert "flattened" in refusal(cs.read_spans, write_json("a.json", flat))
+
+
+# ------------------------------------------------------------------------------------------------------- damaged files
+
+JSON_TOOLS = ["label-studio", "prodigy", "doccano", "argilla"]
+
+
+def example_lines(name):
+    return {
+        "label-studio": label_studio,
+        "prodigy": prodigy,
+        "argilla": argilla,
+        "doccano": lambda: [*doccano()["ann"], {**doccano()["bob"][0], "id": 3}],
+    }[name]()
+
+
+def classes_of(name):
+    """Return a small file of answers about items."""
+    choice = {"from_name": "m", "to_name": "t", "type": "choices", "value": {"choices": ["good"]}}
+    annotation = {"completed_by": 1, "ground_truth": False, "was_cancelled": False, "result": [choice]}
+    return {
+        "label-studio": [{"id": 1, "data": {"t": "x"}, "annotations": [annotation], "predictions": []}],
+        "prodigy": [
+            {"text": "a", "options": [{"id": "s"}], "accept": ["s"], "answer": "accept", "_input_hash": 1},
+            {"text": "b", "options": [{"id": "s"}], "accept": ["s"], "answer": "accept", "_input_hash": 2},
+        ],
+        "doccano": [{"id": 1, "text": "a", "label": ["x"]}, {"id": 2, "text": "b", "label": ["y"]}],
+        "argilla": [{"id": "1", "fields": {"t": "x"}, "responses": {"m": [{"value": "g", "user_id": "u"}]}}],
+    }[name]
+
+
+def places_in(value, path=()):
+    yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in entries:
+        yield from places_in(inner, (*path, key))
+
+
+def replaced(value, path, new):
+    changed = copy.deepcopy(value)
+    holder = changed
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = new
+    return changed
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
+@pytest.mark.parametrize("make", [example_lines, classes_of])
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_wrong_types_anywhere(folder, name, make):
+    """Every value in turn is replaced: our own error, or a result that can be written."""
+    example = make(name)
+    if "tokens" in example[0]:
+        example = [{**line, "tokens": line["tokens"][:1]} for line in example[1:]]
+    reader = cs.read_spans if make is example_lines else cs.read_responses
+    Path("out").mkdir()
+    count = 0
+    kinds = [None, 7, -1, 10**30, float("nan"), True, "word", "", [], [1], {"a": 1}, [[]], [{}], ["\ud800"]]
+    for path in [path for path in places_in(example) if path]:
+        for new in kinds:
+            write_lines("a.jsonl", replaced(example, path, new))
+            count += 1
+            said = try_to_read(name, reader, write=count % 5 == 0)  # writing waits for the disk
+            assert said is None or "a.jsonl" in said or reader is cs.read_responses, (path, new, said)
+
+
+def try_to_read(name, reader, write) -> str | None:
+    """Read a file, and write and read again what was read. Return our own error, if there is one."""
+    try:
+        if reader is cs.read_responses:
+            reader("a.jsonl")
+            return None
+        spans = reader("a.jsonl", format=name)
+    except ConsilienceError as error:
+        return str(error)
+    if write:
+        cs.write_spans(spans, "out/a.jsonl")
+        assert annotations(cs.read_spans("out/a.jsonl", format=name)) == annotations(spans)
+    return None
+
+
+def test_records_that_are_cut_off(folder):
+    whole = json.dumps(label_studio()).encode()
+    for size in range(1, len(whole) - 1, 37):
+        Path("a.json").write_bytes(whole[:size])
+        said = refusal(cs.read_spans, "a.json", format="label-studio")
+        assert "a.json" in said
+        assert "id 11" in said or "record" in said
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le"])
+def test_other_encodings(folder, name, encoding):
+    path = Path(write_example(name, folder))
+    for file in [path] if path.is_file() else [file for file in path.rglob("*") if file.suffix in (".jsonl", ".txt")]:
+        content = (
+            file.read_text(encoding="utf-8")
+            .replace("Ann", "Änn")
+            .replace("\U0001f4a9", "Ü")
+            .replace("\\ud83d\\udca9", "Ü")
+        )
+        file.write_bytes(content.encode(encoding))
+    said = refusal(cs.read_spans, path, format=name)
+    assert "UTF-8" in said or "JSON" in said or "quotes" in said
+    assert str(path) in said
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
+def test_deep_nesting(folder, name):
+    for depth in (90, 5000, 500_000):
+        nested = "[" * depth + "]" * depth
+        Path("a.jsonl").write_text('{"id": 1, "meta": ' + nested + ', "text": "a"}\n', encoding="utf-8")
+        assert "a.jsonl, line 1" in refusal(cs.read_spans, "a.jsonl", format=name)
+    deep = json.dumps(example_lines(name)[0])[:-1] + ', "more": ' + "[" * 5000 + "]" * 5000 + "}"
+    Path("a.jsonl").write_text(deep, encoding="utf-8")
+    assert "nested too deeply" in refusal(cs.read_spans, "a.jsonl", format=name)
+
+
+def test_long_records(folder, monkeypatch):
+    monkeypatch.setattr(records, "LONGEST_ROW", 1 << 20)
+    monkeypatch.setattr(records, "_CHUNK", 1 << 16)
+    Path("a.json").write_text('[{"id": 1, "data": {"text": "' + "x" * (1 << 22) + '"}}]', encoding="utf-8")
+    assert "record 1: the record is longer than" in refusal(cs.read_spans, "a.json", format="label-studio")
+    Path("a.json").write_text(
+        '[{"id": 1, "data": {"text": "' + "x" * (1 << 19) + '"}, "annotations": []}]', encoding="utf-8"
+    )
+    assert "no annotations" in refusal(cs.read_spans, "a.json", format="label-studio")
+
+
+def test_small_chunks_give_the_same(folder, monkeypatch):
+    Path("a.json").write_text(json.dumps(label_studio(), indent=1, ensure_ascii=False), encoding="utf-8")
+    expected = [record for _, record in records.read_records("a.json")]
+    assert expected == label_studio()
+    for chunk in (1, 2, 7, 100):
+        monkeypatch.setattr(records, "_CHUNK", chunk)
+        assert [record for _, record in records.read_records("a.json")] == expected
+    Path("b.jsonl").write_text(
+        "\n" + json.dumps({"a": 1}) + "\n\n" + json.dumps({"b": 2}) + "\n[3]\n", encoding="utf-8"
+    )
+    stream = records.read_records("b.jsonl")
+    assert [str(next(stream)[0]) for _ in range(2)] == ["b.jsonl, line 2", "b.jsonl, line 4"]
+    with pytest.raises(InputError, match="line 5: expected a JSON object"):
+        next(stream)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", " ", "[", "[]", "{}", "[1]", "null", "[{}]", "[{},]", "[{} {}]", "[{}]]", '{"data": {}}', "x", "[{]"],
+)
+@pytest.mark.parametrize("name", JSON_TOOLS)
+def test_tiny_files(folder, content, name):
+    Path("a.json").write_text(content, encoding="utf-8")
+    for reader in (cs.read_spans, cs.read_responses):
+        assert "a.json" in refusal(reader, "a.json", **({"format": name} if reader is cs.read_spans else {}))
+
+
+def test_long_first_records_are_recognised(folder):
+    tasks = label_studio()
+    many = [region(0, 3, "PER", text="Ann", note="x" * 500) for _ in range(300)]
+    task = {"id": 1, "annotations": [{"completed_by": 1, "result": many}], "data": tasks[0]["data"]}
+    assert cs.read_spans(write_json("a.json", [task])).origin.format == "label-studio"
+    line = prodigy()[0]
+    line = {key: line[key] for key in ("text", "_input_hash", "_task_hash")} | {"meta": "x" * 100_000} | line
+    assert cs.read_spans(write_lines("b.jsonl", [line])).origin.format == "prodigy"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_bytes_at_random(folder, name):
+    path = Path(write_example(name, folder))
+    files = [path] if path.is_file() else [file for file in sorted(path.rglob("*")) if file.is_file()]
+    draw = np.random.default_rng(0)
+    for _ in range(60):
+        file = files[draw.integers(len(files))]
+        content = file.read_bytes()
+        damaged = bytearray(content)
+        for _ in range(draw.integers(1, 4)):
+            if damaged:
+                damaged[draw.integers(len(damaged))] = draw.choice(list(b'"{}[]:,\\ \n\t0-9TOB\x00\xff'))
+        file.write_bytes(damaged[: draw.integers(len(damaged) + 1)] if draw.random() < 0.3 else damaged)
+        for more in ({"format": name}, {}):
+            try:
+                spans = cs.read_spans(path, **more)
+            except InputError as error:
+                said = str(error)
+            else:
+                said = repr(spans)
+            assert len(said) <= LONGEST
+        file.write_bytes(content)
+
+
+def test_other_files_in_a_folder_are_left_alone(folder):
+    team = Path(write_example("doccano", folder))
+    (team / "README.md").write_text("Who did what.", encoding="utf-8")
+    spans = cs.read_spans(team)
+    assert annotations(spans) == DOCCANO
+    (team / "eve.jsonl").write_text('{"id": 1, "text": "Ann', encoding="utf-8")
+    assert "several formats" in refusal(cs.read_spans, team)
+    assert "eve.jsonl, line 1" in refusal(cs.read_spans, team, format="doccano")
+    (team / "eve.jsonl").unlink()
+    collector = SpanCollector()
+    collector.add_reading(collector.add_document(1, TEXT), "fused", [(0, 3, "PER")], [0.5])
+    cs.write_spans(collector.finish(spans.origin), team / "fused.jsonl")
+    assert annotations(cs.read_spans(team)) == {**DOCCANO, ("1", "fused"): {(0, 3, "PER")}}
+
+
+def test_text_of_messages_is_inert(folder):
+    tasks = label_studio()
+    tasks[0]["id"] = "{label} %s"
+    tasks[0]["annotations"][0]["result"][0]["value"]["text"] = "{worker}"
+    assert "{worker}" in refusal(cs.read_spans, write_json("a.json", tasks))
+
+
+def test_an_old_file_stays_if_writing_fails(read):
+    spans = read("label-studio")
+    Path("out.conll").write_text("old", encoding="utf-8")
+    assert "overlap" in refusal(cs.write_spans, spans, "out.conll", format="conll")
+    assert Path("out.conll").read_text(encoding="utf-8") == "old"
