@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Responses": "data.responses",
     "Graph": "data.graph",
+    "Spans": "data.spans",
     "read_responses": "formats.answers",
     **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
     "fuse": "models.fuse",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from .data.graph import Graph as Graph
     from .data.responses import Responses as Responses
+    from .data.spans import Spans as Spans
     from .formats.answers import read_responses as read_responses
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.evaluation import evaluate as evaluate
