@@ -130,6 +130,9 @@ def test_tags_give_back_the_layer_that_is_fused(spans):
         r = spans.to_responses()
     assert r.sequences.ids.tolist() == sorted(usable)
     item = r.item_of_answer()
+    token = np.arange(r.n_items) + np.repeat(
+        r.passages.first_tokens() - r.sequences.offsets[:-1], np.diff(r.sequences.offsets)
+    )
     for document, worker in readings:
         if document not in usable:
             continue
@@ -140,7 +143,7 @@ def test_tags_give_back_the_layer_that_is_fused(spans):
         tags = r.labels[r.label[own]].tolist()
         found, places = [], item[own]
         for tag, place in zip(tags, places, strict=True):
-            start, end = int(r.passages.start[place]), int(r.passages.end[place])
+            start, end = int(r.passages.start[token[place]]), int(r.passages.end[token[place]])
             if tag[0] == "B":
                 found.append([start, end, tag[2:]])
             elif tag[0] == "I":

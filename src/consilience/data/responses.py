@@ -38,20 +38,27 @@ class Passages(NamedTuple):
         Ids of all documents, those without a reader included.
     texts : list of str or None
         Their texts; None if they were not saved.
-    fused : int64 array
-        The document of each sequence.
-    start, end : int64 array (n_items,)
+    offsets : int64 array (D + 1,)
+        Document d owns the tokens offsets[d]:offsets[d + 1].
+    start, end : int64 array
         Where each token is in its text.
+    fused : int64 array
+        The document of each sequence; its tokens are the items.
     origin : tuple of str or None
         Path and format of the file.
     """
 
     documents: Values
     texts: list[str] | None
-    fused: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    fused: NDArray[np.int64]
     origin: tuple[str, str] | None
+
+    def first_tokens(self) -> NDArray[np.int64]:
+        """Return the first token of each sequence."""
+        return self.offsets[self.fused]
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,8 +110,7 @@ def make_responses(spans: Spans) -> Responses:
     label, names = _write_tags(spans, layers, documents, offsets[bounds[:-1]], readers)
     known = find_known(spans)
     classes = np.array(sorted({*names.tolist(), *_distinct(known), "O"}), object) if len(names) else names
-    item = np.flatnonzero(np.repeat(used, n_tokens))
-    position = np.arange(len(item)) - np.repeat(bounds[:-1], sizes)
+    position = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)
     return Responses(
         offsets=offsets,
         worker=_list_readers(spans, documents, sizes, readers),
@@ -123,7 +122,13 @@ def make_responses(spans: Spans) -> Responses:
         keys=Sequences(spans.documents[documents], bounds, position),
         backend=spans.backend,
         passages=Passages(
-            spans.documents, spans.texts, documents, freeze(tokens.start[item]), freeze(tokens.end[item]), spans.origin
+            spans.documents,
+            spans.texts,
+            freeze(tokens.offsets),
+            freeze(tokens.start),
+            freeze(tokens.end),
+            documents,
+            spans.origin,
         ),
     )
 

@@ -218,6 +218,17 @@ class Spans:
         }
         return build_frame(columns, self.backend)
 
+    def known_tags(self) -> Any:
+        """Return the tags of documents whose spans are known, as a table that models take as `gold`.
+
+        Columns: sequence (the document), position (the number of the token) and label. It holds the documents that
+        `to_responses` has, and is None if there are none. `fuse` uses it by itself.
+        """
+        from .span_tags import find_known
+
+        columns = find_known(self)
+        return None if columns is None else build_frame(columns, self.backend)
+
     def without_gold(self) -> Spans:
         """Return the same spans, of which none are known: to see how good fused spans are without them."""
         return replace(self, gold=None, gold_documents=np.empty(0, np.int64))
