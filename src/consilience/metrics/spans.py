@@ -73,7 +73,7 @@ def span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> S
     """
     true, found, _ = _both(gold, predicted, lengths)
     n_correct = _count_common(true, found)
-    return _score(n_correct, n_correct, len(true.start), len(found.start), n_correct)
+    return make_score(n_correct, n_correct, len(true.start), len(found.start), n_correct)
 
 
 def relaxed_span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> SpanScore:
@@ -98,7 +98,7 @@ def relaxed_span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = No
         return float(np.sum((covered[spans.stop] - covered[spans.start]) / (spans.stop - spans.start)))
 
     n_correct = _count_common(true, found)
-    return _score(shares(found), shares(true), len(true.start), len(found.start), n_correct)
+    return make_score(shares(found), shares(true), len(true.start), len(found.start), n_correct)
 
 
 def count_invalid_transitions(tags: Any, lengths: ArrayLike | None = None) -> int:
@@ -127,7 +127,8 @@ def _firsts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
 
 
-def _score(found_right: float, true_found: float, n_gold: int, n_predicted: int, n_correct: int) -> SpanScore:
+def make_score(found_right: float, true_found: float, n_gold: int, n_predicted: int, n_correct: int) -> SpanScore:
+    """Return scores from how much of the predicted spans is right, and how much of the true ones is found."""
     precision = found_right / n_predicted if n_predicted else 0.0
     recall = true_found / n_gold if n_gold else 0.0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0

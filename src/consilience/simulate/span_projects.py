@@ -61,9 +61,9 @@ def spans(
     length: int | tuple[int, int] = (8, 24),
     density: float = 0.12,
     readers: int | None = None,
-    misses: float = 0.15,
-    boundary_errors: float = 0.25,
-    type_errors: float = 0.12,
+    misses: float = 0.3,
+    boundary_errors: float = 0.15,
+    type_errors: float = 0.15,
     inventions: float = 0.05,
     seed: int = 0,
 ) -> SpanSimulation:
