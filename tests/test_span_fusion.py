@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import warnings
+import zipfile
 from collections import Counter
 from itertools import combinations, pairwise, product
 
@@ -186,6 +188,78 @@ def test_origin_and_documents_without_reader_are_kept(project, tmp_path):
     scores = cs.evaluate(fused, project.truth)
     assert (scores.n_documents, scores.n_unanswered) == (40, 1)
     assert scores.strict.n_gold == len(project.truth.gold.start)
+
+
+def rewrite(path, target, **changed):
+    """Copy a saved model, with other arrays or without them."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            short = name.removeprefix("arrays/passages ").removeprefix("columns/passages ").partition(".")[0]
+            data = old.read(name)
+            if short in changed and changed[short] is None:
+                continue
+            if short in changed:
+                array = changed[short](np.load(io.BytesIO(data)))
+                buffer = io.BytesIO()
+                np.save(buffer, array)
+                data = buffer.getvalue()
+            new.writestr(name, data)
+    return target
+
+
+def set_last(value):
+    def change(array):
+        array[-1] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"offsets": set_last(3)},
+        {"offsets": lambda array: array[:-1]},
+        {"offsets": lambda array: array[::-1].copy()},
+        {"fused": set_last(99)},
+        {"fused": lambda array: array[:-1]},
+        {"fused": lambda array: array[::-1].copy()},
+        {"end": set_last(10**6)},
+        {"end": set_last(0)},
+        {"start": set_last(-1)},
+        {"start": lambda array: array[:-1]},
+        {"start": None},
+        {"documents": None},
+        {"offsets": None, "start": None, "end": None, "fused": None},
+        {"arrays/span_confidence": lambda array: array[:-1]},
+        {"arrays/span_confidence": set_last(2.0)},
+    ],
+)
+def test_damaged_texts_are_refused(project, changed, tmp_path):
+    fused = cs.HiddenMarkov(transitions="bio", calibration="none", coupling=0.0).fit(project.spans)
+    path = fused.save(tmp_path / "model")
+    assert cs.load(rewrite(path, tmp_path / "same")).to_spans().equals(fused.to_spans())
+    with pytest.raises(cs.errors.StoreError, match="is damaged"):
+        cs.load(rewrite(path, tmp_path / "damaged", **changed))
+
+
+def test_files_without_confidences_can_be_read(project, tmp_path):
+    fused = cs.HiddenMarkov(transitions="bio").fit(project.spans)
+    fused._span_confidence = None  # as in files that were written before there were any
+    again = cs.load(fused.save(tmp_path / "model"))
+    assert again.to_spans()["confidence"].null_count == again.to_spans().num_rows > 0
+    assert again.to_span_set().marks.confidence is None
+
+
+def test_neither_the_order_of_rows_nor_the_number_of_threads_matters(project):
+    table = project.spans.to_frame().drop_columns("text")
+    texts = dict(zip(project.spans.documents.tolist(), project.spans.texts, strict=True))
+    readings = {"document": project.spans.readings[:, 0], "worker": project.spans.workers[project.spans.readings[:, 1]]}
+    order = np.random.default_rng(0).permutation(table.num_rows)
+    model = cs.HiddenMarkov(transitions="bio")
+    expected = model.fit(project.spans).to_spans()
+    shuffled = cs.Spans.from_frame(table.take(order), texts, readings=readings)
+    assert model.fit(shuffled, engine=cs.engines.Threads(3)).to_spans().equals(expected)
 
 
 def test_tags_of_tables_are_spans_of_tokens():

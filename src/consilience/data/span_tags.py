@@ -242,4 +242,9 @@ def _tell_unused(spans: Spans, n_tokens: NDArray[np.int64], n_readers: NDArray[n
     reasons = [f"{plural(int(unread), 'document')} without a reader"] if unread else []
     reasons += [f"{plural(int(empty), 'document')} without text"] if empty else []
     if reasons:
-        warn(DataWarning(f"{' and '.join(reasons)} of {len(spans.documents):,} are not fused."))
+        warn(
+            DataWarning(
+                f"{' and '.join(reasons)} of {len(spans.documents):,} are not fused.",
+                *(["If somebody read them and marked nothing, say so when the spans are read."] if unread else []),
+            )
+        )

@@ -137,8 +137,8 @@ class Spans:
         Parameters
         ----------
         spans : pandas, polars or pyarrow table, or dict of columns
-            The document, the worker, start and end (in characters, the end excluded), and the type of each span.
-            Repeated rows count once.
+            The document, the worker, start and end (in characters, the end excluded), and the type of each span, which
+            is taken as text. Repeated rows count once.
         texts : dict or table
             The text of each document: {document: text}, or a table with columns document and text. All documents are
             named here, in the order that results have.

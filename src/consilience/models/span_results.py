@@ -28,7 +28,15 @@ from numpy.typing import NDArray
 from ..data.frames import build_frame
 from ..data.spans import Marks, Origin, Spans, Tokens, sort_marks
 from ..data.tagging import split_tag
-from ..data.vocabulary import Column, Values, encode_in_order_of_appearance, objects, to_column
+from ..data.vocabulary import (
+    Column,
+    Values,
+    encode_in_order_of_appearance,
+    find_missing,
+    objects,
+    to_column,
+    to_values,
+)
 from ..errors import InputError, NotFittedError, listing
 from ..fitting.em import Fit, Problem
 from ..fitting.label_runs import follow_labels
@@ -177,10 +185,13 @@ def collect_spans(model: Model) -> Spans:
     runs, confidence, types = find_model_spans(model)
     start, end = _find_offsets(model, runs)
     labels = sorted(set(types))
-    code = np.array([labels.index(name) for name in types], np.int64)
+    numbers = {name: number for number, name in enumerate(labels)}
+    code = np.array([numbers[name] for name in types], np.int64)
     fused = passages.fused
     zeros = np.zeros(len(types), np.int64)
-    marks = Marks(fused[runs.sequence], zeros, start, end, code, np.asarray(confidence, np.float64))
+    # Files of earlier releases hold no confidence.
+    known = None if len(find_missing(confidence)) else np.asarray(to_values(confidence), np.float64)
+    marks = Marks(fused[runs.sequence], zeros, start, end, code, known)
     return Spans(
         passages.documents,
         passages.texts,
