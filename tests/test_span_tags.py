@@ -92,7 +92,7 @@ def slow_layer(spans: cs.Spans, document: int, worker: int) -> list[tuple[int, i
     return taken
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(projects(), st.sampled_from([1, 10, 1 << 22]))
 def test_tokens_are_those_of_the_slow_twin(spans, chunk):
     with pytest.MonkeyPatch.context() as patch:
@@ -116,7 +116,7 @@ def test_tokens_are_those_of_the_slow_twin(spans, chunk):
                 assert found.tokens.end[base[document] + stop - 1] == right
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(projects())
 def test_tags_give_back_the_layer_that_is_fused(spans):
     readings = {tuple(pair) for pair in spans.readings.tolist()}

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from ..data.spans import Marks, Spans
 from ..kernels.types import Floats
@@ -106,6 +105,8 @@ def span_agreement(spans: Spans) -> float:
     >>> round(span_agreement(spans), 3)
     0.667
     """
+    from scipy.sparse import csr_array  # which takes long to load
+
     marks, n_workers, n_documents = spans.marks, len(spans.workers), len(spans.documents)
     rows = np.stack([marks.document, marks.start, marks.end, marks.label], axis=1)
     _, span = np.unique(rows, axis=0, return_inverse=True) if len(rows) else (rows, np.empty(0, np.int64))
