@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Responses": "data.responses",
     "Graph": "data.graph",
+    "Spans": "data.spans",
     "read_responses": "formats.answers",
     "read_spans": "formats.spans",
     "write_spans": "formats.spans",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from .data.graph import Graph as Graph
     from .data.responses import Responses as Responses
+    from .data.spans import Spans as Spans
     from .formats.answers import read_responses as read_responses
     from .formats.spans import read_spans as read_spans
     from .formats.spans import write_spans as write_spans

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,38 @@ if TYPE_CHECKING:
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
+
+
+class Passages(NamedTuple):
+    """The texts whose tokens the items are, so that tags can become spans again.
+
+    Attributes
+    ----------
+    documents : ndarray
+        Ids of all documents, those without a reader included.
+    texts : list of str or None
+        Their texts; None if they were not saved.
+    offsets : int64 array (D + 1,)
+        Document d owns the tokens offsets[d]:offsets[d + 1].
+    start, end : int64 array
+        Where each token is in its text.
+    fused : int64 array
+        The document of each sequence; its tokens are the items.
+    origin : tuple of str or None
+        Path and format of the file.
+    """
+
+    documents: Values
+    texts: list[str] | None
+    offsets: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    fused: NDArray[np.int64]
+    origin: tuple[str, str] | None
+
+    def first_tokens(self) -> NDArray[np.int64]:
+        """Return the first token of each sequence."""
+        return self.offsets[self.fused]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +109,7 @@ class Responses:
     leader: NDArray[np.int64] | None = None
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `data.item_priors`
     features: Features | None = None  # what describes the items
+    passages: Passages | None = None  # of tokens: the texts that they are in
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.

@@ -11,8 +11,9 @@ worker and a confidence for each span. So anything that can be read can be writt
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,10 @@ from ..errors import InputError, listing, plural, shorten
 from ..kernels.types import Floats
 from .frames import build_frame
 from .vocabulary import Column, Values, encode_in_order_of_appearance, encode_sorted, objects, to_column
+
+if TYPE_CHECKING:
+    from .responses import Responses
+    from .span_tags import Layers
 
 
 class Marks(NamedTuple):
@@ -112,6 +117,132 @@ class Spans:
         if marks.confidence is not None:
             columns["confidence"] = to_column(marks.confidence)
         return build_frame(columns, self.backend)
+
+    @classmethod
+    def from_frame(
+        cls,
+        spans: Any,
+        texts: Any,
+        readings: Any = "marked",
+        gold: Any = None,
+        *,
+        document: str | None = None,
+        worker: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        label: str | None = None,
+    ) -> Spans:
+        """Read spans from a table with one row per span.
+
+        Parameters
+        ----------
+        spans : pandas, polars or pyarrow table, or dict of columns
+            The document, the worker, start and end (in characters, the end excluded), and the type of each span, which
+            is taken as text. Repeated rows count once.
+        texts : dict or table
+            The text of each document: {document: text}, or a table with columns document and text. All documents are
+            named here, in the order that results have.
+        readings : {"marked", "all"} or table
+            Who read which document. A worker who read a document and marked nothing there has said that it holds no
+            span. "marked": each worker read the documents in which they marked a span, and no others. "all": each
+            worker read all documents. A table, or a dict of columns, has a column document and a column worker, and
+            names all readings without any span; those with spans may be left out.
+        gold : table, optional
+            Known spans: document, start, end and label. Of each document that is named here all spans are known. A row
+            without start, end and label names a document that holds no span.
+        document, worker, start, end, label : str, optional
+            Names of columns. By default they are called so, or by the other names that `Responses.from_frame` knows.
+
+        Returns
+        -------
+        Spans
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"document": [1, 1], "worker": ["a", "b"], "start": [0, 0], "end": [3, 7], "label": ["PER", "PER"]}
+        >>> cs.Spans.from_frame(table, {1: "Ann Lee met Bob.", 2: "No one."}, readings="all")
+        Spans(2 spans in 2 documents by 2 workers, 1 type: 'PER')
+        """
+        from .span_tables import read_span_table  # which needs this class
+
+        names = {"document": document, "worker": worker, "start": start, "end": end, "type": label}
+        return read_span_table(spans, texts, readings, gold, names)
+
+    def to_responses(self) -> Responses:
+        """Return the spans as answers about tokens, in the form of IOB2 tags.
+
+        Documents are sequences, and the number of a token in its document is its position. A worker who read a document
+        answers about each of its tokens: B-X for the first token of a span of type X, I-X for its other tokens, and O
+        elsewhere. Documents without a reader, or without a token, are left out. How texts become tokens, and which
+        spans are left out if several overlap, is told on the page about spans of the user guide.
+
+        Warns
+        -----
+        DataWarning
+            When spans or documents are left out.
+
+        Returns
+        -------
+        Responses
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"document": [1], "worker": ["a"], "start": [0], "end": [7], "label": ["PER"]}
+        >>> cs.Spans.from_frame(table, {1: "Ann Lee met Bob."}).to_responses()
+        Responses(5 answers: 5 items in 1 sequences x 1 workers, 3 classes: 'B-PER', 'I-PER', 'O')
+        """
+        from .span_tags import make_responses  # which needs this class
+
+        return make_responses(self)
+
+    def left_out(self) -> Any:
+        """Return the spans that are not fused, as a table: document, worker, start, end, label, text and reason.
+
+        The reason is "overlaps another", for spans that overlap a longer one of the same worker, or "white space only".
+        """
+        from .span_tags import REASONS
+
+        verdict = self._layers.marks
+        rows = np.flatnonzero(np.isin(verdict, list(REASONS)))
+        marks = pick_marks(self.marks, rows)
+        columns: dict[str, Column] = {
+            "document": to_column(self.documents[marks.document]),
+            "worker": to_column(self.workers[marks.worker]),
+            "start": to_column(marks.start),
+            "end": to_column(marks.end),
+            "label": to_column(self.labels[marks.label]),
+            "text": to_column(cut_texts(self.texts, marks)),
+            "reason": to_column([REASONS[code] for code in verdict[rows].tolist()]),
+        }
+        return build_frame(columns, self.backend)
+
+    def known_tags(self) -> Any:
+        """Return the tags of documents whose spans are known, as a table that models take as `gold`.
+
+        Columns: sequence (the document), position (the number of the token) and label. It holds the documents that
+        `to_responses` has, and is None if there are none. `fuse` uses it by itself.
+        """
+        from .span_tags import find_known
+
+        columns = find_known(self)
+        return None if columns is None else build_frame(columns, self.backend)
+
+    def without_gold(self) -> Spans:
+        """Return the same spans, of which none are known: to see how good fused spans are without them."""
+        return replace(self, gold=None, gold_documents=np.empty(0, np.int64))
+
+    @cached_property
+    def _layers(self) -> Layers:
+        from .span_tags import choose_layers
+
+        return choose_layers(self)
+
+
+def pick_marks(marks: Marks, rows: NDArray[np.int64]) -> Marks:
+    """Return some of the spans."""
+    return Marks(*(None if column is None else column[rows] for column in marks))  # type: ignore[arg-type]
 
 
 def cut_texts(texts: list[str], marks: Marks) -> list[str]:
@@ -230,17 +361,7 @@ class SpanCollector:
             )
 
     def _check_offsets(self, marks: Marks) -> None:
-        lengths = np.array([len(text) for text in self._texts], np.int64)
-        bad = np.flatnonzero((marks.start < 0) | (marks.end <= marks.start) | (marks.end > lengths[marks.document]))
-        if len(bad):
-            first = bad[0]
-            document = int(marks.document[first])
-            raise InputError(
-                f"{plural(len(bad), 'span')} are not within their text, such as {marks.start[first]} to "
-                f"{marks.end[first]} in document {shorten(self._documents[document])}, which has "
-                f"{plural(int(lengths[document]), 'character')}.",
-                "Check that the offsets belong to this text.",
-            )
+        check_offsets(marks, np.array([len(text) for text in self._texts], np.int64), objects(self._documents))
 
     def _gather_tokens(self) -> Tokens | None:
         """Return the tokens, if all documents have them."""
@@ -248,7 +369,20 @@ class SpanCollector:
             return None
         sizes = [len(tokens) for tokens in self._tokens if tokens is not None]
         start, end = _columns([token for tokens in self._tokens for token in tokens or ()], 2)
+        self._check_tokens(np.repeat(np.arange(len(sizes)), sizes), start, end)
         return Tokens(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), start, end)
+
+    def _check_tokens(self, document: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        lengths = np.array([len(text) for text in self._texts], np.int64)
+        meets = (document[1:] == document[:-1]) & (start[1:] < end[:-1])
+        bad = (start < 0) | (end < start) | (end > lengths[document]) | np.append(False, meets)[: len(start)]
+        if bad.any():
+            first = int(bad.argmax())
+            raise InputError(
+                f"{plural(int(bad.sum()), 'token')} overlap another, are out of order, or are not within their text, "
+                f"such as {start[first]} to {end[first]} in document {shorten(self._documents[document[first]])}.",
+                "Check that the tokens belong to this text.",
+            )
 
 
 def _columns(rows: list[Any], width: int = 3) -> NDArray[np.int64]:
@@ -262,3 +396,17 @@ def sort_marks(marks: Marks) -> Marks:
     return Marks(
         marks.document[order], marks.worker[order], marks.start[order], marks.end[order], marks.label[order], confidence
     )
+
+
+def check_offsets(marks: Marks, lengths: NDArray[np.int64], documents: Values) -> None:
+    """Raise an error unless all spans are within their texts, which have these lengths."""
+    bad = np.flatnonzero((marks.start < 0) | (marks.end <= marks.start) | (marks.end > lengths[marks.document]))
+    if len(bad):
+        first = bad[0]
+        document = int(marks.document[first])
+        raise InputError(
+            f"{plural(len(bad), 'span')} are not within their text, such as {marks.start[first]} to "
+            f"{marks.end[first]} in document {shorten(documents[document])}, which has "
+            f"{plural(int(lengths[document]), 'character')}.",
+            "Check that the offsets belong to this text.",
+        )

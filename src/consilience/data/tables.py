@@ -21,6 +21,12 @@ ALIASES = {
     # In a table of gold.
     "known label": ("label", "answer", "response", "gold", "truth"),
     "random": ("random",),
+    # In a table of spans.
+    "document": ("document", "document_id", "doc", "doc_id", "text_id", "sentence", "sequence", "item", "task", "id"),
+    "start": ("start", "begin", "start_offset", "start_char"),
+    "end": ("end", "stop", "end_offset", "end_char"),
+    "type": ("label", "type", "tag", "entity"),
+    "text": ("text", "content"),
 }
 _ALL_ALIASES = {alias for aliases in ALIASES.values() for alias in aliases}
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}

@@ -1,4 +1,4 @@
-"""Markov chains: forward-backward with expected counts, Viterbi, and drawing.
+"""Markov chains: forward-backward with expected counts, Viterbi, the probability of runs of labels, and drawing.
 
 A chain is given by factors, which need not be normalised: start[k] for the first position, pair[j, k] from class j to
 class k, and end[k], which is multiplied into the evidence b[t, k] of the last position. For the positions of a sequence
@@ -152,6 +152,94 @@ def pass_both_ways(
                 for j in range(n_classes):
                     beta[j] = 1.0
     return float(log_total + np.log(product))
+
+
+def follow_paths(
+    sequences: Integers,
+    evidence: Floats,
+    start: Floats,
+    pair: Floats,
+    end: Floats,
+    path: Integers,
+    goes_on: Floats,
+    width: Width,
+) -> Floats:
+    """Return the parts of which the probability of any run of the labels `path` is made, (n, 3).
+
+    Given the evidence, labels form a Markov chain with steps
+
+        u_t(j, k) = P(y_{t+1} = k | y_t = j) = pair_jk w_{t+1,k} / sum_l pair_jl w_{t+1,l}        w_tk = b_tk beta_tk
+
+    `goes_on[j, k]` is 1 where label k after label j goes on with the same run, and 0 elsewhere. The columns are
+
+        enter_t = P(y_t = path_t = k, not going on with the run before) = sum_j (1 - goes_on_jk) q_{t-1,j} u_{t-1}(j, k)
+        step_t  = u_{t-1}(path_{t-1}, path_t)
+        stop_t  = P(the run does not go on after t | y_t = path_t = j) = sum_k (1 - goes_on_jk) u_t(j, k)
+
+    so that exactly the run a..b is there with probability enter_a step_{a+1} ... step_b stop_b. Steps depend on ratios
+    of w only, which is scaled to a maximum of 1 at each position. Where a link is cut, labels are independent.
+    """
+    n_classes = len(width)
+    posterior, unused = evidence.copy(), np.zeros((n_classes, n_classes))
+    forward_backward(sequences, posterior, start, pair, end, unused[0], unused.copy(), unused[0], width)
+    end_sequences(sequences, evidence, end)
+    parts, weight = np.ones((len(evidence), 3)), np.empty((2, n_classes))
+    trace_paths(sequences, evidence, posterior, pair, freeze(path), freeze(goes_on), weight, parts, width)
+    return parts
+
+
+@kernel
+def trace_paths(
+    sequences: Integers,
+    evidence: Floats,
+    posterior: Floats,
+    pair: Floats,
+    path: Integers,
+    goes_on: Floats,
+    weight: Floats,
+    parts: Floats,
+    width: Width,
+) -> None:
+    """Do what `follow_paths` says, from the posteriors. Scratch: weight (2, K), which is w of this and the next row."""
+    n_classes = len(width)
+    for s in range(sequences.size - 1):
+        first, last = sequences[s], sequences[s + 1] - 1
+        for row in range(last, first - 1, -1):
+            here, after = weight[row % 2], weight[(row + 1) % 2]
+            top = 0.0
+            entered = 0.0
+            for j in range(n_classes):
+                total = 1.0
+                if row < last:
+                    total = 0.0
+                    for k in range(n_classes):
+                        total += pair[j, k] * after[k]
+                    k = path[row + 1]
+                    step = 0.0
+                    stop = 1.0
+                    if total > 0.0:
+                        step = pair[j, k] * after[k] / total
+                        if j == path[row]:
+                            stop = 0.0
+                            for k in range(n_classes):
+                                stop += (1.0 - goes_on[j, k]) * pair[j, k] * after[k] / total
+                    else:
+                        sum_after = 0.0
+                        for k in range(n_classes):
+                            sum_after += after[k]
+                        step = after[path[row + 1]] / sum_after if sum_after > 0.0 else 0.0
+                    entered += (1.0 - goes_on[j, path[row + 1]]) * posterior[row, j] * step
+                    if j == path[row]:
+                        parts[row + 1, 1] = step
+                        parts[row, 2] = stop
+                here[j] = evidence[row, j] * total
+                top = max(top, here[j])
+            if row < last:
+                parts[row + 1, 0] = entered
+            for j in range(n_classes):
+                # Where nothing is possible, the link is cut: what comes after says nothing about this row.
+                here[j] = here[j] / top if top > 0.0 else evidence[row, j]
+        parts[first, 0] = posterior[first, path[first]]
 
 
 def end_sequences(sequences: Integers, evidence: Floats, end: Floats) -> NDArray[np.bool_]:

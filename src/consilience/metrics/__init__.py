@@ -22,6 +22,7 @@ from .probabilities import (
     log_loss,
     reliability_curve,
 )
+from .span_sets import SpanScores, compare_spans, span_agreement
 from .spans import SpanScore, count_invalid_transitions, relaxed_span_score, span_f1, span_score
 
 __all__ = [
@@ -29,12 +30,14 @@ __all__ = [
     "ClassScore",
     "ReliabilityCurve",
     "SpanScore",
+    "SpanScores",
     "accuracy",
     "accuracy_at_coverage",
     "agreement_matrix",
     "brier",
     "calibration_error",
     "class_f1",
+    "compare_spans",
     "confusion_counts",
     "confusion_error",
     "count_invalid_transitions",
@@ -47,6 +50,7 @@ __all__ = [
     "rank_correlation",
     "relaxed_span_score",
     "reliability_curve",
+    "span_agreement",
     "span_f1",
     "span_score",
     "transition_error",

@@ -73,7 +73,7 @@ def span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> S
     """
     true, found, _ = _both(gold, predicted, lengths)
     n_correct = _count_common(true, found)
-    return _score(n_correct, n_correct, len(true.start), len(found.start), n_correct)
+    return make_score(n_correct, n_correct, len(true.start), len(found.start), n_correct)
 
 
 def relaxed_span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> SpanScore:
@@ -98,7 +98,7 @@ def relaxed_span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = No
         return float(np.sum((covered[spans.stop] - covered[spans.start]) / (spans.stop - spans.start)))
 
     n_correct = _count_common(true, found)
-    return _score(shares(found), shares(true), len(true.start), len(found.start), n_correct)
+    return make_score(shares(found), shares(true), len(true.start), len(found.start), n_correct)
 
 
 def count_invalid_transitions(tags: Any, lengths: ArrayLike | None = None) -> int:
@@ -115,7 +115,7 @@ def count_invalid_transitions(tags: Any, lengths: ArrayLike | None = None) -> in
     2
     """
     flat, sizes = _flatten(tags, lengths)
-    prefix, kind = _split_tags(flat)
+    prefix, kind = split_tags(flat)
     before, kind_before = np.roll(prefix, 1), np.roll(kind, 1)
     before[_firsts(sizes)] = _OUTSIDE
     follows = np.isin(before, (_BEGIN, _INSIDE)) & (kind == kind_before)
@@ -127,7 +127,8 @@ def _firsts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
 
 
-def _score(found_right: float, true_found: float, n_gold: int, n_predicted: int, n_correct: int) -> SpanScore:
+def make_score(found_right: float, true_found: float, n_gold: int, n_predicted: int, n_correct: int) -> SpanScore:
+    """Return scores from how much of the predicted spans is right, and how much of the true ones is found."""
     precision = found_right / n_predicted if n_predicted else 0.0
     recall = true_found / n_gold if n_gold else 0.0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
@@ -145,7 +146,7 @@ def _both(gold: Any, predicted: Any, lengths: ArrayLike | None) -> tuple[Spans, 
         )
     first = np.zeros(len(true), bool)
     first[_firsts(true_lengths)] = True
-    prefix, kind = _split_tags([*true, *found])
+    prefix, kind = split_tags([*true, *found])
     spans = [find_spans(prefix[part], kind[part], first) for part in (slice(0, len(true)), slice(len(true), None))]
     return spans[0], spans[1], len(true)
 
@@ -164,7 +165,13 @@ def find_spans(prefix: NDArray[np.int64], kind: NDArray[np.int64], first: NDArra
     return Spans(start, stop, kind[start])
 
 
-def _split_tags(tags: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_continuations(prefix: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which tag goes on with a span, [before, after], as `find_spans` reads them."""
+    open_before, goes_on = np.isin(prefix, (_BEGIN, _INSIDE)), np.isin(prefix, (_INSIDE, _END))
+    return np.asarray(open_before[:, None] & goes_on & (kind[:, None] == kind))
+
+
+def split_tags(tags: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return prefix codes and type numbers of tags; each distinct tag is parsed once."""
     parsed: dict[Any, tuple[int, int]] = {}
     kinds: dict[str, int] = {}

@@ -7,14 +7,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import to_path
+from ..arguments import check_truth, to_path
 from ..data.frames import build_frame
-from ..data.responses import Responses
+from ..data.responses import Passages, Responses
 from ..data.vocabulary import Column, Values, spell_surrogates, to_column
 from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, shorten
 from ..kernels.types import Floats
@@ -31,6 +31,14 @@ from ..specs import (
 from .cells import Cells
 from .copies import count_once, number_groups
 from .worker_report import describe_workers, name_copies
+
+if TYPE_CHECKING:
+    from ..data.spans import Spans
+    from .span_results import Runs
+
+
+# What a file holds of texts, beside their ids and the texts themselves.
+PASSAGE_SPECS = {name: ArraySpec("*", WHOLE_COUNTS) for name in ("offsets", "start", "end", "fused")}
 
 
 class Model(ABC):
@@ -77,6 +85,7 @@ class Model(ABC):
     comparison_: Any
     _keys: dict[str, Column]
     _backend: str
+    _passages: Passages | None = None  # of tokens: the texts that they are in
 
     @abstractmethod
     def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
@@ -209,6 +218,7 @@ class Model(ABC):
         self._keys = responses.key_columns()
         self._backend = responses.backend
         self._normalised = responses.normalised
+        self._passages = responses.passages
         self._n_answers = responses.votes_per_worker()
 
     def _scalar_values(self) -> dict[str, Any]:
@@ -217,11 +227,16 @@ class Model(ABC):
 
     def _state(self) -> dict[str, NDArray[Any]]:
         """Return all learned arrays by name, for saving."""
-        return {name.strip("_"): getattr(self, name) for name in self._arrays}
+        texts = {} if self._passages is None else {name: getattr(self._passages, name) for name in PASSAGE_SPECS}
+        kept = {name.strip("_"): getattr(self, name) for name in self._arrays}
+        return kept | {f"passages {name}": array for name, array in texts.items()}
 
-    def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:  # noqa: ARG002 (other models have optional arrays)
+    def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:
         """Return what each array of a file must look like; `names` are those that the file has."""
-        return {name.strip("_"): spec for name, spec in self._arrays.items()}
+        specs = {name.strip("_"): spec for name, spec in self._arrays.items()}
+        if any(name.startswith("passages ") for name in names):
+            specs |= {f"passages {name}": spec for name, spec in PASSAGE_SPECS.items()}
+        return specs
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take back what `_state` gave, after a check by `_specs`."""
@@ -242,6 +257,42 @@ class Model(ABC):
         for k, name in enumerate(distinct_names(names, columns)):
             columns[name] = to_column(np.ascontiguousarray(self.posterior_[:, k]))
         return build_frame(columns, self._backend)
+
+    def to_spans(self) -> Any:
+        """Return a table with one row per fused span, for labels that are tags such as B-PER, I-PER and O.
+
+        Columns: document (the sequence), start, end (excluded), label, text, and confidence: the probability that
+        exactly this span with this type is there. Start and end count characters where the model was fitted to `Spans`.
+        Where it was fitted to tags, they count tokens of the sequence, and the text is missing.
+
+        The table is of the library that the answers came in, as that of `to_frame`.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> project = cs.simulate.spans(50, seed=1)
+        >>> fused = cs.HiddenMarkov(transitions="bio").fit(project.spans)
+        >>> fused.to_spans().column_names
+        ['document', 'start', 'end', 'label', 'text', 'confidence']
+        """
+        from .span_results import tabulate_spans
+
+        return tabulate_spans(self)
+
+    def to_span_set(self) -> Spans:
+        """Return the fused spans with their texts as a `Spans`, of one worker who is called "consilience".
+
+        It holds all documents that the model was fitted to, and the confidence of each span.
+        """
+        from .span_results import collect_spans
+
+        return collect_spans(self)
+
+    def _judge_spans(self, runs: Runs, sequence: NDArray[np.int64]) -> Column:
+        """Return the confidence of each fused span: here, tokens are independent of each other."""
+        from .span_results import follow_alone, judge_runs
+
+        return to_column(judge_runs(follow_alone(self.posterior_, self._label_codes, self.classes_, sequence), runs))
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
@@ -278,12 +329,22 @@ class Model(ABC):
             self._worker_intervals,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model to one file, without pickle; `consilience.load` reads it."""
+    def save(self, path: str | os.PathLike[str], *, texts: bool = True) -> Path:
+        """Write the fitted model to one file, without pickle; `consilience.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        texts : bool, default True
+            Whether the texts of a model that was fitted to `Spans` are written too. Without them the file still has
+            the offsets of all tokens, and `to_spans` of the loaded model gives spans without their texts.
+        """
         from .saved import save_model
 
         self._check_fitted()
-        return save_model(self, to_path("path", "save", path))
+        check_truth("texts", "save", texts)
+        return save_model(self, to_path("path", "save", path), texts)
 
 
 def distinct_names(names: list[str], taken: dict[str, Column]) -> list[str]:

@@ -16,6 +16,7 @@ from ..arguments import check_truth, is_among
 from ..data.frames import open_frame
 from ..data.gold import KEY_REMEDY, open_gold
 from ..data.items import read_positions
+from ..data.spans import Spans
 from ..data.spelling import choose_spelling, normalise_column
 from ..data.tables import Table
 from ..data.tagging import looks_iob2
@@ -45,6 +46,7 @@ from ..metrics import (
     span_score,
 )
 from .base import Model
+from .span_evaluation import evaluate_spans
 
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
 
@@ -95,7 +97,8 @@ class Evaluation:
     classes : tuple of (label, ClassScore)
         Precision, recall, F1 and support of each class that is a label or known.
     spans : SpanEvaluation or None
-        Scores of spans, for sequences whose classes are IOB2 tags.
+        Scores of spans, for sequences whose classes are IOB2 tags. All known spans count, also where there are no
+        labels.
     """
 
     n_matched: int
@@ -140,18 +143,19 @@ def evaluate(
     sequence: str | None = None,
     position: str | None = None,
     normalise: bool = False,
-) -> Evaluation:
+) -> Any:
     """Compare labels with known ones.
 
     Parameters
     ----------
-    labels : fitted model, table or path
+    labels : fitted model, table, path or Spans
         Of a table, one row per item: item (or sequence and position), label, and if there are probabilities a column
         ``p(<class>)`` for each class. This is what `to_frame` returns and `consilience fuse -o` writes.
-    gold : dict, Series, table or path
+    gold : dict, Series, table, path or Spans
         Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
         The label may also be called gold or truth. Missing labels are not known. 7 and "7" are the same, both as an
-        item and as a label.
+        item and as a label. Known spans (`Spans.gold`, or those of the only worker) judge a model that was fitted to
+        `Spans`, or the spans of one worker.
     item, label, sequence, position : str, optional
         Names of columns, tried first in both tables; in a table that has no such column the usual names are looked for.
     normalise : bool, default False
@@ -160,6 +164,7 @@ def evaluate(
     Returns
     -------
     Evaluation
+        Or `SpansEvaluation`, where spans are known.
 
     Examples
     --------
@@ -172,6 +177,8 @@ def evaluate(
     0.164
     """
     check_truth("normalise", "evaluate", normalise)
+    if isinstance(gold, Spans):
+        return evaluate_spans(labels, gold)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
     labels = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
     table = replace(open_frame(labels, "the table of labels"), preferred=names)
@@ -185,7 +192,8 @@ def evaluate(
     spell = choose_spelling(encode_in_order_of_appearance(given.label)[1]) if normalise else None
     if spell is not None:
         given, known = (each._replace(label=normalise_column(each.label, spell)) for each in (given, known))
-    row, gold_row, n_gold = _match(given, known)
+    all_rows, all_gold_rows = _match(given, known)
+    row, gold_row = all_rows[all_rows >= 0], all_gold_rows[all_rows >= 0]
     shown, posterior = _probabilities(given.table, given.rows[row])
     if spell is not None:
         shown, posterior = _merge_classes(list(map(spell, shown)), posterior)
@@ -198,7 +206,7 @@ def evaluate(
     scores = class_f1(truth, guess)
     return Evaluation(
         n_matched=len(row),
-        n_gold_only=n_gold - len(row),
+        n_gold_only=len(all_rows) - len(row),
         n_labels_only=len(given.rows) - len(row),
         accuracy=float(np.mean(truth == guess)),
         macro_f1=sum(score.f1 for score in scores.values()) / len(scores),
@@ -206,7 +214,14 @@ def evaluate(
         brier=judged[1],
         calibration_error=judged[2],
         classes=tuple((name, scores[code]) for code, name in enumerate(classes.tolist()) if code in scores),
-        spans=_judge_spans(given, row, classes[all_guesses], classes[truth])
+        spans=_judge_spans(
+            given,
+            [key.take(all_gold_rows) for key in known.keys],
+            all_rows,
+            classes[all_guesses],
+            classes[lookup(classes, gold_said)[all_gold_rows]],
+            known.table.name,
+        )
         if paired and looks_iob2(classes)
         else None,
     )
@@ -239,17 +254,28 @@ def _check_order(given: Table, known: Table) -> None:
         )
 
 
-def _judge_spans(given: _Labels, row: NDArray[np.int64], guess: Values, truth: Values) -> SpanEvaluation:
-    """Score tags as spans: `guess` for all rows that have a label, `truth` for those in `row`."""
-    owner, _ = encode_in_order_of_appearance(given.keys[0])
-    _, place = np.unique(read_positions(given.keys[1], given.table.name), return_inverse=True)
-    whole = np.lexsort((place, owner))
-    matched = np.lexsort((place[row], owner[row]))
-    lengths = np.bincount(owner[row])
-    pair = truth[matched], guess[row][matched], lengths
+def _judge_spans(
+    given: _Labels, gold_keys: list[Column], row: NDArray[np.int64], guess: Values, truth: Values, gold_name: str
+) -> SpanEvaluation:
+    """Score tags as spans: `guess` for all rows that have a label, `truth` for all known items.
+
+    `row` is the row of each known item, or -1: an item without a label is O. So all known spans count, also those in
+    sequences that nobody answered.
+    """
+    order, lengths = _order(gold_keys, gold_name)
+    answered = np.where(row >= 0, guess[row], "O")
+    pair = truth[order], answered[order], lengths
+    whole, all_lengths = _order(given.keys, given.table.name)
     return SpanEvaluation(
-        span_score(*pair), relaxed_span_score(*pair), count_invalid_transitions(guess[whole], np.bincount(owner))
+        span_score(*pair), relaxed_span_score(*pair), count_invalid_transitions(guess[whole], all_lengths)
     )
+
+
+def _order(keys: list[Column], name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the order of items by sequence and position, and the lengths of the sequences."""
+    owner, _ = encode_in_order_of_appearance(keys[0])
+    _, place = np.unique(read_positions(keys[1], name), return_inverse=True)
+    return np.lexsort((place, owner)), np.bincount(owner)
 
 
 def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -> tuple[float | None, ...]:
@@ -274,8 +300,8 @@ def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
     return _Labels(table, [key.take(rows) for key in keys], plain_labels(label.take(rows)), rows)
 
 
-def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return which rows of labels and gold are about the same item, and how many items gold has."""
+def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each item in gold the row of labels that is about it, or -1, and its row in gold."""
     _check_unique(given)
     gold_rows = _distinct_items(known)
     row = _find_rows(given.keys, [key.take(gold_rows) for key in known.keys])
@@ -286,7 +312,7 @@ def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[n
             f"former has {here}, the latter {there}.",
             "Check that both use the same ids.",
         )
-    return row[row >= 0], gold_rows[row >= 0], len(gold_rows)
+    return row, gold_rows
 
 
 def _check_unique(given: _Labels) -> None:

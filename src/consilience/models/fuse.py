@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units
 from ..data.responses import Responses
+from ..data.spans import Spans
 from ..data.tagging import looks_iob2
 from ..engines import open_engine
 from ..engines.base import Engine
@@ -62,8 +63,9 @@ def fuse(
 
     Parameters
     ----------
-    source : table, path or Responses
-        The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder.
+    source : table, path, Responses or Spans
+        The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder. Of `Spans` the
+        known ones (`Spans.gold`) are used, unless `gold` is given; `Spans.without_gold` leaves them out.
     graph : Graph, table, path, list of pairs, networkx graph or sparse matrix, optional
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
         target, and perhaps weight, or a list of pairs of items).
@@ -115,6 +117,8 @@ def fuse(
     parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
     responses = as_responses(source, **{name: value for name, value in keywords.items() if name in COLUMNS})
+    if gold is None and isinstance(source, Spans):
+        gold = source.known_tags()
     gold = open_path(gold)
     if graph is not None:
         graph = as_graph(graph, responses)

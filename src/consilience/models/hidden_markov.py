@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..arguments import is_number
 from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units, hide_answers
+from ..data.items import Sequences
 from ..data.responses import Responses
 from ..data.tagging import SCHEMES, complete_tags, find_transitions
+from ..data.vocabulary import Column, to_column
 from ..engines.base import Engine
 from ..errors import InputError, ParameterError, Python, Sentence, parameter_error
 from ..fitting.em import (
@@ -33,7 +36,7 @@ from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit, answers_to_match
 from ..fitting.transition_moments import match_transitions
 from ..kernels.types import Floats
-from ..specs import is_finite
+from ..specs import PROBABILITIES, ArraySpec, is_finite
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
@@ -41,6 +44,7 @@ from .coupling import CouplingScore, are_scores, explain_choice
 from .held_out import HeldOutScore, score_hidden
 from .latent import LatentModel, Plan, Starts
 from .sizes import check_transitions
+from .span_results import Runs, are_tags, check_confidence, judge_fit
 from .starts import find_starts
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
@@ -118,6 +122,7 @@ class HiddenMarkov(LatentModel):
         "coupling_scores_": are_scores,
     }
 
+    _span_confidence: Floats | None = None  # of the spans among the labels, if these are tags
     coupling_: float
     coupling_scores_: list[CouplingScore]
 
@@ -188,6 +193,42 @@ class HiddenMarkov(LatentModel):
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         self.coupling_scores_ = [CouplingScore(*entry) for entry in self.coupling_scores_]
+
+        self._span_confidence = arrays.get("span_confidence")
+        if self._span_confidence is not None:
+            check_confidence(self._span_confidence, self._label_codes, self.classes_, self._keys["sequence"])
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        spans = {} if self._span_confidence is None else {"span_confidence": self._span_confidence}
+        return super()._state() | spans
+
+    def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:
+        spans = {name: ArraySpec("*", PROBABILITIES) for name in names if name == "span_confidence"}
+        return super()._specs(names) | spans
+
+    def _judge_spans(self, runs: Runs, sequence: NDArray[np.int64]) -> Column:  # noqa: ARG002 (it was done by the fit)
+        # Files of earlier releases hold none.
+        return (
+            pa.nulls(len(runs.first), pa.float64())
+            if self._span_confidence is None
+            else to_column(self._span_confidence)
+        )
+
+    def _judge_labels(
+        self,
+        r: Responses,
+        problem: Problem,
+        fit: Fit,
+        posterior: Floats,
+        label_codes: NDArray[np.int64],
+        power: float,
+    ) -> dict[str, Any]:
+        if not are_tags(r.classes):
+            return {"_span_confidence": None}
+        left_out = self.calibration != "none" and self.max_iter > 0
+        sequence = cast(Sequences, r.sequences).of_items()
+        judged = judge_fit(problem, fit, posterior, label_codes, r.classes, sequence, left_out, power)
+        return {"_span_confidence": judged}
 
     def _describe(self) -> str:
         return f"{super()._describe()}; coupling {self.coupling_:g}"

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from ..data.responses import Responses
+from ..data.spans import Spans
 from ..errors import ParameterError, listing
 from ..formats.answers import read_frame
 from ..formats.reading import open_path
 
 
 def as_responses(source: Any, **columns: Any) -> Responses:
-    """Return answers in any form as `Responses`: as they are, from a table, or from the files at a path."""
-    if not isinstance(source, Responses):
+    """Return answers in any form as `Responses`: as they are, from spans, a table, or the files at a path."""
+    if not isinstance(source, (Responses, Spans)):
         return read_frame(open_path(source), **columns)
     if columns:
-        raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Responses: they are read already.")
-    return source
+        raise ParameterError(
+            f"Columns ({listing(columns)}) cannot be named for {type(source).__name__}: they are read already."
+        )
+    return source.to_responses() if isinstance(source, Spans) else source

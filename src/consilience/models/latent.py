@@ -156,8 +156,9 @@ class LatentModel(PredictingModel):
 
         Parameters
         ----------
-        responses : Responses or table
-            The answers; a table is read with `Responses.from_frame`. `HiddenMarkov` needs sequences. For `MarkovField`
+        responses : Responses, Spans or table
+            The answers; a table is read with `Responses.from_frame`, and `Spans` become tags of tokens. `HiddenMarkov`
+            needs sequences. For `MarkovField`
             name nodes that nobody answered with ``items=`` when the answers are read.
         graph : Graph, optional
             Which items are neighbours, matched by id. `MarkovField` needs it, and no other model takes one.
@@ -420,6 +421,7 @@ class LatentModel(PredictingModel):
         found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
         estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
         intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
+        notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
         self.uncalibrated_posterior_, self.calibration_ = posterior, found
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
@@ -437,8 +439,20 @@ class LatentModel(PredictingModel):
                 accuracy=float(agrees.mean()) if len(agrees) else None,
                 n_changed=int((guided.alone.argmax(axis=1) != label_codes).sum()),
             )
-        for name, value in plan.notes.items():
+        for name, value in notes.items():
             setattr(self, name, value)
+
+    def _judge_labels(
+        self,
+        r: Responses,  # noqa: ARG002
+        problem: Problem,  # noqa: ARG002
+        fit: Fit,  # noqa: ARG002
+        posterior: Floats,  # noqa: ARG002
+        label_codes: NDArray[np.int64],  # noqa: ARG002
+        power: float,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Return further attributes of the fitted model, which tell how far to believe the labels."""
+        return {}
 
     def _judge_fit(self, problem: Problem, fit: Fit) -> float:  # noqa: ARG002
         """Return by what fits from different starts are compared."""

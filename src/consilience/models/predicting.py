@@ -98,8 +98,9 @@ class PredictingModel(Model):
 
         Parameters
         ----------
-        responses : Responses or table
-            The answers; a table is read with `Responses.from_frame`. `HiddenMarkov` needs sequences. For `MarkovField`
+        responses : Responses, Spans or table
+            The answers; a table is read with `Responses.from_frame`, and `Spans` become tags of tokens. `HiddenMarkov`
+            needs sequences. For `MarkovField`
             name nodes that nobody answered with ``items=`` when the answers are read.
         graph : Graph, optional
             Which items are neighbours, matched by id. `MarkovField` needs it, and no other model takes one.

@@ -11,11 +11,22 @@ from typing import Any, get_type_hints
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ..arguments import to_path
 from ..data.frames import BACKENDS
-from ..data.vocabulary import Values, decode_categories, lookup, to_column, to_values
+from ..data.responses import Passages
+from ..data.vocabulary import (
+    Column,
+    Values,
+    decode_categories,
+    encode_in_order_of_appearance,
+    lookup,
+    to_column,
+    to_values,
+)
 from ..errors import StoreError, listing, shorten
+from ..kernels.types import freeze
 from ..specs import Fault, Sizes, is_finite, is_whole
 from ..workers.register import WORKERS
 from .archive import Archive, open_archive, write_archive
@@ -24,7 +35,7 @@ from .checks import in_order_of_classes
 from .comparison import Comparison
 from .graph_check import GraphCheck
 from .migrations import upgrade
-from .predicting import PredictingModel
+from .predicting import PredictingModel, part_of
 from .register import MODELS, model_class, name_of
 
 # Parameters whose rows are classes, which a table may name in any order.
@@ -38,7 +49,11 @@ _HEADER = {"model": str, "parameters": dict, "scalars": dict, "backend": str, "k
 _NOTES = {"comparison_": Comparison, "graph_check_": GraphCheck}
 
 
-def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
+# Columns that a model has if it was fitted to texts: their ids, perhaps the texts, and path and format of their file.
+_PASSAGES = ("passages documents", "passages texts", "passages origin")
+
+
+def save_model(model: Model, path: str | os.PathLike[str], texts: bool = True) -> Path:
     """Write a fitted model to one file; see `Model.save`."""
     notes = {name: getattr(model, name) for name in _NOTES if hasattr(model, name)}
     header = {
@@ -51,6 +66,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     }
     columns = {name: to_column(getattr(model, attribute)) for name, attribute in _VOCABULARIES.items()}
     columns |= {f"key {name}": column for name, column in model._keys.items()}
+    columns |= _list_passages(model._passages, texts)
     return write_archive(path, header, model._state(), columns)
 
 
@@ -85,7 +101,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         sizes = _restore_vocabularies(model, archive)
         specs = model._specs(archive.arrays)
         _compare("array", specs, archive.arrays)
-        model._restore({name: archive.read_array(name, spec, sizes) for name, spec in specs.items()})
+        arrays = {name: archive.read_array(name, spec, sizes) for name, spec in specs.items()}
+        model._restore(arrays)
+        model._passages = _restore_passages(model, archive, part_of(arrays, "passages "))
         # Only now is it known that there are as many items as keys, which might have been a few bits each.
         if pa.table(model._keys).group_by(header["keys"]).aggregate([]).num_rows < sizes["N"]:
             raise Fault("several items have the same key")
@@ -126,7 +144,8 @@ def _restore_vocabularies(model: PredictingModel, archive: Archive) -> Sizes:
     keys = archive.header["keys"]
     if keys not in (["item"], ["sequence", "position"]):
         raise Fault(f"items cannot be identified by {shorten(keys)}")
-    _compare("column", [*_VOCABULARIES, *(f"key {key}" for key in keys)], archive.columns)
+    further = [name for name in _PASSAGES if name in archive.columns]
+    _compare("column", [*_VOCABULARIES, *(f"key {key}" for key in keys), *further], archive.columns)
     vocabularies = {name: _read_vocabulary(archive, name) for name in _VOCABULARIES}
     model._keys = {key: archive.read_column(f"key {key}") for key in keys}
     lengths = {len(column) for column in model._keys.values()}
@@ -147,6 +166,63 @@ def _restore_vocabularies(model: PredictingModel, archive: Archive) -> Sizes:
         "A": n_answers,
         "P": n_labels + 1,
     }
+
+
+def _list_passages(passages: Passages | None, texts: bool) -> dict[str, Column]:
+    """Return the columns that tell of the texts that a model was fitted to."""
+    if passages is None:
+        return {}
+    columns = {"passages documents": to_column(passages.documents)}
+    if texts and passages.texts is not None:
+        column = to_column(passages.texts)
+        if isinstance(column, np.ndarray):
+            raise StoreError(
+                "Cannot save the texts: there is half a character (a lone surrogate) in them, which no encoding knows.",
+                "Save the model with texts=False.",
+            )
+        columns["passages texts"] = column
+    if passages.origin is not None:
+        columns["passages origin"] = to_column(list(passages.origin))
+    return columns
+
+
+def _restore_passages(model: PredictingModel, archive: Archive, arrays: dict[str, NDArray[Any]]) -> Passages | None:
+    """Return the texts that a model was fitted to, if it was."""
+    columns = {
+        name.removeprefix("passages "): decode_categories(archive.read_column(name))
+        for name in _PASSAGES
+        if name in archive.columns
+    }
+    if not columns and not arrays:
+        return None
+    if "documents" not in columns or not arrays or "sequence" not in model._keys:
+        raise Fault("it holds only a part of the texts")
+    documents = to_values(columns["documents"])
+    texts = to_values(columns["texts"]).tolist() if "texts" in columns else None
+    origin = to_values(columns["origin"]).tolist() if "origin" in columns else None
+    if any(not isinstance(text, str) for text in [*(texts or ()), *(origin or ())]) or len(origin or "ab") != 2:
+        raise Fault("texts, and where they come from, must be text")
+    kept = {name: freeze(array) for name, array in arrays.items()}
+    passages = Passages(documents, texts, origin=None, **kept)
+    _check_passages(passages, encode_in_order_of_appearance(model._keys["sequence"])[0])
+    return passages._replace(origin=None if origin is None else (origin[0], origin[1]))
+
+
+def _check_passages(passages: Passages, sequence: NDArray[Any]) -> None:
+    """Raise a `Fault` unless the tokens of fused documents are the items, and all tokens are within their texts."""
+    documents, texts, offsets, start, end, fused, _ = passages
+    n_documents = len(documents)
+    alike = len(start) == len(end) and len(offsets) == n_documents + 1 and offsets[0] == 0 and offsets[-1] == len(end)
+    if not alike or (np.diff(offsets) < 0).any() or (end <= start).any():
+        raise Fault("the tokens are not those of the documents")
+    if (np.diff(fused) <= 0).any() or (fused >= n_documents).any() or len(fused) != int(sequence.max()) + 1:
+        raise Fault("the documents are not those of the sequences")
+    if not np.array_equal(np.diff(offsets)[fused], np.bincount(sequence)):
+        raise Fault("the tokens are not the items")
+    if texts is not None:
+        lengths = np.array([len(text) for text in texts], np.int64)
+        if len(lengths) != n_documents or (end > np.repeat(lengths, np.diff(offsets))).any():
+            raise Fault("the tokens are not those of the texts")
 
 
 def _read_vocabulary(archive: Archive, name: str) -> Values:

@@ -2,12 +2,22 @@
 
 `independent`, `sequences` and `network` share the workers' part and differ in how the truth is drawn. The defaults are
 the generators of the paper: confusion matrices drawn uniformly from the simplex, of which floor(M / 2) + 1 (for
-networks all) have the largest entry of each row on the diagonal.
+networks all) have the largest entry of each row on the diagonal. `spans` makes texts in which workers mark entities.
 """
 
 from __future__ import annotations
 
 from .crowds import independent, network, sequences
 from .results import Oracle, Simulation, TrueParameters
+from .span_projects import SpanSimulation, spans
 
-__all__ = ["independent", "sequences", "network", "Simulation", "TrueParameters", "Oracle"]
+__all__ = [
+    "independent",
+    "sequences",
+    "network",
+    "spans",
+    "Simulation",
+    "SpanSimulation",
+    "TrueParameters",
+    "Oracle",
+]

@@ -85,6 +85,13 @@ class ChainParameters(BlockwiseParameters):
         viterbi(block.sequences, evidence, block.gold, *factors, path, block.width(evidence.shape[1]))
         return path
 
+    def follow_block(self, block: Block, evidence: Floats, path: NDArray[np.int64], goes_on: Floats) -> Floats:
+        """Return the parts of the probabilities of runs of labels, (n, 3); see `consilience.kernels.chain`."""
+        from ..kernels.chain import follow_paths
+
+        factors = (self.start_factor, self.pair_factor, self.end_factor)
+        return follow_paths(block.sequences, evidence, *factors, path, goes_on, block.width(evidence.shape[1]))
+
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported probabilities."""
         start = temper(self.initial, self.mean, self.coupling, self._starts())

@@ -1,0 +1,165 @@
+"""Fused spans compared with known ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.spans import Marks, Spans, pick_marks
+from ..data.vocabulary import Values, lookup, to_column
+from ..errors import DataWarning, InputError, listing, plural, shorten, warn
+from ..metrics import SpanScore, compare_spans
+from .base import Model
+
+N_BINS = 10
+
+
+@dataclass(frozen=True)
+class SpansEvaluation:
+    """How good spans are.
+
+    Attributes
+    ----------
+    n_documents : int
+        Documents whose spans are known. All their known spans count, also where nobody has read the document.
+    n_unanswered : int
+        Those of them that were not fused, so that all their spans are missed.
+    strict : SpanScore
+        A span counts if start, end and type are all right.
+    relaxed : SpanScore
+        The share of each span's characters that lies in spans of its type on the other side counts.
+    type_only : SpanScore
+        A span counts if it overlaps a span of its type at all.
+    types : tuple of (type, SpanScore)
+        Strict scores of each type.
+    calibration_error : float or None
+        Where spans have a confidence: the expected calibration error of ten equal bins, over the judged spans.
+    mean_confidence : float or None
+        Their mean confidence, to be compared with the precision of `strict`.
+    """
+
+    n_documents: int
+    n_unanswered: int
+    strict: SpanScore
+    relaxed: SpanScore
+    type_only: SpanScore
+    types: tuple[tuple[str, SpanScore], ...]
+    calibration_error: float | None
+    mean_confidence: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as plain numbers, lists and dicts; each type as one dict."""
+        scores = {name: getattr(self, name)._asdict() for name in ("strict", "relaxed", "type_only")}
+        types = [{"type": name, **score._asdict()} for name, score in self.types]
+        return {**vars(self), **scores, "types": types}
+
+
+def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
+    """Compare fused spans with known ones; see `consilience.evaluate`."""
+    found = labels.to_span_set() if isinstance(labels, Model) else labels
+    if not isinstance(found, Spans):
+        raise InputError(
+            f"Known spans can judge a fitted model or a Spans. Got {shorten(labels)} instead.", "Give the fused model."
+        )
+    if len(found.workers) > 1:
+        raise InputError(
+            f"These are the spans of {plural(len(found.workers), 'worker')}: {listing(found.workers.tolist())}.",
+            "Give the fused model, or the spans of one worker.",
+        )
+    known, known_documents = _find_truth(gold)
+    place = lookup(gold.documents, to_column(found.documents))  # of the documents of one side among those of the other
+    _check_texts(found, gold, place)
+    labels_of_both = sorted({*map(str, gold.labels.tolist()), *map(str, found.labels.tolist())})
+    truth = _renumber(_trim(known, gold.texts), np.arange(len(gold.documents)), gold.labels, labels_of_both)
+    said = _renumber(_trim(found.marks, found.texts), place, found.labels, labels_of_both)
+    said = pick_marks(said, np.flatnonzero(np.isin(said.document, known_documents)))
+    read = place[found.readings[:, 0]]
+    scores = compare_spans(truth, said)
+    types = []
+    for code, name in enumerate(labels_of_both):
+        parts = [pick_marks(each, np.flatnonzero(each.label == code)) for each in (truth, said)]
+        if len(parts[0].start) or len(parts[1].start):
+            types.append((name, compare_spans(*parts).strict))
+    right = _find_right(truth, said)
+    judged = said.confidence is not None and len(right) > 0
+    return SpansEvaluation(
+        n_documents=len(known_documents),
+        n_unanswered=len(np.setdiff1d(known_documents, read)),
+        strict=scores.strict,
+        relaxed=scores.relaxed,
+        type_only=scores.type_only,
+        types=tuple(types),
+        calibration_error=_find_error(np.asarray(said.confidence), right) if judged else None,
+        mean_confidence=float(np.mean(np.asarray(said.confidence))) if judged else None,
+    )
+
+
+def _find_truth(gold: Spans) -> tuple[Marks, NDArray[np.int64]]:
+    """Return the known spans, and the documents whose spans are known: those of one worker, if nothing else is."""
+    if gold.gold is not None:
+        return gold.gold, gold.gold_documents
+    if len(gold.workers) == 1 and len(gold.readings):
+        return gold.marks, np.unique(gold.readings[:, 0])
+    raise InputError(
+        f"No spans are known: there are those of {plural(len(gold.workers), 'worker')}, and none that are known.",
+        "Give a Spans with gold, or with one worker.",
+        keyword="gold",
+    )
+
+
+def _check_texts(found: Spans, gold: Spans, place: NDArray[np.int64]) -> None:
+    """Raise an error if no document is in both, or if a document has different texts."""
+    both = np.flatnonzero(place >= 0)
+    if not len(both):
+        raise InputError(
+            f"No document is in both: the spans are of {listing(found.documents.tolist(), 3)}, those known of "
+            f"{listing(gold.documents.tolist(), 3)}.",
+            "Check that both use the same ids.",
+        )
+    odd = [row for row in both.tolist() if found.texts[row] != gold.texts[place[row]]]
+    if odd:
+        raise InputError(
+            f"{plural(len(odd), 'document')} have another text where spans are known, such as "
+            f"{shorten(found.documents[odd[0]])}.",
+            "Give both the same texts.",
+        )
+    if len(both) < len(place):
+        warn(DataWarning(f"{plural(len(place) - len(both), 'document')} are not among those whose spans are known."))
+
+
+def _trim(marks: Marks, texts: list[str]) -> Marks:
+    """Return spans without white space at their ends, as fused spans are."""
+    start, end = marks.start.copy(), marks.end.copy()
+    for row, (document, a, b) in enumerate(zip(marks.document.tolist(), start.tolist(), end.tolist(), strict=True)):
+        text = texts[document][a:b]
+        if text[:1].isspace() or text[-1:].isspace():
+            start[row] += len(text) - len(text.lstrip())
+            end[row] -= len(text) - len(text.rstrip())
+    inked = np.flatnonzero(start < end)
+    return pick_marks(marks._replace(start=start, end=end), inked)
+
+
+def _renumber(marks: Marks, place: NDArray[np.int64], labels: Values, names: list[str]) -> Marks:
+    """Return spans with documents and types numbered as on the other side."""
+    code = np.array([names.index(str(label)) for label in labels.tolist()], np.int64)
+    return marks._replace(document=place[marks.document], label=code[marks.label] if len(code) else marks.label)
+
+
+def _find_right(truth: Marks, said: Marks) -> NDArray[np.bool_]:
+    """Tell which spans are known ones."""
+    known = set(zip(*(column.tolist() for column in _key(truth)), strict=True))
+    return np.array([row in known for row in zip(*(column.tolist() for column in _key(said)), strict=True)], bool)
+
+
+def _key(marks: Marks) -> tuple[NDArray[np.int64], ...]:
+    return marks.document, marks.start, marks.end, marks.label
+
+
+def _find_error(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    """Return the mean gap between confidence and share of right spans, over bins of confidence."""
+    bin_of = np.minimum((confidence * N_BINS).astype(np.int64), N_BINS - 1)
+    gaps = np.bincount(bin_of, confidence - right, minlength=N_BINS)
+    return float(np.abs(gaps).sum() / len(right))

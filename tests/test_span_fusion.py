@@ -1,0 +1,419 @@
+"""Spans from fit to file and back: confidences beside brute force, evaluation, saving, and a simulated project."""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from collections import Counter
+from itertools import combinations, pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import consilience as cs
+from consilience.data.spans import SpanCollector
+from consilience.data.tagging import tag_transitions
+from consilience.data.vocabulary import objects
+from consilience.errors import DataWarning, InputError, NotFittedError
+from consilience.kernels.chain import follow_paths
+from consilience.kernels.types import freeze
+from consilience.metrics.spans import find_continuations, find_spans, split_tags
+from consilience.models.span_results import find_runs, follow_alone, judge_runs, raise_odds
+
+CLASSES = objects(["O", "B-X", "I-X", "B-Y", "I-Y"])
+
+
+def enumerate_spans(evidence, start, pair, end, classes):
+    """Return the probability of each possible span, summed over all labellings of one sequence."""
+    length, n_classes = evidence.shape
+    prefix, kind = split_tags(classes.tolist())
+    first = np.zeros(length, bool)
+    first[0] = True
+    total, found = 0.0, Counter()
+    for path in product(range(n_classes), repeat=length):
+        weight = start[path[0]] * end[path[-1]]
+        for t, k in enumerate(path):
+            weight *= evidence[t, k] * (pair[path[t - 1], k] if t else 1.0)
+        total += weight
+        codes = np.array(path)
+        # A span is known by its tags too: only in some schemes is there more than one way to write it.
+        for a, b, _ in zip(*find_spans(prefix[codes], kind[codes], first), strict=True):
+            found[a, b, path[a:b]] += weight
+    return {span: weight / total for span, weight in found.items()}
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_confidences_are_those_of_enumeration(seed, relaxed):
+    rng = np.random.default_rng(seed)
+    allowed = tag_transitions(CLASSES, "bio")
+    lengths = [1, 4, 2, 3]
+    bounds = freeze(np.concatenate([[0], np.cumsum(lengths)]))
+    evidence = rng.random((sum(lengths), 5)) ** 3
+    start = freeze(np.where(allowed.start, rng.random(5), 0.0))
+    pair = freeze(np.where(allowed.steps, rng.random((5, 5)), 0.05 if relaxed else 0.0))
+    end = freeze(np.ones(5))
+    sequence = np.repeat(np.arange(len(lengths)), lengths)
+    goes_on = find_continuations(*split_tags(CLASSES.tolist())).astype(float)
+    parts_of = [slice(a, b) for a, b in pairwise(bounds.tolist())]
+    truths = [enumerate_spans(evidence[part], start, pair, end, CLASSES) for part in parts_of]
+    for _ in range(20):
+        codes = rng.integers(0, 5, sum(lengths))
+        width = freeze(np.zeros(5, np.int8))
+        parts = follow_paths(bounds, evidence.copy(), start, pair, end, codes, goes_on, width)
+        runs = find_runs(codes, CLASSES, sequence)
+        judged = judge_runs(parts, runs)
+        for number, a, b, base, p in zip(*runs, judged, strict=True):
+            assert p == pytest.approx(truths[number].get((a - base, b - base, tuple(codes[a:b])), 0.0), rel=0, abs=1e-9)
+
+
+def test_independent_tokens_are_a_chain_without_links():
+    rng = np.random.default_rng(0)
+    posterior = rng.dirichlet(np.ones(5), 9)
+    codes = rng.integers(0, 5, 9)
+    sequence = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])
+    bounds = freeze(np.array([0, 4, 9]))
+    goes_on = find_continuations(*split_tags(CLASSES.tolist())).astype(float)
+    ones = freeze(np.ones(5)), freeze(np.ones((5, 5))), freeze(np.ones(5))
+    chain = follow_paths(bounds, posterior.copy(), *ones, codes, goes_on, freeze(np.zeros(5, np.int8)))
+    runs = find_runs(codes, CLASSES, sequence)
+    alone = judge_runs(follow_alone(posterior, codes, CLASSES, sequence), runs)
+    np.testing.assert_allclose(judge_runs(chain, runs), alone, rtol=0, atol=1e-12)
+
+
+def test_confidence_of_a_fit_is_that_of_its_chain():
+    """At calibration "none" the evidence is that of the fit, which `predict_proba` tells by its posteriors."""
+    project = cs.simulate.spans(30, n_types=2, length=(2, 3), density=0.3, seed=3)
+    model = cs.HiddenMarkov(transitions="bio", calibration="none", coupling=0.5).fit(project.spans)
+    table = model.to_spans().to_pydict()
+    r = project.spans.to_responses().with_classes(model.classes_)
+    logs = np.zeros((r.n_items, r.n_classes))
+    np.add.at(logs, r.item_of_answer(), model._log_weights.reshape(r.n_workers, -1, r.n_classes)[r.worker, r.label])
+    chain = model._structure
+    bounds = r.sequences.offsets
+    for document in range(5):
+        part = slice(bounds[document], bounds[document + 1])
+        factors = (chain.start_factor, chain.pair_factor, chain.end_factor)
+        truth = enumerate_spans(np.exp(logs[part] - logs[part].max()), *factors, model.classes_)
+        for row, name in enumerate(table["document"]):
+            if name == document:
+                start = list(r.passages.start[r.passages.offsets[document] :]).index(table["start"][row])
+                end = list(r.passages.end[r.passages.offsets[document] :]).index(table["end"][row]) + 1
+                tags = tuple(model._label_codes[part][start:end])
+                assert table["confidence"][row] == pytest.approx(truth[start, end, tags], rel=0, abs=1e-9)
+
+
+def exact_majority(spans):
+    marks = spans.marks
+    votes = Counter(
+        zip(*(column.tolist() for column in (marks.document, marks.start, marks.end, marks.label)), strict=True)
+    )
+    readers = np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
+    collector = SpanCollector()
+    for name, text in zip(spans.documents.tolist(), spans.texts, strict=True):
+        collector.add_reading(
+            collector.add_document(name, text),
+            "vote",
+            [
+                (start, end, spans.labels[label])
+                for (document, start, end, label), count in votes.items()
+                if document == name and 2 * count > readers[document]
+            ],
+        )
+    return collector.finish()
+
+
+def test_fused_spans_are_far_better_than_exact_majority():
+    project = cs.simulate.spans(seed=0)
+    fused = cs.fuse(project.spans)
+    assert type(fused) is cs.HiddenMarkov
+    assert fused.transitions == "bio"
+    found, vote = cs.evaluate(fused, project.truth), cs.evaluate(exact_majority(project.spans), project.truth)
+    assert found.strict.f1 > vote.strict.f1 + 0.15
+    assert found.strict.f1 > 0.85
+    assert found.calibration_error < 0.05
+    assert found.strict.f1 < found.relaxed.f1 < found.type_only.f1
+    assert found.n_documents == 200
+    assert found.n_unanswered == 0
+    assert 0.2 < cs.metrics.span_agreement(project.spans) < 0.8
+    assert found.to_dict()["types"][0]["type"] == "LOC"
+
+
+@pytest.fixture(scope="module")
+def project():
+    return cs.simulate.spans(40, seed=2, readers=3)
+
+
+@pytest.mark.parametrize("model", ["hidden-markov", "dawid-skene", "majority"])
+def test_spans_survive_saving(project, model, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
+        fused = cs.fuse(project.spans, model=model)
+    table = fused.to_spans()
+    assert table.column_names == ["document", "start", "end", "label", "text", "confidence"]
+    again = cs.load(fused.save(tmp_path / "model"))
+    assert again.to_spans().equals(table)
+    found, same = fused.to_span_set(), again.to_span_set()
+    assert found.workers.tolist() == ["consilience"]
+    assert len(found.documents) == 40
+    assert same.to_frame().equals(found.to_frame())
+    assert found.to_frame()["text"].to_pylist() == table["text"].to_pylist()
+    bare = cs.load(fused.save(tmp_path / "bare", texts=False))
+    assert bare.to_spans().drop_columns("text").equals(table.drop_columns("text"))
+    assert bare.to_spans()["text"].null_count == table.num_rows
+    with pytest.raises(NotFittedError, match="saved without texts"):
+        bare.to_span_set()
+
+    assert all(0 <= p <= 1 for p in table["confidence"].to_pylist())
+
+
+def test_origin_and_documents_without_reader_are_kept(project, tmp_path):
+    from dataclasses import replace
+
+    from consilience.data.spans import Origin
+
+    spans = replace(project.spans, origin=Origin("a.json", "doccano"), readings=project.spans.readings[3:])
+    marks = spans.marks
+    kept = np.flatnonzero(marks.document > 0)
+    spans = replace(spans, marks=type(marks)(*(column[kept] for column in marks[:5])))
+    with pytest.warns(DataWarning, match="1 document without a reader of 40"):
+        fused = cs.HiddenMarkov(transitions="bio").fit(spans)
+    found = cs.load(fused.save(tmp_path / "model")).to_span_set()
+    assert found.origin == Origin("a.json", "doccano")
+    assert len(found.documents) == 40
+    assert found.readings[:, 0].tolist() == list(range(1, 40))
+    scores = cs.evaluate(fused, project.truth)
+    assert (scores.n_documents, scores.n_unanswered) == (40, 1)
+    assert scores.strict.n_gold == len(project.truth.gold.start)
+
+
+def rewrite(path, target, **changed):
+    """Copy a saved model, with other arrays or without them."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            short = name.removeprefix("arrays/passages ").removeprefix("columns/passages ").partition(".")[0]
+            data = old.read(name)
+            if short in changed and changed[short] is None:
+                continue
+            if short in changed:
+                array = changed[short](np.load(io.BytesIO(data)))
+                buffer = io.BytesIO()
+                np.save(buffer, array)
+                data = buffer.getvalue()
+            new.writestr(name, data)
+    return target
+
+
+def set_last(value):
+    def change(array):
+        array[-1] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"offsets": set_last(3)},
+        {"offsets": lambda array: array[:-1]},
+        {"offsets": lambda array: array[::-1].copy()},
+        {"fused": set_last(99)},
+        {"fused": lambda array: array[:-1]},
+        {"fused": lambda array: array[::-1].copy()},
+        {"end": set_last(10**6)},
+        {"end": set_last(0)},
+        {"start": set_last(-1)},
+        {"start": lambda array: array[:-1]},
+        {"start": None},
+        {"documents": None},
+        {"offsets": None, "start": None, "end": None, "fused": None},
+        {"arrays/span_confidence": lambda array: array[:-1]},
+        {"arrays/span_confidence": set_last(2.0)},
+    ],
+)
+def test_damaged_texts_are_refused(project, changed, tmp_path):
+    fused = cs.HiddenMarkov(transitions="bio", calibration="none", coupling=0.0).fit(project.spans)
+    path = fused.save(tmp_path / "model")
+    assert cs.load(rewrite(path, tmp_path / "same")).to_spans().equals(fused.to_spans())
+    with pytest.raises(cs.errors.StoreError, match="is damaged"):
+        cs.load(rewrite(path, tmp_path / "damaged", **changed))
+
+
+def test_files_without_confidences_can_be_read(project, tmp_path):
+    fused = cs.HiddenMarkov(transitions="bio").fit(project.spans)
+    fused._span_confidence = None  # as in files that were written before there were any
+    again = cs.load(fused.save(tmp_path / "model"))
+    assert again.to_spans()["confidence"].null_count == again.to_spans().num_rows > 0
+    assert again.to_span_set().marks.confidence is None
+
+
+def test_neither_the_order_of_rows_nor_the_number_of_threads_matters(project):
+    table = project.spans.to_frame().drop_columns("text")
+    texts = dict(zip(project.spans.documents.tolist(), project.spans.texts, strict=True))
+    readings = {"document": project.spans.readings[:, 0], "worker": project.spans.workers[project.spans.readings[:, 1]]}
+    order = np.random.default_rng(0).permutation(table.num_rows)
+    model = cs.HiddenMarkov(transitions="bio")
+    expected = model.fit(project.spans).to_spans()
+    shuffled = cs.Spans.from_frame(table.take(order), texts, readings=readings)
+    assert model.fit(shuffled, engine=cs.engines.Threads(3)).to_spans().equals(expected)
+
+
+def test_tags_of_tables_are_spans_of_tokens():
+    pd = pytest.importorskip("pandas")
+    tags = {"a": ["B-X", "I-X", "O", "B-X"], "b": ["O", "B-X", "I-X"]}
+    rows = [(s, p, w, tag) for s, own in tags.items() for p, tag in enumerate(own) for w in "uvw"]
+    frame = pd.DataFrame(rows, columns=["sequence", "position", "worker", "label"])
+    table = cs.HiddenMarkov(transitions="bio").fit(frame).to_spans()
+    assert isinstance(table, pd.DataFrame)
+    assert table[["document", "start", "end", "label"]].to_numpy().tolist() == [
+        ["a", 0, 2, "X"], ["a", 3, 4, "X"], ["b", 1, 3, "X"]
+    ]  # fmt: skip
+    assert table["text"].isna().all()
+    with pytest.raises(NotFittedError, match="fitted to tags"):
+        cs.MajorityVote().fit(frame).to_span_set()
+    with pytest.raises(InputError, match="Only tags"):
+        cs.MajorityVote().fit(frame.replace({"B-X": "x", "I-X": "y"})).to_spans()
+    with pytest.raises(InputError, match="not in any"):
+        cs.MajorityVote().fit({"item": [1], "worker": [1], "label": ["O"]}).to_spans()
+
+
+def test_known_spans_are_certain_and_used_by_fuse(project):
+    from dataclasses import replace
+
+    known = replace(project.spans, gold=project.truth.gold, gold_documents=np.arange(40))
+    fused = cs.fuse(known)
+    scores = cs.evaluate(fused, project.truth)
+    assert scores.strict.f1 == 1.0
+    assert min(fused.to_spans()["confidence"].to_pylist()) == pytest.approx(1.0)
+    model = cs.HiddenMarkov(transitions="bio")
+    table = model.fit(project.spans).to_spans()
+    assert model.fit(known.without_gold()).to_spans().equals(table)
+    assert not model.fit(known, gold=known.known_tags()).to_spans().equals(table)
+
+
+def test_projects_without_any_span():
+    collector = SpanCollector()
+    for name in "ab":
+        document = collector.add_document(name, "some words")
+        for worker in "uv":
+            collector.add_reading(document, worker, [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fused = cs.fuse(collector.finish())
+    assert fused.to_spans().num_rows == 0
+    assert len(fused.to_span_set().marks.start) == 0
+
+
+def test_one_worker_and_one_document():
+    spans = cs.Spans.from_frame(
+        {"document": ["d"], "worker": ["w"], "start": [0], "end": [3], "label": ["PER"]}, {"d": "Ann Lee"}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = cs.fuse(spans).to_spans().to_pydict()
+    assert table["text"] == ["Ann"]
+    assert 0 < table["confidence"][0] < 1
+
+
+# Metrics.
+
+SPAN = st.tuples(st.integers(0, 1), st.integers(0, 9), st.integers(1, 5), st.integers(0, 1))
+
+
+def slow_scores(gold, found):
+    def shares(ones, others):
+        result = []
+        for d, a, b, k in ones:
+            covered = {c for e, x, y, m in others if (e, m) == (d, k) for c in range(x, y)}
+            result.append(len(covered & set(range(a, b))) / (b - a))
+        return result
+
+    right = len(gold & found)
+    precise, recalled = shares(found, gold), shares(gold, found)
+    sums = [(right, right), (sum(precise), sum(recalled)), (sum(p > 0 for p in precise), sum(p > 0 for p in recalled))]
+    return [(a / len(found) if found else 0.0, b / len(gold) if gold else 0.0) for a, b in sums]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sets(SPAN, max_size=6), st.sets(SPAN, max_size=6))
+def test_scores_of_spans_are_those_of_the_slow_twin(gold, found):
+    sides = [{(d, a, a + n, k) for d, a, n, k in side} for side in (gold, found)]
+    marks = []
+    for side in sides:
+        d, a, b, k = np.array(sorted(side), np.int64).reshape(-1, 4).T
+        marks.append(cs.data.spans.Marks(d, np.zeros(len(d), np.int64), a, b, k))
+    scores = cs.metrics.compare_spans(*marks)
+    for score, expected in zip(scores, slow_scores(*sides), strict=True):
+        np.testing.assert_allclose(score[:2], expected, atol=1e-12)
+
+
+def test_agreement_is_the_mean_over_pairs(project):
+    spans = project.spans
+    own = {
+        worker: {
+            row[1:]
+            for row in zip(
+                *(c.tolist() for c in (spans.marks.worker, spans.marks.document, *spans.marks[2:5])), strict=True
+            )
+            if row[0] == worker
+        }
+        for worker in range(len(spans.workers))
+    }
+    read = {worker: set(spans.readings[spans.readings[:, 1] == worker, 0].tolist()) for worker in own}
+    scores = []
+    for a, b in combinations(own, 2):
+        sides = [{row for row in own[w] if row[0] in read[a] & read[b]} for w in (a, b)]
+        if sides[0] or sides[1]:
+            scores.append(2 * len(sides[0] & sides[1]) / (len(sides[0]) + len(sides[1])))
+    assert cs.metrics.span_agreement(spans) == pytest.approx(np.mean(scores))
+    assert np.isnan(cs.metrics.span_agreement(project.truth))
+
+
+def test_all_known_spans_of_tags_count_also_where_nobody_answered():
+    labels = {"sequence": ["a", "a"], "position": [0, 1], "label": ["B-X", "O"]}
+    gold = {("a", 0): "B-X", ("a", 1): "O", ("b", 0): "B-X", ("b", 1): "I-X"}
+    spans = cs.evaluate(labels, gold).spans
+    assert (spans.strict.n_gold, spans.strict.n_correct) == (2, 1)
+    assert spans.strict.recall == 0.5
+    assert spans.strict.precision == 1.0
+    assert spans.relaxed.recall == 0.5
+
+
+def test_evaluation_says_what_it_cannot_compare(project):
+    with pytest.raises(InputError, match="spans of 5 workers"):
+        cs.evaluate(project.spans, project.truth)
+    with pytest.raises(InputError, match="No spans are known"):
+        cs.evaluate(exact_majority(project.spans), project.spans)
+    other = cs.simulate.spans(40, seed=9)
+    with pytest.raises(InputError, match="another text"):
+        cs.evaluate(exact_majority(project.spans), other.truth)
+    with pytest.raises(InputError, match="Got"):
+        cs.evaluate({"item": [1], "label": ["a"]}, project.truth)
+
+
+def test_odds_are_raised():
+    p = np.array([0.0, 1e-300, 0.3, 0.5, 1.0])
+    np.testing.assert_allclose(raise_odds(p, 0.5)[[0, 3, 4]], [0.0, 0.5, 1.0])
+    assert raise_odds(p, 1.0) is p
+
+
+def test_simulated_projects_depend_on_the_seed_alone():
+    one, same, other = cs.simulate.spans(20, seed=1), cs.simulate.spans(20, seed=1), cs.simulate.spans(20, seed=2)
+    assert one.spans.to_frame().equals(same.spans.to_frame())
+    assert one.spans.texts != other.spans.texts
+    perfect = cs.simulate.spans(20, misses=0, boundary_errors=0, type_errors=0, inventions=0, n_workers=12, seed=1)
+    truth = list(zip(*(column.tolist() for column in perfect.truth.gold[2:5]), strict=True))
+    for worker in range(12):
+        own = perfect.spans.marks.worker == worker
+        assert list(zip(*(c[own].tolist() for c in perfect.spans.marks[2:5]), strict=True)) == truth
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cs.simulate.spans(50, boundary_errors=1, inventions=1, density=0.3, seed=1).spans.to_responses()
+    with pytest.raises(cs.errors.ParameterError, match="readers"):
+        cs.simulate.spans(readers=9)
+    with pytest.raises(cs.errors.ParameterError, match="misses"):
+        cs.simulate.spans(misses=2)
