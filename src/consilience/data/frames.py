@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 
-from ..errors import InputError, listing, shorten
+from ..errors import InputError, first_line, listing, shorten
 from ..memory import NUMBER, require_memory
 from .tables import Table, check_names
 from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, spell_surrogates, to_column
@@ -31,6 +31,8 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     if isinstance(frame, Mapping):
         return _open_mapping(frame, name)
     native = _to_native(frame)
+    if _is_stream(native):
+        return open_frame(_read_stream(native, name), name)
     if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(
             f"Cannot read {name} from a {type(frame).__name__}.",
@@ -81,7 +83,26 @@ def is_table(values: Any) -> bool:
     """Tell a table, of any frame library or a mapping of columns, from other things."""
     if isinstance(values, (Mapping, Table, pa.RecordBatch)):
         return True
-    return isinstance(_to_native(values), (nw.DataFrame, nw.LazyFrame))
+    native = _to_native(values)
+    return isinstance(native, (nw.DataFrame, nw.LazyFrame)) or _is_stream(native)
+
+
+def _is_stream(values: Any) -> bool:
+    """Tell whether something that narwhals does not know gives a table as an Arrow stream; an array gives no table."""
+    if isinstance(values, (nw.DataFrame, nw.LazyFrame, nw.Series, pa.Array, pa.ChunkedArray, type)):
+        return False
+    return hasattr(values, "__arrow_c_stream__")
+
+
+def _read_stream(source: Any, name: str) -> pa.Table:
+    """Return all of an Arrow stream, which can be read only once."""
+    try:
+        return pa.RecordBatchReader.from_stream(source).read_all()
+    except Exception as error:  # whatever a database meets while it gives its rows
+        raise InputError(
+            f"Cannot read {name} from the Arrow stream of a {type(source).__name__}: {first_line(error)}.",
+            "A stream can be read only once, and must be one of rows with named columns.",
+        ) from error
 
 
 def _to_native(values: Any) -> Any:

@@ -55,6 +55,8 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     paired = responses.sequences is not None
     keyed = _open_keyed(gold, paired)
     table = open_gold(gold, paired) if keyed is None else keyed
+    # What the columns of items are called in the answers, they may be called here.
+    table = table.prefer(responses.columns)
     labels = table.read(table.need("known label"))
     names = [table.need(role) for role in _roles(paired)[:-1]]
     # A missing key of a dict or a Series is an item without answers, like any other; in a table it is a slip.
@@ -63,7 +65,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     known[find_missing(labels)] = False
     if not known.any():
         raise InputError(f"{table.name} holds no label.")
-    code = _find_classes(labels, known, classes, responses.normalised)
+    code = find_classes(labels, known, classes, responses.normalised)
     _check_labels(table.name, labels, known & (code < 0), classes)
     item = responses.find_items(keys)
     _check_items(table.name, keys, known, item, responses)
@@ -84,7 +86,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     return Gold(classes_of_items, judging)
 
 
-def _find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, normalised: bool) -> NDArray[np.int64]:
+def find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, normalised: bool) -> NDArray[np.int64]:
     """Return the class of each label that is known, or -1; normalised labels are the same in any spelling."""
     if normalised:
         labels, classes = normalise_column(labels), to_values(normalise_column(to_column(classes)))
