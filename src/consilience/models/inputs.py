@@ -6,14 +6,13 @@ from typing import Any
 
 from ..data.responses import Responses
 from ..errors import ParameterError, listing
-from ..formats.answers import read_frame
-from ..formats.reading import open_path
+from ..formats.answers import read_source
 
 
 def as_responses(source: Any, **columns: Any) -> Responses:
     """Return answers in any form as `Responses`: as they are, from a table, or from the files at a path."""
     if not isinstance(source, Responses):
-        return read_frame(open_path(source), **columns)
+        return read_source(source, **columns)
     if columns:
         raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Responses: they are read already.")
     return source
