@@ -57,7 +57,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     table = open_gold(gold, paired) if keyed is None else keyed
     # What the columns of items are called in the answers, they may be called here.
     table = table.prefer(responses.columns)
-    labels = table.read(table.need("known label"))
+    labels = table.read(find_label(table))
     names = [table.need(role) for role in _roles(paired)[:-1]]
     # A missing key of a dict or a Series is an item without answers, like any other; in a table it is a slip.
     keys = [table.values(name, KEY_REMEDY) if keyed is None else table.read(name) for name in names]
@@ -84,6 +84,15 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     judging = np.zeros(responses.n_items, bool)
     judging[item[drawn]] = True
     return Gold(classes_of_items, judging)
+
+
+def find_label(table: Table, parameter: str | None = None) -> str:
+    """Return the column of known labels. Beside answers of workers it has a name of its own, such as gold or truth."""
+    if table.find("worker") is not None and table.preferred.get("known label") is None:
+        name = table.find("gold")
+        if name is not None:
+            return name
+    return table.need("known label", parameter=parameter)
 
 
 def find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, normalised: bool) -> NDArray[np.int64]:

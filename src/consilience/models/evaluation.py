@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..arguments import check_truth, is_among
 from ..data.frames import open_frame
-from ..data.gold import KEY_REMEDY, open_gold
+from ..data.gold import KEY_REMEDY, find_label, open_gold
 from ..data.items import read_positions
 from ..data.spelling import choose_spelling, normalise_column
 from ..data.tables import Table
@@ -83,7 +83,7 @@ class Evaluation:
     Attributes
     ----------
     n_matched : int
-        Items with both a label and a known one; the scores are about these.
+        Items with both a label and a known one; all scores but those of spans are about these.
     n_gold_only : int
         Items with a known label, and no other.
     n_labels_only : int
@@ -95,7 +95,8 @@ class Evaluation:
     classes : tuple of (label, ClassScore)
         Precision, recall, F1 and support of each class that is a label or known.
     spans : SpanEvaluation or None
-        Scores of spans, for sequences whose classes are IOB2 tags.
+        Scores of spans, for sequences whose classes are IOB2 tags. All spans of gold count, also in sequences that have
+        no label: these are missed.
     """
 
     n_matched: int
@@ -176,7 +177,7 @@ def evaluate(
     labels = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
     table = replace(open_frame(labels, "the table of labels"), preferred=names)
     in_sequences = sequence is not None or position is not None
-    paired = in_sequences or (table.find("item") is None and table.find("sequence") is not None)
+    paired = in_sequences or table.has_sequences()
     roles = ("sequence", "position") if paired else ("item",)
     known_table = replace(open_gold(open_path(gold), paired), preferred=names)
     _check_names(names, table, known_table)
@@ -185,28 +186,33 @@ def evaluate(
     spell = choose_spelling(encode_in_order_of_appearance(given.label)[1]) if normalise else None
     if spell is not None:
         given, known = (each._replace(label=normalise_column(each.label, spell)) for each in (given, known))
-    row, gold_row, n_gold = _match(given, known)
+    all_rows, all_gold_rows = _match(given, known)
+    row, gold_row = all_rows[all_rows >= 0], all_gold_rows[all_rows >= 0]
     shown, posterior = _probabilities(given.table, given.rows[row])
     if spell is not None:
         shown, posterior = _merge_classes(list(map(spell, shown)), posterior)
     said, gold_said, named = _to_one_type([given.label, known.label, pa.array(shown, pa.string())])
     classes = encode_in_order_of_appearance(pa.concat_arrays([named, said, gold_said]))[1]
-    truth = lookup(classes, gold_said)[gold_row]
+    all_truth = lookup(classes, gold_said)
+    truth = all_truth[gold_row]
     all_guesses = lookup(classes, said)
     guess = all_guesses[row]
     judged = _judge(truth, posterior, len(classes))
     scores = class_f1(truth, guess)
+    shown_as = _name_classes(classes, [(given.label, said), (known.label, gold_said), (pa.array(shown, pa.string()), named)])
     return Evaluation(
         n_matched=len(row),
-        n_gold_only=n_gold - len(row),
+        n_gold_only=len(all_rows) - len(row),
         n_labels_only=len(given.rows) - len(row),
         accuracy=float(np.mean(truth == guess)),
         macro_f1=sum(score.f1 for score in scores.values()) / len(scores),
         log_loss=judged[0],
         brier=judged[1],
         calibration_error=judged[2],
-        classes=tuple((name, scores[code]) for code, name in enumerate(classes.tolist()) if code in scores),
-        spans=_judge_spans(given, row, classes[all_guesses], classes[truth])
+        classes=tuple((name, scores[code]) for code, name in enumerate(shown_as) if code in scores),
+        spans=_judge_spans(
+            given, known, all_rows, all_gold_rows, classes[all_guesses], classes[all_truth[all_gold_rows]]
+        )
         if paired and looks_iob2(classes)
         else None,
     )
@@ -239,17 +245,58 @@ def _check_order(given: Table, known: Table) -> None:
         )
 
 
-def _judge_spans(given: _Labels, row: NDArray[np.int64], guess: Values, truth: Values) -> SpanEvaluation:
-    """Score tags as spans: `guess` for all rows that have a label, `truth` for those in `row`."""
-    owner, _ = encode_in_order_of_appearance(given.keys[0])
-    _, place = np.unique(read_positions(given.keys[1], given.table.name), return_inverse=True)
+def _judge_spans(
+    given: _Labels,
+    known: _Labels,
+    row: NDArray[np.int64],
+    gold_row: NDArray[np.int64],
+    guess: Values,
+    truth: Values,
+) -> SpanEvaluation:
+    """Score tags as spans.
+
+    Parameters
+    ----------
+    given, known : _Labels
+        Labels and gold.
+    row, gold_row : int array
+        The row in `given`, -1 for none, and that in `known`, of each item that has a known label.
+    guess : array
+        The tag in each row of `given`.
+    truth : array
+        The known tag of each item of `row`. Where an item has no label, there is no span.
+    """
+    owner, place = _sort_keys(known)
+    order = np.lexsort((place[gold_row], owner[gold_row]))
+    found = np.where(row >= 0, guess[row], "O")
+    pair = truth[order], found[order], np.bincount(owner[gold_row])
+    owner, place = _sort_keys(given)
     whole = np.lexsort((place, owner))
-    matched = np.lexsort((place[row], owner[row]))
-    lengths = np.bincount(owner[row])
-    pair = truth[matched], guess[row][matched], lengths
     return SpanEvaluation(
         span_score(*pair), relaxed_span_score(*pair), count_invalid_transitions(guess[whole], np.bincount(owner))
     )
+
+
+def _sort_keys(side: _Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the number of each row's sequence, and that of its position."""
+    owner, _ = encode_in_order_of_appearance(side.keys[0])
+    return owner, np.unique(read_positions(side.keys[1], side.table.name), return_inverse=True)[1]
+
+
+def _name_classes(classes: Values, columns: list[tuple[Column, pa.Array]]) -> list[Any]:
+    """Return the names of classes as the labels spell them: text that was compared as a number stays text.
+
+    Each of `columns` is one as it was given and as it was compared; the first that holds a class names it.
+    """
+    given = columns[0][0]
+    if isinstance(given, np.ndarray) or not is_text(given.type) or classes.dtype == object:
+        return list(classes.tolist())
+    names: dict[int, str] = {}
+    for column, compared in columns:
+        codes, first = np.unique(lookup(classes, compared), return_index=True)
+        for code, text in zip(codes.tolist(), to_values(column)[first].tolist(), strict=True):
+            names.setdefault(code, str(text))
+    return [names[code] for code in range(len(classes))]
 
 
 def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -> tuple[float | None, ...]:
@@ -263,7 +310,9 @@ def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -
 
 def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
     """Return the rows that have a label; `roles` are those of the keys, then that of the label."""
-    *names, label_name = (table.need(role, parameter=role.removeprefix("known ")) for role in roles)
+    *names, label_name = (
+        find_label(table, "label") if role == "known label" else table.need(role, parameter=role) for role in roles
+    )
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
     keys = [table.values(name, KEY_REMEDY) for name in names]
@@ -274,8 +323,8 @@ def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
     return _Labels(table, [key.take(rows) for key in keys], plain_labels(label.take(rows)), rows)
 
 
-def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return which rows of labels and gold are about the same item, and how many items gold has."""
+def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each item of gold its row among the labels, -1 if it has none, and its row in gold."""
     _check_unique(given)
     gold_rows = _distinct_items(known)
     row = _find_rows(given.keys, [key.take(gold_rows) for key in known.keys])
@@ -286,7 +335,7 @@ def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[n
             f"former has {here}, the latter {there}.",
             "Check that both use the same ids.",
         )
-    return row[row >= 0], gold_rows[row >= 0], len(gold_rows)
+    return row, gold_rows
 
 
 def _check_unique(given: _Labels) -> None:
