@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from ..data.dialects import DIALECTS
 from ..errors import plural
 from .summary import Record, Summary
 from .tables import Column, fits, open_console, print_facts, print_table, print_title, spare_width
@@ -25,6 +26,9 @@ from .text import (
 _SHOWN = ("estimation", "ties", "seed")
 # Two names of ten columns and a share; wider than eighty columns allow where workers' names are long too.
 MOST_CONFUSION = 32
+_TITLES = {dialect.name: dialect.title for dialect in DIALECTS}
+# Names of workers are wrapped where they are longer, or the table would be wider than the terminal.
+MOST_NAME = 40
 _KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8}
 
 
@@ -51,6 +55,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     shown = ", ".join(f"{name} {summary.parameters[name]}" for name in _SHOWN if name in summary.parameters)
     sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
+        *([] if summary.format is None else [("Format", f"{summary.format}: {_TITLES[summary.format]}")]),
         ("Columns", ", ".join(f"{role}={quote_blanks(fit_text(name, 20))}" for role, name in summary.columns.items())),
         ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
@@ -97,19 +102,20 @@ def _list_classes(classes: list[object]) -> str:
 def print_workers(console: Console, summary: Summary) -> None:
     """Print the workers at both ends, from most to least reliable."""
     spare = spare_width(console) // 2
-    columns = [
-        Column("worker", 12 + spare),
-        Column("answers", 9, number=True),
-        Column("accuracy", 16, number=True),
-        Column("informativeness", 15, number=True),
-        Column("worst confusion", MOST_CONFUSION + 2 * spare),
-        Column("remarks", 24),
-    ]
     best, worst = summary.most_reliable, summary.least_reliable[::-1]
     n_hidden = summary.workers - summary.workers_with_few_answers - len(best) - len(worst)
     width = MOST_CONFUSION + 2 * spare
+    longest = max((len(str(each["worker"])) for each in (*best, *worst)), default=0)
     rows: list[list[object] | None] = []
-    for with_interval in (True, False):
+    for with_interval, name_width in ((True, longest), (False, longest), (False, 12 + spare)):
+        columns = [
+            Column("worker", max(12 + spare, min(name_width, MOST_NAME + spare)), wrap=True),
+            Column("answers", 9, number=True),
+            Column("accuracy", 16, number=True),
+            Column("informativeness", 15, number=True),
+            Column("worst confusion", width),
+            Column("remarks", 24),
+        ]
         rows = [_describe(each, width, with_interval) for each in best]
         rows += [None] * (n_hidden > 0) + [_describe(each, width, with_interval) for each in worst]
         if fits(console, columns, rows):
@@ -144,11 +150,11 @@ def print_items(console: Console, summary: Summary) -> None:
     """Print the items that are least certain."""
     spare = spare_width(console) // 3
     keys = [name for name in _KEY_WIDTHS if name in summary.least_certain[0]]
-    columns = [Column(name, _KEY_WIDTHS[name] + spare) for name in keys]
+    columns = [Column(name, _KEY_WIDTHS[name] + spare, wrap=True) for name in keys]
     columns += [
-        Column("label", 14 + spare),
+        Column("label", 14 + spare, wrap=True),
         Column("confidence", number=True),
-        Column("runner-up", 14 + spare),
+        Column("runner-up", 14 + spare, wrap=True),
         Column("probability", number=True),
     ]
     print_title(console, "Least certain items")
