@@ -167,7 +167,10 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.option("--position", metavar="COL", help="Column of positions in a sequence.")
 @click.option("--weight", metavar="COL", help="Column of weights in (0, 1].")
 @click.option(
-    "--columns", metavar="ROLE=COL,...", callback=_read_columns, help="Several columns at once: item=HITId,label=Answer.x."
+    "--columns",
+    metavar="ROLE=COL,...",
+    callback=_read_columns,
+    help="Several columns at once: item=HITId,label=Answer.x.",
 )
 @click.option(
     "--format",
@@ -262,9 +265,9 @@ def run(options: Options) -> None:
     from .summary import summarise
 
     started = time.perf_counter()
-    if options.gold == options.source == "-":
-        raise click.UsageError("Standard input cannot hold both answers and known labels. Give a file for one of them.")
     sources = [options.source, options.gold, options.graph, options.knn, options.features, options.items]
+    if sources.count("-") > 1:
+        raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
     check_outputs([options.output, options.workers_report], [options.save], sources)
     with Display(options.quiet) as display:
         model, responses, n_gold = fit(options, display)

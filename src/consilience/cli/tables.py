@@ -17,7 +17,6 @@ from rich.text import Text
 
 from .text import fit_text
 
-
 # Only of a longer name the middle is left out.
 LONGEST_NAME = 200
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..arguments import check_truth
 from ..errors import DataWarning, InputError, ParameterError, Sentence, plural, warn
 from .classes import choose_classes
-from .duplicates import check_policy, settle_duplicates
 from .dialects import translate
+from .duplicates import check_policy, settle_duplicates
 from .gold_columns import add_gold, find_gold, match_rows
 from .items import Sequences, encode_items, read_keys
 from .responses import Responses, keep_weights
@@ -162,9 +162,8 @@ def _drop_missing(table: Table, label: str) -> Table:
     rows = find_missing(table.read(label))
     if not len(rows) or len(rows) == table.n_rows:
         return table
-    n_rows = f"{len(rows):,} of {plural(table.n_rows, 'row')}"
-    verb = "has" if len(rows) == 1 else "have"
-    warn(DataWarning(f"{n_rows} of {table.name} {verb} no answer in column {label!r} and were left out."))
+    n_rows = f"{len(rows):,} of {table.n_rows:,}"
+    warn(DataWarning(f"Rows of {table.name} without an answer in column {label!r} were left out: {n_rows}."))
     return table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
 
 

@@ -122,4 +122,6 @@ def choose_columns(path: str, names: list[str], wanted: Collection[str] | None) 
 
 def nested_error(path: str, name: str, kind: str) -> InputError:
     """Return the error for a column of lists or objects."""
-    return InputError(f"Column {name!r} of {quote_path(path)} holds nested values ({kind}).", "Give it plain text or numbers.")
+    return InputError(
+        f"Column {name!r} of {quote_path(path)} holds nested values ({kind}).", "Give it plain text or numbers."
+    )

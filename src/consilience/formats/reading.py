@@ -105,7 +105,10 @@ def read_table(path: PathLike, columns: Collection[str] | None = None, format: s
     table = _concatenate(paths, tables)
     if not names or (table.num_columns and not table.num_rows):
         content = f"columns {listing(names)} and no rows" if names else "no columns"
-        raise InputError(f"There is nothing to read in {', '.join(map(quote_path, paths[:5]))}: found {content}.", "Give a file with data.")
+        raise InputError(
+            f"There is nothing to read in {', '.join(map(quote_path, paths[:5]))}: found {content}.",
+            "Give a file with data.",
+        )
     for field in table.schema if wanted is not None else ():
         if pa.types.is_nested(field.type):
             raise nested_error(paths[0], field.name, str(field.type))
@@ -113,9 +116,7 @@ def read_table(path: PathLike, columns: Collection[str] | None = None, format: s
     return Source(table, sizes, tuple(names), found.codec.find_lines)
 
 
-def open_file(
-    path: PathLike, preferred: Mapping[str, str | None] | None = None, format: str | None = None
-) -> Table:
+def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None, format: str | None = None) -> Table:
     """Return a file, glob or folder as a `Table` that knows in which file and line a row is.
 
     Parameters

@@ -199,7 +199,9 @@ def evaluate(
     guess = all_guesses[row]
     judged = _judge(truth, posterior, len(classes))
     scores = class_f1(truth, guess)
-    shown_as = _name_classes(classes, [(given.label, said), (known.label, gold_said), (pa.array(shown, pa.string()), named)])
+    shown_as = _name_classes(
+        classes, [(given.label, said), (known.label, gold_said), (pa.array(shown, pa.string()), named)]
+    )
     return Evaluation(
         n_matched=len(row),
         n_gold_only=len(all_rows) - len(row),

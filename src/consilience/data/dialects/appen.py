@@ -29,7 +29,7 @@ def _recognise(table: Table, _: Names) -> bool:
 
 
 def _translate(table: Table, names: Names) -> Table:
-    table = leave_out(table, "_tainted", ["true", "1"], "they are marked as not to be trusted")
+    table = leave_out(table, "_tainted", ["true", "1"], "not to be trusted")
     label = choose_question(table, _find_questions(table), names, KIND)
     table = _find_gold(table, label)
     gold = label + _GOLD

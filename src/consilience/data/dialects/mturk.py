@@ -38,7 +38,7 @@ def _recognise(table: Table, _: Names) -> bool:
 
 
 def _translate(table: Table, names: Names) -> Table:
-    table = leave_out(table, "AssignmentStatus", ["rejected"], "their assignments were rejected")
+    table = leave_out(table, "AssignmentStatus", ["rejected"], "rejected")
     if _ALL_ANSWERS in table.names:
         table = table.add(_unpack(table))
     questions, table = _join_options(table)
@@ -60,7 +60,9 @@ def _unpack(table: Table) -> dict[str, Column]:
                 if isinstance(entry, (str, bool, int, float)):
                     column = f"Answer.{name}.{suffix}" if suffix else f"Answer.{name}"
                     fields[column][row] = str(entry).lower() if isinstance(entry, bool) else str(entry)
-    return {name: to_column(pa.array(values, pa.string())) for name, values in fields.items() if name not in table.names}
+    return {
+        name: to_column(pa.array(values, pa.string())) for name, values in fields.items() if name not in table.names
+    }
 
 
 def _parse(table: Table, row: int, text: Any) -> dict[str, Any]:
@@ -92,7 +94,7 @@ def _join_options(table: Table) -> tuple[list[str], Table]:
     options: set[str] = set()
     for stem, members in groups.items():
         said = [_read_truth(table.read(name)) for name in members]
-        if stem in table.names or None in said:
+        if stem in table.names or None in said or len(members) < 2:
             continue
         ticked = list(zip(*(column for column in said if column is not None), strict=True))
         if any(sum(row) > 1 for row in ticked):

@@ -67,7 +67,7 @@ def choose_item(table: Table, inputs: Sequence[str], key: str | None, names: Nam
 def leave_out(table: Table, column: str, values: Sequence[str], what: str) -> Table:
     """Return the table without the rows that have one of some values in a column, and warn of their number.
 
-    Upper and lower case are the same. `what` says in words what these rows are.
+    Upper and lower case are the same. `what` says in a word or two what these rows are.
     """
     if column not in table.names:
         return table
@@ -78,8 +78,8 @@ def leave_out(table: Table, column: str, values: Sequence[str], what: str) -> Ta
         return table
     warn(
         DataWarning(
-            f"{plural(n_left, 'row')} of {table.name} {'is' if n_left == 1 else 'are'} left out: {what} "
-            f"(column {column!r}).",
+            f"{plural(n_left, 'row')} of {table.name} {'was' if n_left == 1 else 'were'} left out as {what} (column "
+            f"{column!r}).",
             Sentence("To use all rows, use {format}, and name the columns.", format="long"),
         )
     )

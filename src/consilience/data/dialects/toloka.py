@@ -29,7 +29,7 @@ def _recognise(table: Table, _: Names) -> bool:
 
 def _translate(table: Table, names: Names) -> Table:
     table = _drop_separators(table)
-    table = leave_out(table, "ASSIGNMENT:status", ["rejected"], "their assignments were rejected")
+    table = leave_out(table, "ASSIGNMENT:status", ["rejected"], "rejected")
     label = choose_question(table, _starting(table, "OUTPUT:"), names, KIND)
     key = _TASK if _TASK in table.names else None
     item = choose_item(table, _starting(table, "INPUT:"), key, names)

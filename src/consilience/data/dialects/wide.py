@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...errors import DataWarning, InputError, listing, warn
+from ...errors import DataWarning, InputError, Sentence, listing, warn
 from ...memory import NUMBER, require_memory
 from ..tables import Table
 from ..vocabulary import (
@@ -64,34 +64,52 @@ def _share_labels(columns: Sequence[Column]) -> bool:
 
 
 def _translate(table: Table, names: Names) -> Table:
+    _check_names(table, names)
     item = table.need("item", names.get("item"), parameter="item")
     gold = table.find("gold", names.get("gold"))
     workers = [name for name in table.names if name not in (item, gold)]
     keys = table.values(item, "Say which item each row is about.")
-    melted = melt(table, keys, workers, None if gold is None else table.read(gold))
-    # Items keep the name of their column, by which they are also found in other files.
-    named = replace(melted, names=[*melted.names, item], read=lambda name: melted.read("item" if name == item else name))
-    return replace(named if item not in melted.names else melted, preferred={"item": item}, format="wide")
+    known = None if gold is None else (gold, table.read(gold))
+    return replace(melt(table, (item, keys), workers, known), format="wide")
 
 
 def _translate_matrix(table: Table, names: Names) -> Table:
-    workers = [name for name in table.names if name != names.get("gold")]
-    return replace(melt(table, pa.array(np.arange(table.n_rows)), workers, missing=-1), format="matrix")
+    _check_names(table, names)
+    keys = "row", pa.array(np.arange(table.n_rows))
+    return replace(melt(table, keys, list(table.names), missing=-1), format="matrix")
 
 
-def melt(table: Table, keys: Column, workers: Sequence[str], gold: Column | None = None, missing: Any = None) -> Table:
-    """Return a wide table with one row per answer: columns item, worker, label, and gold if it is known.
+def _check_names(table: Table, names: Names) -> None:
+    """Raise an error for names of columns that such a table does not have."""
+    for role in _OTHER_ROLES:
+        if names.get(role) is not None:
+            raise InputError(
+                f"{table.name} is read with one column per worker, so that there is no column of its own for the {role}.",
+                Sentence(f"Leave {{{role}}} out.", **{role: names[role]}),
+                Sentence("If it has one row per answer, use {format}.", format="long"),
+                keyword=role,
+            )
+
+
+def melt(
+    table: Table,
+    keys: tuple[str, Column],
+    workers: Sequence[str],
+    gold: tuple[str, Column] | None = None,
+    missing: Any = None,
+) -> Table:
+    """Return a wide table with one row per answer.
 
     Parameters
     ----------
     table : Table
         The wide table.
-    keys : column
-        The item of each row.
+    keys : (str, column)
+        The item of each row, and what that column is called.
     workers : sequence of str
         The columns of answers.
-    gold : column, optional
-        The known label of each row.
+    gold : (str, column), optional
+        The known label of each row, and what that column is called.
     missing : label, optional
         What stands for no answer, beside empty cells.
     """
@@ -104,14 +122,15 @@ def melt(table: Table, keys: Column, workers: Sequence[str], gold: Column | None
     owner, who = np.nonzero(codes >= 0)
     if not len(owner):
         raise InputError(f"{table.name} has no answers: all cells are empty.")
-    columns = {
-        "item": keys.take(owner),
-        "worker": to_column(_name_workers(workers)).take(who),
-        "label": labels.take(codes[owner, who]),
+    roles = {
+        "item": (keys[0], keys[1].take(owner)),
+        "worker": ("column name", to_column(_name_workers(workers)).take(who)),
+        "label": ("cell", labels.take(codes[owner, who])),
     }
     if gold is not None:
-        columns["gold"] = gold.take(owner)
-    _, distinct = encode_in_order_of_appearance(keys)
+        roles["gold"] = gold[0], gold[1].take(owner)
+    columns = dict(roles.values())
+    _, distinct = encode_in_order_of_appearance(keys[1])
     return Table(
         list(columns),
         columns.__getitem__,
@@ -119,6 +138,7 @@ def melt(table: Table, keys: Column, workers: Sequence[str], gold: Column | None
         table.backend,
         table.name,
         lambda row: f"{table.locate(int(owner[row]))}, column {workers[who[row]]!r}",
+        {role: name for role, (name, _) in roles.items()},
         items=to_column(distinct),
     )
 
@@ -134,11 +154,13 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Co
         vocabularies.append(_whole(to_column(values)))
     if any(not isinstance(each, np.ndarray) and is_text(each.type) for each in vocabularies):
         vocabularies = [_as_text(each) for each in vocabularies]
-    _, distinct = encode_in_order_of_appearance(reduce(join_columns, [each for each in vocabularies if len(each)]))
+    said = [each for each in vocabularies if len(each)]
+    if not said:
+        raise InputError(f"{table.name} has no answers: all cells of {listing(workers)} are empty.")
+    _, distinct = encode_in_order_of_appearance(reduce(join_columns, said))
     places = [lookup(distinct, each) for each in vocabularies]
     for w, place in enumerate(places):
-        known = codes[:, w] >= 0
-        codes[known, w] = place[codes[known, w]]
+        codes[:, w] = np.append(place, -1)[codes[:, w]]  # -1 is the last
     _doubt_columns(table, workers, places)
     return codes, to_column(distinct)
 
