@@ -41,10 +41,10 @@ Examples:
 
 _HELP = f"""Fuse the answers in SOURCE into one label per item.
 
-SOURCE is a table of answers, one per row: a file ({usual_suffixes(readable_formats())}), a folder, a quoted pattern such as
-'answers/*.csv', or - for standard input. Results of MTurk, Toloka and Appen, tables with one column per worker, and
-matrices (.npy) are recognised. Probabilities are calibrated by hidden answers, and still too high where workers err together
-unless there are known labels. Without -o nothing is written, and only a summary is printed.
+SOURCE is a table of answers, one per row: a file ({usual_suffixes(readable_formats())}), a folder, a quoted pattern
+such as 'answers/*.csv', or - for standard input. Results of MTurk, Toloka and Appen, tables with one column per worker,
+and matrices (.npy) are recognised. Probabilities are calibrated by hidden answers, and still too high where workers err
+together unless there are known labels. Without -o nothing is written, and only a summary is printed.
 """
 
 
@@ -170,7 +170,7 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     "--columns",
     metavar="ROLE=COL,...",
     callback=_read_columns,
-    help="Several columns at once: item=HITId,label=Answer.x.",
+    help="Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known labels.",
 )
 @click.option(
     "--format",

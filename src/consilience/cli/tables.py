@@ -22,7 +22,7 @@ LONGEST_NAME = 200
 
 
 class Column(NamedTuple):
-    """One column: its heading, the most it may take, whether it holds numbers, and whether longer text goes on below."""
+    """One column: its heading, the most it may take, whether it holds numbers, and whether longer text is wrapped."""
 
     name: str
     width: int = 12

@@ -42,9 +42,9 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     The suffixes .ndjson (JSON lines) and .feather (Arrow) do too, and text formats may be compressed (.csv.gz). A file
     that is Parquet, Arrow, JSON lines or compressed by its content is read as such, whatever its suffix.
 
-    Results of MTurk, Toloka and Appen and tables with one column per worker are recognised by their columns; see `format`
-    of `Responses.from_frame`. A .npy file is a matrix with one row per item and one column per worker, and -1 for no
-    answer.
+    Results of MTurk, Toloka and Appen and tables with one column per worker are recognised by their columns; see
+    `format` of `Responses.from_frame`. A .npy file is a matrix with one row per item and one column per worker, and -1
+    for no answer.
 
     In CSV and TSV every column is text, except that whole numbers become integers; only the empty field is missing.
 

@@ -60,7 +60,7 @@ def find_format(path: str) -> Format | None:
 
 
 def _find_text_format(head: bytes) -> Format:
-    """Return the format of text without a suffix: JSON lines, else TSV if there are tabs in its first line, else CSV."""
+    """Return the format of text without a suffix: JSON lines, TSV if there are tabs in its first line, else CSV."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     name = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
     for each in readable_formats():

@@ -159,7 +159,7 @@ def choose_gold(gold: Any, responses: Responses) -> Any:
     if len(responses.gold) == responses.n_items:
         warn(
             DataWarning(
-                f"Column {name} holds a known label of every item. It is not used, since there would be nothing to fuse.",
+                f"Column {name} holds a known label of every item. It is not used: there would be nothing to fuse.",
                 "Compare the labels with it by evaluate.",
                 LEAVE_OUT,
             )

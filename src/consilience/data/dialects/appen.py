@@ -1,9 +1,9 @@
 """Results of Appen (before: Figure Eight, CrowdFlower): the CSV file of the full report of a job.
 
-There is one row per judgment. Columns of the platform begin with an underscore: ``_unit_id``, ``_worker_id``, ``_golden``
-(whether the unit is a test question), ``_tainted`` (whether the judgment is not to be trusted), ``_trust``, ``_missed``.
-Others are the questions, and the source data. A question ``<name>`` has its known answer in ``<name>_gold``, several that
-are accepted on a line each, and the reason in ``<name>_gold_reason``.
+There is one row per judgment. Columns of the platform begin with an underscore: ``_unit_id``, ``_worker_id``,
+``_golden`` (whether the unit is a test question), ``_tainted`` (whether the judgment is not to be trusted), ``_trust``,
+``_missed``. Others are the questions, and the source data. A question ``<name>`` has its known answer in
+``<name>_gold``, several that are accepted on a line each, and the reason in ``<name>_gold_reason``.
 
 Written from Appen's help pages on reports and test questions, as of 2023.
 """

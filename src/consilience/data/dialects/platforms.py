@@ -1,4 +1,4 @@
-"""What the tables of crowd-sourcing platforms have in common: questions among the columns, and rows that were refused."""
+"""What the tables of crowd-sourcing platforms have in common: questions in columns, and rows that were refused."""
 
 from __future__ import annotations
 

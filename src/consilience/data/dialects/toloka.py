@@ -1,8 +1,8 @@
 """Results of Toloka: the TSV file of the assignments of a pool.
 
 There is one row per answer to a task, with columns ``INPUT:<field>``, ``OUTPUT:<field>``, ``GOLDEN:<field>`` (the known
-answer of a control task), ``HINT:<field>``, and ``ASSIGNMENT:<property>`` such as worker_id, task_id and status (ACTIVE,
-SUBMITTED, APPROVED, REJECTED, SKIPPED or EXPIRED). Blank lines stand between task suites.
+answer of a control task), ``HINT:<field>``, and ``ASSIGNMENT:<property>`` such as worker_id, task_id and status
+(ACTIVE, SUBMITTED, APPROVED, REJECTED, SKIPPED or EXPIRED). Blank lines stand between task suites.
 
 Written from Toloka's guide for requesters and toloka-kit 1.2 (``get_assignments_df``), as of 2023.
 """

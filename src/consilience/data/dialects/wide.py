@@ -1,7 +1,7 @@
 """Wide tables: one row per item, one column per worker. An empty cell is no answer.
 
-A matrix is a wide table without a column of items: row n is item n, and -1 is no answer either, as in the label matrices
-of snorkel.
+A matrix is a wide table without a column of items: row n is item n, and -1 is no answer either, as in the label
+matrices of snorkel.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _check_names(table: Table, names: Names) -> None:
     for role in _OTHER_ROLES:
         if names.get(role) is not None:
             raise InputError(
-                f"{table.name} is read with one column per worker, so that there is no column of its own for the {role}.",
+                f"{table.name} is read with one column per worker, and has no column of its own for the {role}.",
                 Sentence(f"Leave {{{role}}} out.", **{role: names[role]}),
                 Sentence("If it has one row per answer, use {format}.", format="long"),
                 keyword=role,
