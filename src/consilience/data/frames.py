@@ -45,7 +45,7 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     eager = native
 
     def read(column: str) -> Column:
-        return _series_to_column(eager[column], f"Column {column!r} of {name}")
+        return _series_to_column(eager.get_column(column), f"Column {column!r} of {name}")
 
     backend = "pandas" if eager.implementation.is_pandas_like() else eager.implementation.name.lower()
     return Table(eager.columns, read, len(eager), backend, name, _count_rows)

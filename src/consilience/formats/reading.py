@@ -105,10 +105,8 @@ def read_table(path: PathLike, columns: Collection[str] | None = None, format: s
     table = _concatenate(paths, tables)
     if not names or (table.num_columns and not table.num_rows):
         content = f"columns {listing(names)} and no rows" if names else "no columns"
-        raise InputError(
-            f"There is nothing to read in {', '.join(map(quote_path, paths[:5]))}: found {content}.",
-            "Give a file with data.",
-        )
+        where = quote_path(paths[0]) if len(paths) == 1 else listing(paths)
+        raise InputError(f"There is nothing to read in {where}: found {content}.", "Give a file with data.")
     for field in table.schema if wanted is not None else ():
         if pa.types.is_nested(field.type):
             raise nested_error(paths[0], field.name, str(field.type))
