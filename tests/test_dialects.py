@@ -47,7 +47,7 @@ def triples(r: cs.Responses) -> list[tuple]:
 def test_register():
     assert tuple(list_names()) == FORMS  # which the command line lists without an import
     assert len({dialect.name for dialect in DIALECTS}) == len(DIALECTS)
-    with pytest.raises(ParameterError, match="'format' parameter .* one of 'long', 'mturk'"):
+    with pytest.raises(ParameterError, match=r"'format' parameter .* one of 'long', 'mturk'"):
         cs.Responses.from_frame({"item": [1]}, format="mtruk")
 
 

@@ -104,7 +104,8 @@ def _take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str
 
 def _read_columns(ctx: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, str]:
     columns: dict[str, str] = {}
-    for part in next(csv.reader([text], skipinitialspace=True), [""]) if text is not None else ():
+    parts = [] if text is None else next(csv.reader([text], skipinitialspace=True), None) or [""]
+    for part in parts:
         role, sign, name = part.partition("=")
         if role not in (*ROLES, "gold") or not sign or role in columns:
             raise click.BadParameter(

@@ -31,8 +31,8 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     if isinstance(frame, Mapping):
         return _open_mapping(frame, name)
     native = _to_native(frame)
-    if _is_stream(native):
-        return open_frame(_read_stream(native, name), name)
+    if _is_stream(frame, native):
+        return open_frame(_read_stream(frame, name), name)
     if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(
             f"Cannot read {name} from a {type(frame).__name__}.",
@@ -84,12 +84,19 @@ def is_table(values: Any) -> bool:
     if isinstance(values, (Mapping, Table, pa.RecordBatch)):
         return True
     native = _to_native(values)
-    return isinstance(native, (nw.DataFrame, nw.LazyFrame)) or _is_stream(native)
+    return isinstance(native, (nw.DataFrame, nw.LazyFrame)) or _is_stream(values, native)
 
 
-def _is_stream(values: Any) -> bool:
-    """Tell whether something that narwhals does not know gives a table as an Arrow stream; an array gives no table."""
-    if isinstance(values, (nw.DataFrame, nw.LazyFrame, nw.Series, pa.Array, pa.ChunkedArray, type)):
+def _is_stream(values: Any, native: Any) -> bool:
+    """Tell whether something gives a table as an Arrow stream, and is no frame whose columns can be had one by one.
+
+    `native` is what narwhals makes of it. An array or a series gives a stream, too, and no table.
+    """
+    if isinstance(native, nw.DataFrame):
+        kind = native.implementation
+        if kind.is_pandas_like() or kind.is_polars() or kind.is_pyarrow():
+            return False
+    elif isinstance(native, (nw.LazyFrame, nw.Series, pa.Array, pa.ChunkedArray, type)):
         return False
     return hasattr(values, "__arrow_c_stream__")
 

@@ -7,6 +7,8 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..arguments import is_among
@@ -15,7 +17,17 @@ from .frames import is_table, open_frame, open_series
 from .responses import Responses
 from .spelling import normalise_column
 from .tables import Table
-from .vocabulary import Column, Values, find_missing, is_missing, lookup, plain_labels, to_column, to_values
+from .vocabulary import (
+    Column,
+    Values,
+    decode_categories,
+    find_missing,
+    is_missing,
+    lookup,
+    plain_labels,
+    to_column,
+    to_values,
+)
 
 KEY_REMEDY = "Say which item each label belongs to."
 
@@ -103,7 +115,17 @@ def find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, norm
     if (known & (code < 0)).any():
         # Text may be spelled in another way than the classes: "True" where they are "true" and "false".
         code = np.where(code < 0, lookup(classes, plain_labels(labels)), code)
+    if (known & (code < 0)).any():
+        code = np.where(code < 0, lookup(classes, _whole_numbers(labels)), code)
     return code
+
+
+def _whole_numbers(labels: Column) -> Column:
+    """Return text such as "1.0" as numbers, if all of it is: whole numbers beside empty cells are often written so."""
+    try:
+        return labels if isinstance(labels, np.ndarray) else pc.cast(decode_categories(labels), pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return labels
 
 
 def _read_random(table: Table, known: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -29,6 +29,8 @@ _GZIP = b"\x1f\x8b"
 
 # The path that stands for standard input, and what messages call it.
 STANDARD_INPUT = "-"
+# How Parquet and Arrow begin.
+_BINARY = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")
 _NAME_OF_INPUT = "standard input"
 # What was read from a standard input, which can be read only once.
 _inputs: WeakKeyDictionary[Any, pa.Buffer] = WeakKeyDictionary()
@@ -63,11 +65,8 @@ def _find_text_format(head: bytes) -> Format:
     """Return the format of text without a suffix: JSON lines, TSV if there are tabs in its first line, else CSV."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     name = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
-    for each in readable_formats():
-        if not each.text and each.codec.recognise is not None and each.codec.recognise(head, STANDARD_INPUT):
-            raise InputError(
-                f"Standard input has the format {each.name}, which can be read only from a file.", "Give the file."
-            )
+    if head.startswith(_BINARY):
+        raise InputError("Standard input must be CSV, TSV or JSON lines. Got Parquet or Arrow instead.", "Give a file.")
     return next(each for each in readable_formats() if each.name == name)
 
 
