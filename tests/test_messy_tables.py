@@ -343,19 +343,33 @@ def test_arrow_stream():
         cs.Responses.from_frame(broken)
 
 
-def test_duckdb_over_sqlite(folder):
+@pytest.fixture
+def project(folder) -> str:
+    """An SQLite database with a table of answers."""
+    connection = sqlite3.connect("project.db")
+    connection.execute("create table answers (item integer, worker text, label text)")
+    connection.executemany("insert into answers values (?, ?, ?)", zip(*make_table().values(), strict=True))
+    connection.commit()
+    connection.close()
+    return "project.db"
+
+
+def test_adbc_over_sqlite(project):
+    dbapi = pytest.importorskip("adbc_driver_sqlite.dbapi")
+    with dbapi.connect(project) as connection, connection.cursor() as cursor:
+        cursor.execute("select * from answers")
+        r = cs.Responses.from_frame(cursor.fetch_record_batch())
+    assert (r.n_responses, r.items.tolist(), r.labels.tolist()) == (4, [1, 2], ["x", "y"])
+
+
+def test_duckdb_over_sqlite(project):
     duckdb = pytest.importorskip("duckdb")
-    with sqlite3.connect("project.db") as project:
-        project.execute("create table answers (item integer, worker text, label text)")
-        project.executemany("insert into answers values (?, ?, ?)", zip(*make_table().values(), strict=True))
-    project.close()
     connection = duckdb.connect()
     try:
-        connection.execute("attach 'project.db' as project (type sqlite)")
+        connection.execute(f"attach '{project}' as project (type sqlite)")
     except duckdb.Error as error:  # the extension is downloaded when it is first used
         pytest.skip(f"DuckDB has no extension for SQLite here: {str(error)[:60]}")
-    r = cs.Responses.from_frame(connection.sql("select * from project.answers"))
-    assert r.n_responses == 4
+    assert cs.Responses.from_frame(connection.sql("select * from project.answers")).n_responses == 4
 
 
 def test_duckdb():

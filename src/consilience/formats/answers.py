@@ -57,7 +57,7 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
     check_keywords(read_responses, columns)
-    return read_source(path, **columns)
+    return read_source(to_path("path", "read_responses", path), **columns)
 
 
 def read_source(source: Any, **columns: Any) -> Responses:
