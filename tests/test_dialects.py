@@ -236,6 +236,7 @@ def test_wide_gold():
         {"item": [1, 2], "ann": ["cat", "dog"]},
         {"item": range(30), "x": range(30), "y": range(30)},
         {"name": [1, 2], "ann": ["cat", "dog"], "bob": ["cat", "dog"]},
+        {"item": [1, 1], "first": ["cat", "dog"], "second": ["cat", "dog"]},
     ],
 )
 def test_not_wide(table):
@@ -251,7 +252,7 @@ def test_wide_errors():
     with pytest.raises(InputError, match="has no columns of workers"):
         cs.Responses.from_frame({"item": [1]}, format="wide")
     with pytest.raises(InputError, match=r"row 0 \(counting from 0\), column 'ann' and row 1"):
-        cs.Responses.from_frame({"item": [1, 1], "ann": ["x", "y"], "bob": ["x", "y"]})
+        cs.Responses.from_frame({"item": [1, 1], "ann": ["x", "y"], "bob": ["x", "y"]}, format="wide")
     with pytest.warns(DataWarning, match="No other column of the table holds any of the values of 'text'"):
         cs.Responses.from_frame({"item": [1, 2], "a": [1, 2], "b": [1, 2], "text": ["x", "y"]}, format="wide")
     with pytest.raises(InputError, match=r"If each worker has a column of their own, use format='wide'"):

@@ -156,11 +156,14 @@ def test_conflicting_gold(folder):
 
 def test_gold_that_is_none():
     """A flag, or a class that nobody said, is told and left out; not if the user named the column."""
-    for values in ([True, True, False, False], ["z", "z", None, None]):
-        with pytest.warns(DataWarning, match="Column 'gold' of the table is not used as known labels"):
-            assert cs.Responses.from_frame(make_table(gold=values)).gold is None
+    frame, _ = make_crowd(20)
+    plain = cs.fuse(frame, gold=False)
+    for values in (frame["truth"].notna(), frame["truth"].map({0: "no", 1: "yes"})):
+        with pytest.warns(DataWarning, match="Column 'truth' is not used as known labels: it holds"):
+            assert np.array_equal(cs.fuse(frame.assign(truth=values)).posterior_, plain.posterior_)
+    # What differs from answer to answer, and holds no classes, is none. A class that nobody said is one.
+    assert cs.Responses.from_frame(make_table(gold=[True, False, True, True])).gold is None
     assert cs.Responses.from_frame(make_table(gold=["z", "z", None, None]), classes=["x", "y", "z"]).gold == {1: "z"}
-    assert cs.Responses.from_frame(make_table(gold=["z", "z", None, None]), gold="gold").gold == {1: "z"}
 
 
 def make_crowd(known: int) -> tuple[pd.DataFrame, dict]:
@@ -425,7 +428,7 @@ def test_folder_of_answers_and_gold(folder):
     result = run("fuse", "d")
     assert result.exit_code == 2
     assert "'d/answers.csv' seems to hold answers, and 'd/gold.csv' known labels" in result.stderr
-    assert "the second with --gold d/gold.csv." in result.stderr
+    assert "Give known labels with --gold d/gold.csv, and read only the files of answers." in result.stderr
 
 
 # Evaluation

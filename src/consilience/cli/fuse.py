@@ -104,7 +104,7 @@ def _take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str
 
 def _read_columns(ctx: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, str]:
     columns: dict[str, str] = {}
-    parts = [] if text is None else next(csv.reader([text], skipinitialspace=True), None) or [""]
+    parts = [] if text is None else next(csv.reader([text], skipinitialspace=True), []) or [""]
     for part in parts:
         role, sign, name = part.partition("=")
         if role not in (*ROLES, "gold") or not sign or role in columns:

@@ -123,7 +123,8 @@ def find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, norm
 def _whole_numbers(labels: Column) -> Column:
     """Return text such as "1.0" as numbers, if all of it is: whole numbers beside empty cells are often written so."""
     try:
-        return labels if isinstance(labels, np.ndarray) else pc.cast(decode_categories(labels), pa.float64())
+        is_words = not isinstance(labels, np.ndarray) and is_text(decode_categories(labels).type)
+        return pc.cast(decode_categories(labels), pa.float64()) if is_words else labels
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return labels
 

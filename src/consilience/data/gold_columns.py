@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataWarning, InputError, Python, Sentence, listing, parameter_error, plural, warn
+from ..errors import InputError, Python, Sentence, parameter_error, plural
 from .gold import find_classes
 from .responses import Responses
 from .tables import Table
@@ -19,11 +19,16 @@ LEAVE_OUT = Sentence("To leave it out, use {ignore_gold}.", ignore_gold=Python("
 
 
 class Known(NamedTuple):
-    """Items whose label is known: their numbers, the labels, and the column these came from."""
+    """What a column says about items: their numbers, the label of each, and the column.
+
+    `clash` counts items about which it says two things, and `place` is where it first does.
+    """
 
     item: NDArray[np.int64]
     label: Column
     name: str
+    clash: int = 0
+    place: str = ""
 
 
 def find_gold(table: Table, gold: str | bool | None) -> str | None:
@@ -36,7 +41,7 @@ def find_gold(table: Table, gold: str | bool | None) -> str | None:
 
 
 def match_rows(table: Table, name: str, item: NDArray[Any]) -> Known | None:
-    """Return what a column says about the items; that it says two things about one is an error.
+    """Return what a column says about the items, None if it is empty.
 
     Parameters
     ----------
@@ -48,48 +53,45 @@ def match_rows(table: Table, name: str, item: NDArray[Any]) -> Known | None:
         The item of each row.
     """
     column = table.read(name)
-    known = np.ones(table.n_rows, bool)
-    known[find_missing(column)] = False
-    rows = np.flatnonzero(known)
+    said = np.ones(table.n_rows, bool)
+    said[find_missing(column)] = False
+    rows = np.flatnonzero(said)
     if not len(rows):
         return None
     column = column.take(rows) if isinstance(column, np.ndarray) else decode_categories(column.take(rows))
     codes, _ = encode_in_order_of_appearance(column)
     owner = item[rows]
     items, first = np.unique(owner, return_index=True)
-    said = codes[first][np.searchsorted(items, owner)]
-    clash = np.flatnonzero(codes != said)
+    clash = np.flatnonzero(codes != codes[first][np.searchsorted(items, owner)])
+    known = Known(items.astype(np.int64), column.take(first), name)
     if len(clash):
-        n_items = plural(len(np.unique(owner[clash])), "item")
-        raise InputError(
-            f"Column {name!r} of {table.name} gives {n_items} more than one known label; the first is at "
-            f"{table.locate(int(rows[clash[0]]))}.",
-            "Correct it.",
-            LEAVE_OUT,
-        )
-    return Known(items.astype(np.int64), column.take(first), name)
+        known = known._replace(clash=len(np.unique(owner[clash])), place=table.locate(int(rows[clash[0]])))
+    return known
 
 
 def add_gold(answers: Responses, known: Known, source: str, named: bool) -> Responses:
     """Return answers with the known labels.
 
-    A column that was found by its name, and holds something else than classes, is left out with a warning. One that the
-    user named is taken as it is.
+    Two labels of one item are an error; unless the column was found by its name, and holds something else than classes.
     """
-    everything = np.ones(len(known.item), bool)
-    strange = find_classes(known.label, everything, answers.classes, answers.normalised) < 0
-    if strange.any() and not named:
-        odd = known.label.filter(strange) if not isinstance(known.label, np.ndarray) else known.label[strange]
-        _, distinct = encode_in_order_of_appearance(to_column(odd))
-        warn(
-            DataWarning(
-                f"Column {known.name!r} of {source} is not used as known labels: it holds "
-                f"{listing(distinct.tolist())}, and the classes are {listing(answers.classes.tolist())}.",
-                Sentence("If it holds known labels, name all classes with {classes}."),
-                LEAVE_OUT,
-            )
-        )
+    if known.clash and not named and len(find_strange(answers, known.label)):
         return answers
+    if known.clash:
+        raise InputError(
+            f"Column {known.name!r} of {source} gives {plural(known.clash, 'item')} more than one known label; the "
+            f"first is at {known.place}.",
+            "Correct it.",
+            LEAVE_OUT,
+        )
     labels = known.label.tolist() if isinstance(known.label, np.ndarray) else known.label.to_pylist()
     gold = dict(zip(answers.items[known.item].tolist(), labels, strict=True))
     return replace(answers, gold=gold, columns={**answers.columns, "gold": known.name})
+
+
+def find_strange(answers: Responses, labels: Column) -> list[Any]:
+    """Return the different ones of some labels that are no classes. Truth values are none among numbers: flags, rather."""
+    _, distinct = encode_in_order_of_appearance(labels)
+    if distinct.dtype == bool and answers.classes.dtype.kind in "iuf":
+        return list(distinct.tolist())
+    code = find_classes(to_column(distinct), np.ones(len(distinct), bool), answers.classes, answers.normalised)
+    return list(distinct[code < 0].tolist())

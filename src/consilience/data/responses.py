@@ -334,7 +334,7 @@ class Responses:
             the form NFC. Gold, the keys of a `prior` and tables given to `predict` may then be written in any way.
         gold : str or False, optional
             The column of known labels, if there is one: each row has that of its item, or nothing. Default: gold, truth
-            or a similar name, if what it holds are classes. False: none. Two labels of one item are an error.
+            or a similar name. False: none. Two known labels of one item are an error.
         drop_missing : bool, default False
             Whether rows without an answer are left out, with a warning that counts them, instead of an error.
         format : {"long", "mturk", "toloka", "appen", "wide", "matrix"}, optional

@@ -248,7 +248,7 @@ def _tell_apart(columns: Mapping[str, list[str]]) -> None:
     if len(answers) == 1 and len(gold) == 1:
         raise InputError(
             f"{answers[0]!r} seems to hold answers, and {gold[0]!r} known labels.",
-            Sentence("Give the first alone, and the second with {gold}.", gold=gold[0]),
+            Sentence("Give known labels with {gold}, and read only the files of answers.", gold=gold[0]),
         )
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..data.gold_columns import LEAVE_OUT
+from ..data.gold_columns import LEAVE_OUT, find_strange
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units
 from ..data.responses import Responses
 from ..data.tagging import looks_iob2
+from ..data.vocabulary import to_column
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import (
@@ -149,13 +150,24 @@ def fuse(
 def choose_gold(gold: Any, responses: Responses) -> Any:
     """Return the known labels to use: those given, or some that the answers come with. A warning tells of the latter.
 
-    If these are known of all items, there would be nothing to fuse; they are not used.
+    They are not used if some are no classes, or if the label of every item is known: there would be nothing to fuse.
     """
     if gold is False:
         return None
     if gold is not None or not responses.gold:
         return open_path(gold)
     name = shorten(responses.columns.get("gold"))
+    strange = find_strange(responses, to_column(list(responses.gold.values())))
+    if strange:
+        warn(
+            DataWarning(
+                f"Column {name} is not used as known labels: it holds {listing(strange)}, and the classes are "
+                f"{listing(responses.classes.tolist())}.",
+                Sentence("If it holds known labels, name all classes with {classes}."),
+                LEAVE_OUT,
+            )
+        )
+        return None
     if len(responses.gold) == responses.n_items:
         warn(
             DataWarning(

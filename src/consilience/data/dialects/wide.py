@@ -37,7 +37,7 @@ _OTHER_ROLES = ("worker", "label", "sequence", "position", "weight")
 
 
 def _recognise(table: Table, names: Names) -> bool:
-    """Tell whether a table has an item column, no worker and no label, and others that all hold the same few labels."""
+    """Tell whether a table has one row per item, no worker and no label, and others that hold the same few labels."""
     if any(names.get(role) is not None or table.find(role) is not None for role in _OTHER_ROLES):
         return False
     item = names.get("item") or table.find_usual("item")
@@ -45,7 +45,15 @@ def _recognise(table: Table, names: Names) -> bool:
         found = table.candidates("item")
         item = found[0] if len(found) == 1 else None
     columns = [name for name in table.names if name not in (item, table.find("gold"))]
-    return item in table.names and len(columns) > 1 and _share_labels([table.read(name) for name in columns])
+    if (
+        item is None
+        or item not in table.names
+        or len(columns) < 2
+        or not _share_labels([table.read(name) for name in columns])
+    ):
+        return False
+    codes, distinct = encode_in_order_of_appearance(table.read(item))
+    return len(codes) == len(distinct)
 
 
 def _share_labels(columns: Sequence[Column]) -> bool:
