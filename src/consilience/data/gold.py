@@ -23,6 +23,7 @@ from .vocabulary import (
     decode_categories,
     find_missing,
     is_missing,
+    is_text,
     lookup,
     plain_labels,
     to_column,

@@ -89,7 +89,7 @@ def add_gold(answers: Responses, known: Known, source: str, named: bool) -> Resp
 
 
 def find_strange(answers: Responses, labels: Column) -> list[Any]:
-    """Return the different ones of some labels that are no classes. Truth values are none among numbers: flags, rather."""
+    """Return the different ones of some labels that are no classes. Truth values are none among numbers."""
     _, distinct = encode_in_order_of_appearance(labels)
     if distinct.dtype == bool and answers.classes.dtype.kind in "iuf":
         return list(distinct.tolist())
