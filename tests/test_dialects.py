@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ import pytest
 import consilience as cs
 from consilience.cli.fuse import FORMS
 from consilience.data.dialects import DIALECTS, list_names
-from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.errors import ConsilienceError, DataWarning, InputError, ParameterError
+from fuzz.typed_files import odd_array
 
 
 @pytest.fixture
@@ -327,3 +329,55 @@ def test_platform_parquet(folder):
     write("full.jsonl", *lines)
     with pytest.warns(DataWarning, match="not to be trusted"):
         assert cs.read_responses("full.jsonl").n_responses == 1
+
+
+# Columns of odd types
+
+TABLES = (
+    {
+        "HITId": list("aabb"),
+        "WorkerId": list("wvwv"),
+        "AssignmentStatus": ["Approved"] * 4,
+        "Answer.q.a": ["true", "false", "true", None],
+        "Answer.q.b": ["false", "true", "false", None],
+    },
+    {"HITId": list("aabb"), "WorkerId": list("wvwv"), "Answer.taskAnswers": ['[{"q":"x"}]'] * 4},
+    {
+        "INPUT:x": list("1122"),
+        "OUTPUT:y": list("abab"),
+        "GOLDEN:y": ["a", "a", None, None],
+        "ASSIGNMENT:worker_id": list("wvwv"),
+        "ASSIGNMENT:status": ["APPROVED"] * 4,
+    },
+    {
+        "_unit_id": [1, 1, 2, 2],
+        "_worker_id": [1, 2, 1, 2],
+        "_golden": [True, True, False, False],
+        "_tainted": [False] * 4,
+        "q": list("abab"),
+        "q_gold": ["a", "a", None, None],
+    },
+    {"item": [1, 2, 3, 4], "ann": list("abab"), "bob": list("abba"), "truth": ["a", None, None, None]},
+    {"id": [1, 2, 3, 4], "item_id": [1, 1, 2, 2], "rater": list("wvwv"), "verdict": list("abab"), "gold": list("aabb")},
+)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_odd_types():
+    """A column of any type gives answers or an error of ours."""
+    n_read = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        table = TABLES[seed % len(TABLES)]
+        odd = list(table)[rng.integers(len(table))]
+        try:
+            columns = {
+                name: odd_array(rng, values) if name == odd else pa.array(values) for name, values in table.items()
+            }
+        except (pa.ArrowException, ValueError, TypeError):
+            continue
+        form = (None, None, "wide", "matrix", "long")[rng.integers(5)]
+        with suppress(ConsilienceError):
+            cs.Responses.from_frame(pa.table(columns), format=form, drop_missing=bool(rng.integers(2)))
+            n_read += 1
+    assert n_read > 20

@@ -69,9 +69,9 @@ def print_table(console: Console, columns: Sequence[Column], rows: Rows) -> None
             console.print(Text(f"  {'  '.join(padded)}".rstrip(), style="" if n else "bold"))
 
 
-def fits(console: Console, columns: Sequence[Column], rows: Rows) -> bool:
-    """Tell whether a table is as wide as the terminal at most."""
-    return sum(width + 2 for width in _find_widths(_fill_cells(columns, rows))) <= console.width
+def measure(columns: Sequence[Column], rows: Rows) -> int:
+    """Return how wide a table is."""
+    return sum(width + 2 for width in _find_widths(_fill_cells(columns, rows)))
 
 
 def _fill_cells(columns: Sequence[Column], rows: Rows) -> list[list[list[str]]]:

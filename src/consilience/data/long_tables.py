@@ -22,7 +22,7 @@ from .silence import warn_of_silence
 from .slips import Source, warn_of_slips
 from .spelling import choose_spelling, merge_spellings
 from .tables import Table
-from .vocabulary import encode_in_order_of_appearance, encode_sorted, find_missing, is_categorical, to_values
+from .vocabulary import are_distinct, encode_sorted, find_missing, is_categorical, to_values
 
 _HOW_TO_DROP = {
     "pandas": ", as dropna(subset=[{0!r}]) does. If a label is called NA or None, read it with keep_default_na=False",
@@ -153,8 +153,7 @@ def _prefer_ids(table: Table) -> str | None:
     others = table.candidates("item")
     if name is None or str(name).lower() != "id" or len(others) != 1:
         return None
-    codes, distinct = encode_in_order_of_appearance(table.read(name))
-    return others[0] if len(distinct) == len(codes) else None
+    return others[0] if are_distinct(table.read(name)) else None
 
 
 def _drop_missing(table: Table, label: str) -> Table:

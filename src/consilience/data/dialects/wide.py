@@ -21,6 +21,7 @@ from ...memory import NUMBER, require_memory
 from ..tables import Table
 from ..vocabulary import (
     Column,
+    are_distinct,
     decode_categories,
     encode_in_order_of_appearance,
     find_missing,
@@ -52,8 +53,7 @@ def _recognise(table: Table, names: Names) -> bool:
         or not _share_labels([table.read(name) for name in columns])
     ):
         return False
-    codes, distinct = encode_in_order_of_appearance(table.read(item))
-    return len(codes) == len(distinct)
+    return are_distinct(table.read(item))
 
 
 def _share_labels(columns: Sequence[Column]) -> bool:
