@@ -152,6 +152,9 @@ def test_conflicting_gold(folder):
     result = run("fuse", "a.csv")
     assert result.exit_code == 2
     assert "To leave it out, use --ignore-gold." in result.stderr
+    # Where it is not used, it does not matter.
+    assert cs.DawidSkene().fit("a.csv").n_iter_ > 0
+    assert cs.fuse("a.csv", gold={1: "x"}).labels_.tolist() == ["x"]
 
 
 def test_gold_that_is_none():

@@ -116,8 +116,8 @@ def fuse(
     parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
     columns = {name: value for name, value in keywords.items() if name in COLUMNS}
-    if gold is False and not isinstance(source, Responses):
-        columns["gold"] = False
+    if gold is None and not isinstance(source, Responses):
+        columns["gold"] = None
     responses = as_responses(source, **columns)
     gold = choose_gold(gold, responses)
     if graph is not None:

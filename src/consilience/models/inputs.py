@@ -10,9 +10,12 @@ from ..formats.answers import read_source
 
 
 def as_responses(source: Any, **columns: Any) -> Responses:
-    """Return answers in any form as `Responses`: as they are, from a table, or from the files at a path."""
+    """Return answers in any form as `Responses`: as they are, from a table, or from the files at a path.
+
+    A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
+    """
     if not isinstance(source, Responses):
-        return read_source(source, **columns)
+        return read_source(source, **{"gold": False, **columns})
     if columns:
         raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Responses: they are read already.")
     return source
