@@ -298,6 +298,16 @@ def test_damaged_matrix(folder):
     assert "'text.npy' cannot be read" in refusal("text.npy")
 
 
+@pytest.mark.parametrize(
+    ("form", "missing"), [("mturk", "HITId"), ("toloka", "ASSIGNMENT:worker_id"), ("appen", "_unit_id")]
+)
+def test_wrong_form(form, missing):
+    with pytest.raises(
+        InputError, match=rf"has no column '{missing}'.* as .* have. It has 'item', 'worker', 'label'. Leave"
+    ):
+        cs.Responses.from_frame({"item": [1], "worker": [1], "label": ["x"]}, format=form)
+
+
 # Damaged files of platforms
 
 

@@ -33,8 +33,7 @@ _TRUTH = {"true": True, "false": False}
 
 
 def _recognise(table: Table, _: Names) -> bool:
-    names = [str(name) for name in table.names]
-    return {"HITId", "WorkerId"}.issubset(names) and any(name.startswith("Answer.") for name in names)
+    return any(str(name).startswith("Answer.") for name in table.names)
 
 
 def _translate(table: Table, names: Names) -> Table:
@@ -114,4 +113,4 @@ def _read_truth(column: Column) -> list[bool] | None:
     return [text is not None and _TRUTH[text] for text in texts]
 
 
-MTURK = Reader(_recognise, _translate)
+MTURK = Reader(_recognise, _translate, ("HITId", "WorkerId"))

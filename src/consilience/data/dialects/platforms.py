@@ -41,7 +41,8 @@ def choose_question(table: Table, questions: Sequence[str], names: Names, kind: 
     if len(answered) == 1:
         return answered[0]
     if not answered:
-        found = f"{listing(questions, len(questions))} are empty" if questions else "there is no column of answers"
+        verb = "is" if len(questions) == 1 else "are"
+        found = f"{listing(questions, len(questions))} {verb} empty" if questions else "there is no column of answers"
         raise InputError(
             f"{table.name} looks like {kind}, but {found}.", Sentence("Name the column of answers with {label}.")
         )

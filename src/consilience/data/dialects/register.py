@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TypeAlias
 
 from ...arguments import is_among
-from ...errors import parameter_error
+from ...errors import InputError, Sentence, listing, parameter_error
 from ..tables import Table
 
 # For each role (item, worker, label, ...) the column that the user named for it, None where there is none.
@@ -34,10 +34,13 @@ class Reader:
         table has this form.
     translate : callable
         Takes the same. Returns a table with one row per answer, whose `preferred` columns play the roles.
+    needed : tuple of str
+        Columns without which a table cannot have this form.
     """
 
     recognise: Callable[[Table, Names], bool]
     translate: Callable[[Table, Names], Table]
+    needed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Dialect:
 DIALECTS = (
     Dialect("mturk", "MTurk batch results", "mturk:MTURK"),
     Dialect("toloka", "Toloka assignments", "toloka:TOLOKA"),
-    Dialect("appen", "Appen full report", "appen:APPEN"),
+    Dialect("appen", "Appen full reports", "appen:APPEN"),
     Dialect("wide", "one column per worker", "wide:WIDE"),
     Dialect("matrix", "one column per worker, row n is item n, -1 is no answer", "wide:MATRIX"),
 )
@@ -99,10 +102,22 @@ def translate(table: Table, format: str | None, names: Names) -> Table:
     if format is None:
         if table.format:
             return table
-        dialect = next((each for each in DIALECTS if each.reader.recognise(table, names)), None)
+        dialect = next((each for each in DIALECTS if _fits(each.reader, table, names)), None)
     else:
         if not is_among(format, list_names()):
             known = ", ".join(map(repr, list_names()))
             raise parameter_error("format", "Responses.from_frame", f"one of {known}", format)
         dialect = next((each for each in DIALECTS if each.name == format), None)
+        missing = [] if dialect is None else [name for name in dialect.reader.needed if name not in table.names]
+        if dialect is not None and missing:
+            raise InputError(
+                f"{table.name} has no column {listing(missing)}, as {dialect.title} have. It has "
+                f"{listing(map(str, table.names), len(table.names))}.",
+                Sentence("Leave {format} out, or choose another.", format=format),
+                keyword="format",
+            )
     return table if dialect is None else dialect.reader.translate(table, names)
+
+
+def _fits(reader: Reader, table: Table, names: Names) -> bool:
+    return set(reader.needed).issubset(table.names) and reader.recognise(table, names)

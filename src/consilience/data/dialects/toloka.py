@@ -23,8 +23,7 @@ _WORKER, _TASK = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id"
 
 
 def _recognise(table: Table, _: Names) -> bool:
-    names = [str(name) for name in table.names]
-    return _WORKER in names and any(name.startswith("OUTPUT:") for name in names)
+    return bool(_starting(table, "OUTPUT:"))
 
 
 def _translate(table: Table, names: Names) -> Table:
@@ -54,4 +53,4 @@ def _drop_separators(table: Table) -> Table:
     return table.keep(np.flatnonzero(~empty)) if empty.any() and not empty.all() else table
 
 
-TOLOKA = Reader(_recognise, _translate)
+TOLOKA = Reader(_recognise, _translate, (_WORKER,))

@@ -68,7 +68,7 @@ def _share_labels(columns: Sequence[Column]) -> bool:
     counts = {label: sum(label in each for each in sets) for label in set().union(*sets)}
     n_shared = sum(count > 1 for count in counts.values())
     each_shares = all(any(counts[label] > 1 for label in each) for each in sets)
-    return 2 <= len(counts) <= MOST_LABELS and each_shares and 2 * n_shared > len(counts)
+    return 2 <= len(counts) <= MOST_LABELS and each_shares and 2 * n_shared >= len(counts)
 
 
 def _translate(table: Table, names: Names) -> Table:
