@@ -15,6 +15,7 @@ CLEAN = {"COLUMNS": "80", "FORCE_COLOR": None, "TTY_COMPATIBLE": None, "CONSILIE
 SEPARATELY = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
 
 
-def run(*arguments: object, **environment: str) -> Result:
+def run(*arguments: object, standard_input: str | bytes | None = None, **environment: str) -> Result:
     """Run the program with these arguments; `environment` holds more variables to set."""
-    return CliRunner(env={**CLEAN, **environment}, **SEPARATELY).invoke(program, [str(each) for each in arguments])
+    runner = CliRunner(env={**CLEAN, **environment}, **SEPARATELY)
+    return runner.invoke(program, [str(each) for each in arguments], input=standard_input)

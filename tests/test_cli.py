@@ -512,8 +512,8 @@ def test_missing_sources(answers):
 
 
 def test_no_streams(answers):
-    assert_refused(run("fuse", "-"), "Standard input is not supported. Give a file")
-    assert_refused(run("evaluate", "answers.csv", "-"), "Standard input is not supported")
+    assert_refused(run("fuse", "-"), "There is nothing to read in standard input")
+    assert_refused(run("fuse", "-", "--gold", "-"), "Standard input can be only one of the inputs")
     for option in ("-o", "--workers-report", "--save"):
         assert_refused(run("fuse", "answers.csv", option, "-"), "Standard output is not supported")
 
@@ -594,7 +594,7 @@ def test_bad_environment(answers):
 
 def test_one_answer_each(folder):
     write_lines(
-        Path("rows.csv"), "id,image,worker,label", *(f"{n},t{n // 2},w{n % 2},{'xy'[n % 3 == 0]}" for n in range(20))
+        Path("rows.csv"), "id,picture,worker,label", *(f"{n},t{n // 2},w{n % 2},{'xy'[n % 3 == 0]}" for n in range(20))
     )
     result = run("fuse", "rows.csv")
     assert result.exit_code == 0

@@ -27,20 +27,25 @@ DUPLICATES = ("error", "first", "last", "mean")
 ABSTAIN = ("ignore", "answer")
 CALIBRATIONS = ("hidden answers", "gold", "none")
 PRIORS = ("learn", "uniform")
+ROLES = ("item", "worker", "label", "sequence", "position", "weight")
+# Forms of tables, see `data.dialects`.
+FORMS = ("long", "mturk", "toloka", "appen", "wide", "matrix")
 
 _EXAMPLES = """\b
 Examples:
   consilience fuse answers.csv -o labels.parquet
   consilience fuse answers.csv --item question --gold known.csv --json
+  consilience fuse batch_results.csv --columns label=Answer.category -o labels.csv
 """  # \b keeps the lines apart
 
 _TABLES = usual_suffixes(each for each in readable_formats() if not each.spans)
 
 _HELP = f"""Fuse the answers in SOURCE into one label per item.
 
-SOURCE is a table of answers, one per row: a file ({_TABLES}), a folder, or a quoted pattern
-such as 'answers/*.csv'. Probabilities are calibrated by hidden answers, and still too high where workers err together
-unless there are known labels. Without -o nothing is written, and only a summary is printed.
+SOURCE is a table of answers, one per row: a file ({_TABLES}), a folder, a quoted pattern
+such as 'answers/*.csv', or - for standard input. Results of MTurk, Toloka and Appen, tables with one column per worker,
+and matrices (.npy) are recognised. Probabilities are calibrated by hidden answers, and still too high where workers err
+together unless there are known labels. Without -o nothing is written, and only a summary is printed.
 """
 
 
@@ -56,6 +61,9 @@ class Options:
     sequence: str | None
     position: str | None
     weight: str | None
+    gold_column: str | None
+    format: str | None
+    drop_missing: bool
     classes: list[str] | None
     duplicates: str
     abstain: str
@@ -63,6 +71,7 @@ class Options:
     normalise: bool
     items: str | None
     gold: str | None
+    ignore_gold: bool
     graph: str | None
     knn: str | None
     k: int
@@ -77,6 +86,7 @@ class Options:
     save: str | None
     workers_report: str | None
     disagreements: str | None
+    all_workers: bool
     engine: str
     threads: int | None
     quiet: bool
@@ -93,6 +103,22 @@ def _take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str
             parameter,
         )
     return sources[0]
+
+
+def _read_columns(ctx: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    parts = [] if text is None else next(csv.reader([text], skipinitialspace=True), []) or [""]
+    for part in parts:
+        role, sign, name = part.partition("=")
+        if role not in (*ROLES, "gold") or not sign or role in columns:
+            raise click.BadParameter(
+                f"{text!r} must name columns such as item=HITId,worker=WorkerId,label=Answer.category, each of "
+                f"{', '.join((*ROLES, 'gold'))} at most once.",
+                ctx,
+                parameter,
+            )
+        columns[role] = name
+    return columns
 
 
 def _split_classes(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:
@@ -138,12 +164,25 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.command(cls=Command, epilog=_EXAMPLES, help=_HELP)
 @click.argument("source", nargs=-1, required=True, metavar="SOURCE", callback=_take_one)
 @click.option("-o", "--output", metavar="FILE", help=f"Write labels here: {usual_suffixes(writable_formats())}.")
-@click.option("--item", metavar="COL", help="Column of items, if not item, task, question or id.")
-@click.option("--worker", metavar="COL", help="Column of workers, if not worker, annotator, judge or labeler.")
-@click.option("--label", metavar="COL", help="Column of answers, if not label, answer or response.")
+@click.option("--item", metavar="COL", help="Column of items, if not item, task, question, id or the like.")
+@click.option("--worker", metavar="COL", help="Column of workers, if not worker, annotator, judge or the like.")
+@click.option("--label", metavar="COL", help="Column of answers, if not label, answer, response or the like.")
 @click.option("--sequence", metavar="COL", help="Column of sequences, whose positions are the items.")
 @click.option("--position", metavar="COL", help="Column of positions in a sequence.")
 @click.option("--weight", metavar="COL", help="Column of weights in (0, 1].")
+@click.option(
+    "--columns",
+    metavar="ROLE=COL,...",
+    callback=_read_columns,
+    help="Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known labels.",
+)
+@click.option(
+    "--format",
+    metavar="NAME",
+    type=click.Choice([*(each.name for each in readable_formats()), *FORMS]),
+    help=f"Form of the table ({', '.join(FORMS)}), if it is not recognised; or of the file.",
+)
+@click.option("--drop-missing", is_flag=True, help="Leave out rows without an answer.")
 @click.option("--classes", metavar="A,B,...", callback=_split_classes, help="What can be true. Default: all labels.")
 @click.option(
     "--duplicates",
@@ -187,6 +226,7 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     help="Class probabilities of items before any answer: a table with a column item and one for each class.",
 )
 @click.option("--gold", metavar="FILE", help="Known labels: item (or sequence, position) and label, gold or truth.")
+@click.option("--ignore-gold", is_flag=True, help="Do not use a column of known labels beside the answers.")
 @click.option(
     "--model",
     type=click.Choice(["auto", *MODELS]),
@@ -216,6 +256,7 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     metavar="FILE",
     help="With --features: write a table of the items for which classifier and workers call for different labels.",
 )
+@click.option("--all-workers", is_flag=True, help="Show all workers, not only the most and the least reliable.")
 @click.option("--engine", type=click.Choice(list(ENGINES)), default="threads", show_default=True, help="Where to work.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads. Default: all processors.")
 @quiet_option
@@ -223,7 +264,12 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @debug_option
 def fuse(**arguments: Any) -> None:
     """Fuse the answers in a file into one label per item."""
-    run(Options(**arguments))
+    columns = arguments.pop("columns")
+    for role, name in columns.items():
+        if arguments.get(role) not in (None, name) and role != "gold":
+            raise click.UsageError(f"--{role} and --columns name different columns for the {role}. Name one.")
+    roles = {role: name for role, name in columns.items() if role != "gold"}
+    run(Options(**arguments | roles, gold_column=columns.get("gold")))
 
 
 def run(options: Options) -> None:
@@ -234,17 +280,16 @@ def run(options: Options) -> None:
 
     started = time.perf_counter()
     named = ("source", "gold", "graph", "knn", "features", "item_prior", "items")
-    check_outputs(
-        [options.output, options.workers_report, options.disagreements],
-        [options.save],
-        [getattr(options, name) for name in named],
-    )
+    sources = [getattr(options, name) for name in named]
+    if sources.count("-") > 1:
+        raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
+    check_outputs([options.output, options.workers_report, options.disagreements], [options.save], sources)
     if options.disagreements is not None and options.features is None:
         raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
         model, responses, n_gold = fit(options, display)
         labels, workers = model.to_frame(), model.worker_report()
-        summary = summarise(model, responses, labels, workers, options.source, n_gold)
+        summary = summarise(model, responses, labels, workers, options.source, n_gold, options.all_workers)
         display.say("Writing")
         files = write(options, model, labels, workers)
     print_results(summary, files, time.perf_counter() - started, options)
@@ -261,14 +306,14 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
     features = None if options.knn is None else read_features(options.knn)
     responses = read_answers(options, features)
     graph = make_graph(options, responses, features)
-    gold, n_gold = (None, 0) if options.gold is None else read_gold(options, responses)
+    gold, n_gold = read_gold(options, responses)
     names = ("estimation", "prior", "calibration", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names}
     display.say("Fitting")
     fitted = fuse_answers(
         responses,
         graph=graph,
-        gold=gold,
+        gold=False if gold is None else gold,
         model=options.model,
         engine=engine,
         callback=display.show_iteration,
@@ -317,12 +362,15 @@ def read_answers(options: Options, features: Any) -> Responses:
     """Read the answers. Every row of features is an item."""
     from ..formats.answers import read_responses
 
-    columns = ("item", "worker", "label", "sequence", "position", "weight")
-    names = (*columns, "classes", "duplicates", "abstain", "background", "normalise")
+    settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format")
+    gold: str | bool | None = options.gold_column
+    if options.ignore_gold or (options.gold is not None and gold is None):
+        gold = False
     items: Any = options.items
     if items is None and features is not None:
         items = range(features.shape[0])
-    return read_responses(options.source, items=items, **{name: getattr(options, name) for name in names})
+    names = {name: getattr(options, name) for name in (*ROLES, *settings)}
+    return read_responses(options.source, items=items, gold=gold, **names)
 
 
 def make_graph(options: Options, responses: Responses, features: Any) -> Any:
@@ -338,13 +386,17 @@ def make_graph(options: Options, responses: Responses, features: Any) -> Any:
 
 
 def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:
-    """Read known labels; also return how many items they are for.
+    """Return known labels, from their file or those that the answers come with, and how many items they are for.
 
     The columns named for the answers are taken, where the file has them.
     """
     from ..data.gold import match_gold
     from ..formats.reading import open_file
+    from ..models.fuse import choose_gold
 
+    if options.gold is None:
+        gold = choose_gold(None, responses)
+        return gold, 0 if gold is None else len(gold)
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     table = open_file(str(options.gold), preferred={**names, "known label": options.label})
     known = match_gold(table, responses, responses.classes)

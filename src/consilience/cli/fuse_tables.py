@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from ..data.dialects import DIALECTS
 from ..errors import plural
+from ..formats.files import name_of
 from .summary import Record, Summary
-from .tables import Column, fits, open_console, print_facts, print_table, print_title, spare_width
+from .tables import Column, measure, open_console, print_facts, print_table, print_title, spare_width
 from .text import (
     fit_confusion,
     fit_text,
@@ -25,13 +27,16 @@ from .text import (
 _SHOWN = ("estimation", "ties", "seed")
 # Two names of ten columns and a share; wider than eighty columns allow where workers' names are long too.
 MOST_CONFUSION = 32
+_TITLES = {dialect.name: dialect.title for dialect in DIALECTS}
+# The least and the most that names of workers take, before they are wrapped.
+NAME, MOST_NAME = 12, 40
 _KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8}
 
 
 def print_summary(summary: Summary) -> None:
     """Print the whole summary on stdout."""
     console = open_console()
-    print_title(console, f"Labels for {fit_text(summary.source, 60)}")
+    print_title(console, f"Labels for {fit_text(name_of(summary.source), 60)}")
     print_facts(console, _facts(summary))
     console.print()
     neighbours = summary.chain or summary.field
@@ -51,7 +56,8 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     shown = ", ".join(f"{name} {summary.parameters[name]}" for name in _SHOWN if name in summary.parameters)
     sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
-        ("Columns", ", ".join(f"{role}={quote_blanks(fit_text(name, 20))}" for role, name in summary.columns.items())),
+        *([] if summary.format is None else [("Format", f"{summary.format}: {_TITLES[summary.format]}")]),
+        ("Columns", ", ".join(f"{role}={quote_blanks(fit_text(name, 40))}" for role, name in summary.columns.items())),
         ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
         ("Classes", _list_classes(summary.classes)),
@@ -97,14 +103,6 @@ def _list_classes(classes: list[object]) -> str:
 def print_workers(console: Console, summary: Summary) -> None:
     """Print the workers at both ends, from most to least reliable."""
     spare = spare_width(console) // 2
-    columns = [
-        Column("worker", 12 + spare),
-        Column("answers", 9, number=True),
-        Column("accuracy", 16, number=True),
-        Column("informativeness", 15, number=True),
-        Column("worst confusion", MOST_CONFUSION + 2 * spare),
-        Column("remarks", 24),
-    ]
     best, worst = summary.most_reliable, summary.least_reliable[::-1]
     n_hidden = summary.workers - summary.workers_with_few_answers - len(best) - len(worst)
     width = MOST_CONFUSION + 2 * spare
@@ -114,14 +112,29 @@ def print_workers(console: Console, summary: Summary) -> None:
         rows += [None] * (n_hidden > 0) + [_describe(each, width, with_interval) for each in worst]
         if summary.classifier is not None:
             rows += [[], _describe(summary.classifier | {"worker": "(classifier)"}, width, with_interval)]
-        if fits(console, columns, rows):
+        if measure(_worker_columns(MOST_NAME + spare, width), rows) <= console.width:
             break
+    # What is left of the line beside the other columns is for the names, which are wrapped if they are longer still.
+    columns = _worker_columns(NAME, width)
+    room = console.width - measure(columns, rows) + NAME
+    columns = _worker_columns(min(max(NAME + spare, room), MOST_NAME + spare), width)
     print_title(console, "Workers, most reliable first" + (f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""))
     print_table(console, columns, rows)
     if summary.workers_with_few_answers:
         print_facts(
             console, [(f"Not ranked: {plural(summary.workers_with_few_answers, 'worker')} with few answers", "")]
         )
+
+
+def _worker_columns(name: int, confusion: int) -> list[Column]:
+    return [
+        Column("worker", name, wrap=True),
+        Column("answers", 9, number=True),
+        Column("accuracy", 16, number=True),
+        Column("informativeness", 15, number=True),
+        Column("worst confusion", confusion),
+        Column("remarks", 24),
+    ]
 
 
 def _describe(worker: Record, width: int, with_interval: bool) -> list[object]:
@@ -146,11 +159,11 @@ def print_items(console: Console, summary: Summary) -> None:
     """Print the items that are least certain."""
     spare = spare_width(console) // 3
     keys = [name for name in _KEY_WIDTHS if name in summary.least_certain[0]]
-    columns = [Column(name, _KEY_WIDTHS[name] + spare) for name in keys]
+    columns = [Column(name, _KEY_WIDTHS[name] + spare, wrap=True) for name in keys]
     columns += [
-        Column("label", 14 + spare),
+        Column("label", 14 + spare, wrap=True),
         Column("confidence", number=True),
-        Column("runner-up", 14 + spare),
+        Column("runner-up", 14 + spare, wrap=True),
         Column("probability", number=True),
     ]
     print_title(console, "Least certain items")

@@ -27,6 +27,7 @@ class Summary:
     """A fit in figures. The fields are the keys of `--json`; `docs/command-line.md` says what they mean."""
 
     source: str
+    format: str | None
     columns: dict[str, str]
     model: str
     parameters: Record
@@ -61,6 +62,7 @@ def summarise(
     workers: Any,
     source: str,
     n_gold: int,
+    all_workers: bool = False,
 ) -> Summary:
     """Return the figures of a fitted model.
 
@@ -76,12 +78,17 @@ def summarise(
         Where the answers came from.
     n_gold : int
         Number of items whose label was known.
+    all_workers : bool
+        Whether all workers are among the most reliable, also those with few answers.
     """
     ranked, n_few = rank_workers(workers)
-    n_best = min(N_WORKERS, -(-len(ranked) // 2))
+    if all_workers:
+        ranked, n_few = np.append(ranked, np.setdiff1d(np.arange(len(workers)), ranked)), 0
+    n_best = len(ranked) if all_workers else min(N_WORKERS, -(-len(ranked) // 2))
     n_worst = min(N_WORKERS, len(ranked) - n_best)
     return Summary(
         source=source,
+        format=responses.format or None,
         columns=dict(responses.columns),
         model=type(model).__name__,
         parameters={name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN},

@@ -11,19 +11,23 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
 from .text import fit_text
 
+# Only of a longer name the middle is left out.
+LONGEST_NAME = 200
+
 
 class Column(NamedTuple):
-    """One column: its heading, the most it may take, and whether it holds numbers."""
+    """One column: its heading, the most it may take, whether it holds numbers, and whether longer text is wrapped."""
 
     name: str
     width: int = 12
     number: bool = False
+    wrap: bool = False
 
 
 def open_console() -> Console:
@@ -59,26 +63,34 @@ def print_table(console: Console, columns: Sequence[Column], rows: Rows) -> None
     """Print rows under headings; a row that is None stands for rows left out."""
     cells = _fill_cells(columns, rows)
     widths = _find_widths(cells)
-    for n, line in enumerate(cells):
-        padded = [_align(*parts) for parts in zip(line, widths, columns, strict=True)]
-        console.print(Text(f"  {'  '.join(padded)}".rstrip(), style="" if n else "bold"))
+    for n, row in enumerate(cells):
+        for line in zip_longest(*row, fillvalue=""):
+            padded = [_align(*parts) for parts in zip(line, widths, columns, strict=True)]
+            console.print(Text(f"  {'  '.join(padded)}".rstrip(), style="" if n else "bold"))
 
 
-def fits(console: Console, columns: Sequence[Column], rows: Rows) -> bool:
-    """Tell whether a table is as wide as the terminal at most."""
-    return sum(width + 2 for width in _find_widths(_fill_cells(columns, rows))) <= console.width
+def measure(columns: Sequence[Column], rows: Rows) -> int:
+    """Return how wide a table is."""
+    return sum(width + 2 for width in _find_widths(_fill_cells(columns, rows)))
 
 
-def _fill_cells(columns: Sequence[Column], rows: Rows) -> list[list[str]]:
-    cells = [[column.name for column in columns]]
+def _fill_cells(columns: Sequence[Column], rows: Rows) -> list[list[list[str]]]:
+    """Return the lines of each cell of each row, headings first."""
+    cells = [[[column.name] for column in columns]]
     for row in rows:
         found = zip_longest(["..."] if row is None else row, columns, fillvalue="")
-        cells.append([fit_text(value, column.width) for value, column in found])  # type: ignore[union-attr]
+        cells.append([_fill(value, column) for value, column in found])  # type: ignore[arg-type]
     return cells
 
 
-def _find_widths(cells: list[list[str]]) -> list[int]:
-    return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+def _fill(value: object, column: Column) -> list[str]:
+    if not column.wrap:
+        return [fit_text(value, column.width)]
+    return chop_cells(fit_text(value, max(LONGEST_NAME, column.width)), column.width) or [""]
+
+
+def _find_widths(cells: list[list[list[str]]]) -> list[int]:
+    return [max(cell_len(line) for cell in column for line in cell) for column in zip(*cells, strict=True)]
 
 
 def _align(cell: str, width: int, column: Column) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
-from ..errors import InputError, listing, shorten
+from ..errors import InputError, first_line, listing, shorten
 from ..memory import NUMBER, require_memory
 from .tables import Table, check_names
 from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, spell_surrogates, to_column
@@ -32,6 +32,8 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     if isinstance(frame, Mapping):
         return _open_mapping(frame, name)
     native = _to_native(frame)
+    if _is_stream(frame, native):
+        return open_frame(_read_stream(frame, name), name)
     if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(
             f"Cannot read {name} from a {type(frame).__name__}.",
@@ -82,7 +84,33 @@ def is_table(values: Any) -> bool:
     """Tell a table, of any frame library or a mapping of columns, from other things."""
     if isinstance(values, (Mapping, Table, pa.RecordBatch)):
         return True
-    return isinstance(_to_native(values), (nw.DataFrame, nw.LazyFrame))
+    native = _to_native(values)
+    return isinstance(native, (nw.DataFrame, nw.LazyFrame)) or _is_stream(values, native)
+
+
+def _is_stream(values: Any, native: Any) -> bool:
+    """Tell whether something gives a table as an Arrow stream, and is no frame whose columns can be had one by one.
+
+    `native` is what narwhals makes of it. An array or a series gives a stream, too, and no table.
+    """
+    if isinstance(native, nw.DataFrame):
+        kind = native.implementation
+        if kind.is_pandas_like() or kind.is_polars() or kind.is_pyarrow():
+            return False
+    elif isinstance(native, (nw.LazyFrame, nw.Series, pa.Array, pa.ChunkedArray, type)):
+        return False
+    return hasattr(values, "__arrow_c_stream__")
+
+
+def _read_stream(source: Any, name: str) -> pa.Table:
+    """Return all of an Arrow stream, which can be read only once."""
+    try:
+        return pa.RecordBatchReader.from_stream(source).read_all()
+    except Exception as error:  # whatever a database meets while it gives its rows
+        raise InputError(
+            f"Cannot read {name} from the Arrow stream of a {type(source).__name__}: {first_line(error)}.",
+            "A stream can be read only once, and must be one of rows with named columns.",
+        ) from error
 
 
 def _to_native(values: Any) -> Any:

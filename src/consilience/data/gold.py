@@ -7,6 +7,8 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..arguments import is_among
@@ -15,7 +17,18 @@ from .frames import is_table, open_frame, open_series
 from .responses import Responses
 from .spelling import normalise_column
 from .tables import Table
-from .vocabulary import Column, Values, find_missing, is_missing, lookup, plain_labels, to_column, to_values
+from .vocabulary import (
+    Column,
+    Values,
+    decode_categories,
+    find_missing,
+    is_missing,
+    is_text,
+    lookup,
+    plain_labels,
+    to_column,
+    to_values,
+)
 
 KEY_REMEDY = "Say which item each label belongs to."
 
@@ -55,7 +68,9 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     paired = responses.sequences is not None
     keyed = _open_keyed(gold, paired)
     table = open_gold(gold, paired) if keyed is None else keyed
-    labels = table.read(table.need("known label"))
+    # What the columns of items are called in the answers, they may be called here.
+    table = table.prefer(responses.columns)
+    labels = table.read(find_label(table))
     names = [table.need(role) for role in _roles(paired)[:-1]]
     # A missing key of a dict or a Series is an item without answers, like any other; in a table it is a slip.
     keys = [table.values(name, KEY_REMEDY) if keyed is None else table.read(name) for name in names]
@@ -63,7 +78,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     known[find_missing(labels)] = False
     if not known.any():
         raise InputError(f"{table.name} holds no label.")
-    code = _find_classes(labels, known, classes, responses.normalised)
+    code = find_classes(labels, known, classes, responses.normalised)
     _check_labels(table.name, labels, known & (code < 0), classes)
     item = responses.find_items(keys)
     _check_items(table.name, keys, known, item, responses)
@@ -84,7 +99,16 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     return Gold(classes_of_items, judging)
 
 
-def _find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, normalised: bool) -> NDArray[np.int64]:
+def find_label(table: Table, parameter: str | None = None) -> str:
+    """Return the column of known labels. Beside answers of workers it has a name of its own, such as gold or truth."""
+    if table.find("worker") is not None and table.preferred.get("known label") is None:
+        name = table.find("gold")
+        if name is not None:
+            return name
+    return table.need("known label", parameter=parameter)
+
+
+def find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, normalised: bool) -> NDArray[np.int64]:
     """Return the class of each label that is known, or -1; normalised labels are the same in any spelling."""
     if normalised:
         labels, classes = normalise_column(labels), to_values(normalise_column(to_column(classes)))
@@ -92,7 +116,18 @@ def _find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, nor
     if (known & (code < 0)).any():
         # Text may be spelled in another way than the classes: "True" where they are "true" and "false".
         code = np.where(code < 0, lookup(classes, plain_labels(labels)), code)
+    if (known & (code < 0)).any():
+        code = np.where(code < 0, lookup(classes, _whole_numbers(labels)), code)
     return code
+
+
+def _whole_numbers(labels: Column) -> Column:
+    """Return text such as "1.0" as numbers, if all of it is: whole numbers beside empty cells are often written so."""
+    try:
+        is_words = not isinstance(labels, np.ndarray) and is_text(decode_categories(labels).type)
+        return pc.cast(decode_categories(labels), pa.float64()) if is_words else labels
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return labels
 
 
 def _read_random(table: Table, known: NDArray[np.bool_]) -> NDArray[np.bool_]:

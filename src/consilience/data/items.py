@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +136,7 @@ def _is_whole(entry: Any) -> bool:
     return isinstance(entry, str) and entry.strip().lstrip("+-").isdecimal()
 
 
-def read_keys(items: Any, n_columns: int) -> list[Column]:
+def read_keys(items: Any, n_columns: int, preferred: Mapping[str, str] | None = None) -> list[Column]:
     """Return the keys of named items in columns: one of ids, or two of sequences and positions.
 
     Parameters
@@ -144,6 +145,8 @@ def read_keys(items: Any, n_columns: int) -> list[Column]:
         What the parameter of that name was given.
     n_columns : {1, 2}
         How many columns identify an item.
+    preferred : mapping, optional
+        What the columns of items are called in the answers; they may be called so in a table of items.
     """
     remedy = "Give the ids of items that exist."
     if isinstance(items, (str, bytes)):
@@ -155,6 +158,7 @@ def read_keys(items: Any, n_columns: int) -> list[Column]:
         )
     if is_table(items):
         table = open_frame(items, "the table of items")
+        table = table.prefer(preferred or {})
         roles = ("item",) if n_columns == 1 else ("sequence", "position")
         return [table.values(table.need(role), remedy) for role in roles]
     if n_columns == 1:

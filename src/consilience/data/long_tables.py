@@ -13,19 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from ..arguments import check_truth
 from ..errors import DataWarning, InputError, ParameterError, Sentence, plural, warn
 from .classes import choose_classes
+from .dialects import translate
 from .duplicates import check_policy, settle_duplicates
+from .gold_columns import add_gold, find_gold, match_rows
 from .items import Sequences, encode_items, read_keys
 from .responses import Responses, keep_weights
 from .silence import warn_of_silence
 from .slips import Source, warn_of_slips
 from .spelling import choose_spelling, merge_spellings
 from .tables import Table
-from .vocabulary import encode_sorted, is_categorical, to_values
+from .vocabulary import are_distinct, encode_sorted, find_missing, is_categorical, to_values
 
 _HOW_TO_DROP = {
     "pandas": ", as dropna(subset=[{0!r}]) does. If a label is called NA or None, read it with keep_default_na=False",
     "polars": ", as drop_nulls({0!r}) does",
 }
+_DROP = Sentence("Or leave such rows out with {drop_missing}.", drop_missing=True)
 
 
 def read_answers(
@@ -37,6 +40,9 @@ def read_answers(
     abstain: str,
     background: Any,
     normalise: bool,
+    gold: str | bool | None = None,
+    drop_missing: bool = False,
+    format: str | None = None,
 ) -> Responses:
     """Read a table of answers; see `Responses.from_frame`.
 
@@ -47,19 +53,25 @@ def read_answers(
     names : mapping
         For each role that a column can play (item, worker, label, sequence, position, weight) its name, None where it
         is not given.
-    classes, items, duplicates, abstain, background, normalise
+    classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format
         As in `Responses.from_frame`.
     """
     from ..kernels.layout import order_by
 
     check_policy(duplicates)
     check_truth("normalise", "Responses", normalise)
+    check_truth("drop_missing", "Responses", drop_missing)
+    table = translate(table, format, {**names, "gold": gold if isinstance(gold, str) else None})
+    items = table.items if items is None else items
     columns = find_columns(table, **names)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
+    known_labels = find_gold(table, gold)
+    if drop_missing:
+        table = _drop_missing(table, columns["label"])
     drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(columns['label'])}."
     fill = "Every answer must say who gave it about what: fill it in or drop the row."
-    said = table.values(columns["label"], drop)
+    said = table.values(columns["label"], drop, _DROP)
     label, labels = encode_sorted(said)
     spell = choose_spelling(labels) if normalise else None
     if spell is not None:
@@ -68,7 +80,7 @@ def read_answers(
     worker, workers = encode_sorted(table.values(columns["worker"], fill))
     weight = _read_weights(table, columns["weight"]) if "weight" in columns else None
     key_names = [columns[role] for role in ("item", "sequence", "position") if role in columns]
-    named = None if items is None else read_keys(items, len(key_names))
+    named = None if items is None else read_keys(items, len(key_names), columns)
     item, keys = encode_items([table.values(name, fill) for name in key_names], named, table.name)
     n_items = int(keys.offsets[-1]) if isinstance(keys, Sequences) else len(keys)
 
@@ -80,6 +92,7 @@ def read_answers(
         offsets = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=n_items))]).astype(np.int64)
     else:
         order, offsets = order_by(item, n_items)
+    known = None if known_labels is None else match_rows(table, known_labels, item)
     del item
     if names["item"] is None:
         _doubt_ids(table, key_names[0], offsets)
@@ -95,10 +108,13 @@ def read_answers(
         backend=table.backend,
         columns=columns,
         normalised=normalise,
+        format=table.format,
     )
     answers = settle_duplicates(answers, duplicates, order, table)
-    known, silent = choose_classes(classes, answers.labels, abstain, background, spell)
-    answers = replace(answers, classes=known, background=silent, weight=keep_weights(answers.weight))
+    possible, silent = choose_classes(classes, answers.labels, abstain, background, spell)
+    answers = replace(answers, classes=possible, background=silent, weight=keep_weights(answers.weight))
+    if known is not None:
+        answers = add_gold(answers, known, table.name, named=isinstance(gold, str))
     warn_of_silence(answers)
     warn_of_slips(answers, Source(named=classes is not None))
     return answers
@@ -119,14 +135,35 @@ def find_columns(
         raise ParameterError(
             Sentence("Give either {item} or {sequence} and {position}, not both: a position is an item.")
         )
-    if item is None and not in_sequences and table.find("item") is None:
-        in_sequences = table.find("sequence") is not None
+    if item is None and not in_sequences:
+        in_sequences = table.has_sequences()
     roles = {"sequence": sequence, "position": position} if in_sequences else {"item": item}
+    if "item" in roles:
+        roles["item"] = item if item is not None else _prefer_ids(table)
     roles |= {"worker": worker, "label": label} | ({} if weight is None else {"weight": weight})
     missing = [role for role, given in roles.items() if table.find(role, given) is None]
     if len(missing) > 1:
         raise table.no_columns(missing)
     return {role: table.need(role, given, parameter=role) for role, given in roles.items()}
+
+
+def _prefer_ids(table: Table) -> str | None:
+    """Return the column of items where "id" is a number of rows, and another column has a name of items, else None."""
+    name = table.find_usual("item")
+    others = table.candidates("item")
+    if name is None or str(name).lower() != "id" or len(others) != 1:
+        return None
+    return others[0] if are_distinct(table.read(name)) else None
+
+
+def _drop_missing(table: Table, label: str) -> Table:
+    """Return the table without rows that have no answer, and warn of their number."""
+    rows = find_missing(table.read(label))
+    if not len(rows) or len(rows) == table.n_rows:
+        return table
+    n_rows = f"{len(rows):,} of {table.n_rows:,}"
+    warn(DataWarning(f"Rows of {table.name} without an answer in column {label!r} were left out: {n_rows}."))
+    return table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
 
 
 def _doubt_ids(table: Table, key: str, offsets: NDArray[np.int64]) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import check_truth, to_floats
-from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural
+from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural
+from ..kernels.types import Floats
 from ..memory import NUMBER, require_memory
 from .classes import choose_classes
 from .frames import read_column, read_distinct, read_names
@@ -34,6 +35,8 @@ from .vocabulary import (
 LONG_TABLE = "Where most entries are missing, give a table with one row per answer."
 # Probabilities of one vote may exceed 1 by rounding.
 VOTE_SLACK = 1e-3
+# What rounding to two decimals does to one probability at most.
+ROUNDING = 0.005
 # Sums along another axis are 1 so closely only if they are sums over classes.
 SUM_SLACK = 1e-5
 
@@ -99,9 +102,11 @@ def read_probabilities(
     workers: Any,
     abstain: str,
     background: Any,
+    rescale: bool = False,
 ) -> Responses:
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
     check_size(P, NUMBER, "P")
+    check_truth("rescale", "Responses.from_probabilities", rescale)
     try:
         votes = to_floats(P)
     except (TypeError, ValueError) as error:
@@ -109,21 +114,28 @@ def read_probabilities(
     if votes.ndim != 3 or 0 in votes.shape:
         raise InputError(f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.")
     named = None if classes is None else read_distinct(classes, "classes")
-    _check_axes(votes, votes.shape[2] if named is None else len(named))
+    _check_axes(votes, votes.shape[2] if named is None else len(named), rescale)
     answered: NDArray[np.bool_] = np.logical_not(np.isnan(votes).any(axis=2))
     votes = np.where(answered[:, :, None], votes, 0.0)
     total = votes.sum(axis=2)
     if not answered.any():
         raise InputError("P has no votes: every row holds a NaN.")
-    wrong = np.argwhere((votes < 0).any(axis=2) | (total > 1 + VOTE_SLACK) | (answered & (total <= 0)))
-    if len(wrong):
+    slack = ROUNDING * votes.shape[2] + VOTE_SLACK
+    most = 1 + (slack if rescale else VOTE_SLACK)
+    wrong = np.argwhere((votes < 0).any(axis=2) | (total > most) | (answered & (total <= 0)))
+    if rescale and not len(wrong):
+        _check_rounding(votes, total, answered, slack)
+        total = np.where(answered, total, 1.0)
+    elif len(wrong):
         i, m = wrong[0]
+        rounded = bool((votes >= 0).all() and total.max() <= 1 + slack and (total[answered] > 0).all())
         raise InputError(
             f"P[{i}, {m}] = {votes[i, m].tolist()} is not a vote: entries must be >= 0 and sum to at most 1 (and "
             f"more than 0). There {'is' if len(wrong) == 1 else 'are'} {plural(len(wrong), 'such row')}.",
+            *([Sentence("If they are rounded, use {rescale}.", rescale=True)] if rounded and not rescale else []),
             "Normalise such rows, or set them to NaN if the worker did not vote.",
         )
-    votes /= np.maximum(total, 1.0)[:, :, None]
+    votes /= (total if rescale else np.maximum(total, 1.0))[:, :, None]
     n_items, n_workers, n_classes = votes.shape
     voted = votes > 0
     _, worker, label = np.nonzero(voted)
@@ -145,7 +157,20 @@ def read_probabilities(
     return answers
 
 
-def _check_axes(votes: NDArray[np.float64], n_classes: int) -> None:
+def _check_rounding(votes: Floats, total: Floats, answered: NDArray[np.bool_], slack: float) -> None:
+    """Raise an error for a vote that sums to less than rounding can explain."""
+    low = np.argwhere(answered & (total < 1 - slack))
+    if len(low):
+        i, m = low[0]
+        raise InputError(
+            f"P[{i}, {m}] = {votes[i, m].tolist()} sums to {total[i, m]:.4g}, which is not 1 up to rounding. There "
+            f"{'is' if len(low) == 1 else 'are'} {plural(len(low), 'such row')}.",
+            Sentence("Leave {rescale} out if votes may count less than 1.", rescale=Python("rescale=True")),
+            "Else divide each row by its sum.",
+        )
+
+
+def _check_axes(votes: NDArray[np.float64], n_classes: int, rescale: bool) -> None:
     """Raise an error if the classes seem to be along another axis than the last.
 
     They are where the names of the classes fit only there, or where all sums along another axis are 1 and those along
@@ -158,7 +183,7 @@ def _check_axes(votes: NDArray[np.float64], n_classes: int) -> None:
             f"{n_classes:,} along axis {votes.shape.index(n_classes)}.",
             remedy,
         )
-    if _sums_to_one(votes, 2, VOTE_SLACK):
+    if _sums_to_one(votes, 2, VOTE_SLACK + ROUNDING * votes.shape[2] * rescale):
         return
     for axis in (1, 0):
         if _sums_to_one(votes, axis, SUM_SLACK):

@@ -83,6 +83,8 @@ class Responses:
     columns : dict
         The column of the table that played each role, such as ``{"item": "task", "worker": "who", "label": "label"}``;
         empty for matrices.
+    gold : dict or None
+        Known labels by item, where the table of answers has a column of them; `consilience.fuse` uses these.
 
     Examples
     --------
@@ -110,6 +112,8 @@ class Responses:
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `data.item_priors`
     features: Features | None = None  # what describes the items
     passages: Passages | None = None  # of tokens: the texts that they are in
+    gold: Mapping[Any, Any] | None = None  # known labels that the table of answers came with
+    format: str = ""  # the form of table they were read from, if it was none with one row per answer
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
@@ -232,6 +236,7 @@ class Responses:
             keys=self.keys[items],
             offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
             log_prior=None if self.log_prior is None else self.log_prior[items],
+            gold=None,
             features=None,  # by these everything has been learned already
             worker=self.worker[answers],
             label=self.label[answers],
@@ -312,16 +317,21 @@ class Responses:
         abstain: str = "ignore",
         background: Any = None,
         normalise: bool = False,
+        gold: str | bool | None = None,
+        drop_missing: bool = False,
+        format: str | None = None,
     ) -> Responses:
-        """Read answers from a long table: one row per answer.
+        """Read answers from a table, which usually has one row per answer.
 
         Parameters
         ----------
         frame : pandas, polars or pyarrow table, or dict of columns
-            Any table narwhals knows will do; lazy ones are collected.
+            Any table narwhals knows will do, and so will anything that gives an Arrow stream (a DuckDB relation, an
+            ADBC reader); lazy ones are collected.
         item, worker, label : str, optional
             Column names. By default the first that exists of item/task/question/id, worker/annotator/judge/labeler,
-            label/answer/response.
+            label/answer/response. Else similar names are looked for, such as task_id, image_id, rater, user_id,
+            verdict, category or rating; several that would do are an error.
         sequence, position : str, optional
             Columns that name the sequence an item belongs to and its place in it; they replace `item`. Found by these
             names where the table has no item column.
@@ -355,6 +365,15 @@ class Responses:
             Whether labels that differ only in case, spaces or Unicode form are the same. Labels, `classes` and
             `background` are then in lower case (IOB tags keep their first letter), without spaces around them, and in
             the form NFC. Gold, the keys of a `prior` and tables given to `predict` may then be written in any way.
+        gold : str or False, optional
+            The column of known labels, if there is one: each row has that of its item, or nothing. Default: gold, truth
+            or a similar name. False: none. Two known labels of one item are an error.
+        drop_missing : bool, default False
+            Whether rows without an answer are left out, with a warning that counts them, instead of an error.
+        format : {"long", "mturk", "toloka", "appen", "wide", "matrix"}, optional
+            The form of the table: one row per answer ("long"); results of MTurk, Toloka or Appen, with the columns that
+            these have; one row per item and one column per worker ("wide"); or a matrix, whose row n is item n and
+            whose entries -1 are no answers. Default: recognised by the columns where there is no doubt, else "long".
 
         Returns
         -------
@@ -383,7 +402,8 @@ class Responses:
             "position": position,
             "weight": weight,
         }
-        return read_answers(open_frame(frame), names, classes, items, duplicates, abstain, background, normalise)
+        options = (classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format)
+        return read_answers(open_frame(frame), names, *options)
 
     @classmethod
     def from_matrix(
@@ -448,6 +468,7 @@ class Responses:
         workers: Any = None,
         abstain: str = "ignore",
         background: Any = None,
+        rescale: bool = False,
     ) -> Responses:
         """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
 
@@ -464,6 +485,9 @@ class Responses:
             Names of the classes; default 0, 1, 2, ...
         abstain, background
             As in `from_frame`: what a row of NaN means. A background that is not among the classes comes before them.
+        rescale : bool, default False
+            Whether each row is divided by its sum. The sum must be 1 up to rounding to two decimals, which is 0.005 for
+            each class; any other is an error.
 
         Returns
         -------
@@ -477,7 +501,7 @@ class Responses:
         """
         from .matrices import read_probabilities  # which needs this class
 
-        return read_probabilities(P, lengths, classes, items, workers, abstain, background)
+        return read_probabilities(P, lengths, classes, items, workers, abstain, background, rescale)
 
 
 def keep_weights(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:

@@ -89,14 +89,20 @@ def looks_tagged(labels: Values) -> bool:
 
 
 def looks_iob2(labels: Values) -> bool:
-    """Tell whether all labels are IOB2 tags: O among them, and with each I-X its B-X (else they are IOB1, or no tags).
+    """Tell whether all labels are IOB2 tags: with each I-X there is its B-X (else they are IOB1, or no tags).
+
+    Where nobody says O, as in answers that leave it out, each tag must have a type, and one of them must be an I-X.
 
     >>> looks_iob2(np.array(["B-PER", "I-PER", "O"], dtype=object)), looks_iob2(np.array(["I-PER", "O"], dtype=object))
     (True, False)
+    >>> looks_iob2(np.array(["B-PER", "I-PER"], dtype=object)), looks_iob2(np.array(["B", "I"], dtype=object))
+    (True, False)
     """
-    if not looks_tagged(labels) or "O" not in labels.tolist():
+    if not looks_tagged(labels):
         return False
     tags = {parse_tag(label, SCHEMES["bio"]) for label in labels.tolist()}
+    if ("O", "") not in tags and not (all(kind for _, kind in tags) and any(prefix == "I" for prefix, _ in tags)):
+        return False
     return all(("B", kind) in tags for _, kind in tags - {("O", "")})
 
 

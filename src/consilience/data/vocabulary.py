@@ -268,6 +268,19 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
     return np.asarray(indices.indices.to_numpy(zero_copy_only=False), np.int32), to_values(seen)
 
 
+def are_distinct(column: Column) -> bool:
+    """Tell whether no value occurs twice in a column; missing ones do not count.
+
+    >>> are_distinct(to_column([1, 2, None, None])), are_distinct(to_column(["a", "a"]))
+    (True, False)
+    """
+    missing = find_missing(column)
+    if len(missing):
+        column = column.take(np.setdiff1d(np.arange(len(column)), missing, assume_unique=True))
+    codes, distinct = encode_in_order_of_appearance(column)
+    return len(codes) == len(distinct)
+
+
 def encode_sorted(column: Column) -> tuple[Codes, Values]:
     """Return each entry's index among the distinct values, sorted; of a categorical, the categories seen, in order.
 

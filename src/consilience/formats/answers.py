@@ -8,23 +8,30 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..arguments import is_among, to_path
+from ..data.dialects import list_names
 from ..data.responses import Responses
+from ..errors import parameter_error
+from .label_matrix import SUFFIX, open_matrix
 from .reading import open_file
+from .register import readable_formats
 
 # The parameters of `Responses.from_frame`: names of columns, and how to read them.
 COLUMNS = frozenset(inspect.signature(Responses.from_frame).parameters) - {"frame"}
 
 
 def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
-    r"""Read answers from a file, a glob or a folder: .csv .tsv .jsonl .parquet .arrow.
+    r"""Read answers from a file, a glob or a folder: .csv .tsv .jsonl .parquet .arrow, or a matrix in .npy.
 
     Parameters
     ----------
     path : str or path
-        One file, a pattern such as ``"answers/*.parquet"``, or a folder.
+        One file, a pattern such as ``"answers/*.parquet"``, or a folder. "-" is standard input: CSV, TSV or JSON lines.
     **columns
         Names of columns and the other parameters of `Responses.from_frame`: item, worker, label, sequence, position,
-        weight, classes, items, duplicates, abstain, background, normalise. Here `items` may also be the path of a file.
+        weight, classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format. Here `items` may
+        also be the path of a file, and `format` also the name of a file format (csv, tsv, jsonl, parquet, arrow) for a
+        file whose suffix does not tell.
 
     Returns
     -------
@@ -34,6 +41,10 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     -----
     The suffixes .ndjson (JSON lines) and .feather (Arrow) do too, and text formats may be compressed (.csv.gz). A file
     that is Parquet, Arrow, JSON lines or compressed by its content is read as such, whatever its suffix.
+
+    Results of MTurk, Toloka and Appen and tables with one column per worker are recognised by their columns; see
+    `format` of `Responses.from_frame`. A .npy file is a matrix with one row per item and one column per worker, and -1
+    for no answer.
 
     In CSV and TSV every column is text, except that whole numbers become integers; only the empty field is missing.
 
@@ -46,18 +57,35 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
     check_keywords(read_responses, columns)
-    return read_frame(open_file(path), **columns)
+    return read_source(to_path("path", "read_responses", path), **columns)
 
 
-def read_frame(frame: Any, **columns: Any) -> Responses:
-    """Read answers as `Responses.from_frame` does, with items that may be the path of a file.
+def read_source(source: Any, **columns: Any) -> Responses:
+    """Read answers from a table, or from the files at a path, with items that may be the path of a file.
 
     The names of the columns of answers hold for the file of items too, where it has such columns.
     """
-    items = columns.get("items")
+    items, format = columns.get("items"), columns.get("format")
     if isinstance(items, (str, os.PathLike)):
         items = open_file(items, preferred={role: columns.get(role) for role in ("item", "sequence", "position")})
-    return Responses.from_frame(frame, **columns | {"items": items})
+    if isinstance(source, (str, os.PathLike)):
+        path = to_path("path", "read_responses", source)
+        is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
+        if not is_file_format:
+            check_form(format)
+        if path.lower().endswith(SUFFIX) and os.path.isfile(path):
+            source, format = open_matrix(path), format or "matrix"
+        else:
+            source = open_file(path, format=format if is_file_format else None)
+        format = None if is_file_format else format
+    return Responses.from_frame(source, **columns | {"items": items, "format": format})
+
+
+def check_form(format: Any) -> None:
+    """Raise an error for a format that is neither one of files nor of tables, before anything is read."""
+    known = [*(each.name for each in readable_formats()), *list_names()]
+    if format is not None and not is_among(format, known):
+        raise parameter_error("format", "read_responses", f"one of {', '.join(map(repr, known))}", format)
 
 
 def check_keywords(function: Callable[..., Any], given: Iterable[str], others: Iterable[str] = ()) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -25,13 +27,47 @@ HEAD = 1 << 16
 _GZIP = b"\x1f\x8b"
 
 
+# The path that stands for standard input, and what messages call it.
+STANDARD_INPUT = "-"
+# How Parquet and Arrow begin.
+_BINARY = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")
+_NAME_OF_INPUT = "standard input"
+# What was read from a standard input, which can be read only once.
+_inputs: WeakKeyDictionary[Any, pa.Buffer] = WeakKeyDictionary()
+
+
+def name_of(path: str) -> str:
+    """Return what messages call a file.
+
+    >>> name_of("answers.csv"), name_of("-")
+    ('answers.csv', 'standard input')
+    """
+    return _NAME_OF_INPUT if path == STANDARD_INPUT else path
+
+
+def quote_path(path: str) -> str:
+    """Return a path in quotes, and standard input by its name."""
+    return _NAME_OF_INPUT if path == STANDARD_INPUT else repr(path)
+
+
 def find_format(path: str) -> Format | None:
     """Return the format in which to read a file: the one its content shows, else the one its suffix names, or None."""
     head = _read_head(path)
+    if path == STANDARD_INPUT:
+        return _find_text_format(head)
     for each in readable_formats():
         if each.codec.recognise is not None and each.codec.recognise(head, path):
             return each
     return next((each for each in readable_formats() if each.fits(path)), None)
+
+
+def _find_text_format(head: bytes) -> Format:
+    """Return the format of text without a suffix: JSON lines, TSV if there are tabs in its first line, else CSV."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    name = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
+    if head.startswith(_BINARY):
+        raise InputError("Standard input must be CSV, TSV or JSON lines. Got Parquet or Arrow instead.", "Give a file.")
+    return next(each for each in readable_formats() if each.name == name)
 
 
 def _read_head(path: str) -> bytes:
@@ -45,9 +81,22 @@ def _read_head(path: str) -> bytes:
 
 def open_input(path: str) -> Any:
     """Return a stream of the bytes of a file, decompressed if its content or its suffix says that it is compressed."""
+    if path == STANDARD_INPUT:
+        return _open_standard_input()
     with open(path, "rb") as file:
         compressed = file.read(len(_GZIP)) == _GZIP or _is_compressed(path)
     return pa.input_stream(open_raw(path, "rb"), compression="gzip" if compressed else None)
+
+
+def _open_standard_input() -> Any:
+    """Return a stream of all that is on standard input, however often it is read."""
+    stream = sys.stdin
+    if stream not in _inputs:
+        binary = getattr(stream, "buffer", None)
+        _inputs[stream] = pa.py_buffer(binary.read() if binary is not None else stream.read().encode())
+    buffer = _inputs[stream]
+    compressed = buffer.size >= len(_GZIP) and buffer[: len(_GZIP)].to_pybytes() == _GZIP
+    return pa.input_stream(pa.BufferReader(buffer), compression="gzip" if compressed else None)
 
 
 def open_output(path: str) -> Any:
@@ -66,10 +115,12 @@ def _is_compressed(path: str) -> bool:
 
 def choose_columns(path: str, names: list[str], wanted: Collection[str] | None) -> list[str]:
     """Return the names to read, after a check that no name occurs twice."""
-    check_names(names, repr(path))
+    check_names(names, quote_path(path))
     return [name for name in names if wanted is None or name in wanted]
 
 
 def nested_error(path: str, name: str, kind: str) -> InputError:
     """Return the error for a column of lists or objects."""
-    return InputError(f"Column {name!r} of {path!r} holds nested values ({kind}).", "Give it plain text or numbers.")
+    return InputError(
+        f"Column {name!r} of {quote_path(path)} holds nested values ({kind}).", "Give it plain text or numbers."
+    )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, shorten
-from .files import BLOCK, ROWS_PER_WRITE, choose_columns, nested_error, open_input, open_output
+from .files import BLOCK, ROWS_PER_WRITE, choose_columns, name_of, nested_error, open_input, open_output
 from .json_traps import find_trap
 from .lines import encoding_error, numbered_lines
 from .register import Codec
@@ -51,7 +51,7 @@ def check_safety(path: str) -> None:
     with io.BufferedReader(open_input(path)) as file:
         trap = find_trap(file)
     if trap is not None:
-        raise InputError(f"{path}, line {trap[0]}: {trap[1]}.", "Give one flat JSON object per line.")
+        raise InputError(f"{name_of(path)}, line {trap[0]}: {trap[1]}.", "Give one flat JSON object per line.")
 
 
 def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema, int]:
@@ -64,7 +64,7 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
     longest = 0
     for number, line in numbered_lines(path):
         longest = max(longest, len(line))
-        place = f"{path}, line {number}"
+        place = f"{name_of(path)}, line {number}"
         try:
             record = json.loads(line)
         except UnicodeDecodeError as error:

@@ -10,7 +10,7 @@ from typing import IO, AnyStr
 
 from ..errors import InputError
 from ..memory import format_bytes
-from .files import LONGEST_ROW, open_input
+from .files import LONGEST_ROW, name_of, open_input
 from .register import LineFinder
 
 
@@ -61,7 +61,7 @@ def find_long_row(path: str) -> int | None:
 def long_row_error(path: str, line: int) -> InputError:
     """Return the error for a row that is too long."""
     return InputError(
-        f"{path}, line {line}: the row is longer than {format_bytes(LONGEST_ROW)}.",
+        f"{name_of(path)}, line {line}: the row is longer than {format_bytes(LONGEST_ROW)}.",
         "Give one answer per row, and close every quote that is opened.",
     )
 
@@ -70,11 +70,11 @@ def place_of_row(path: str, row: int, find_lines: LineFinder | None) -> str:
     """Return the place of row `row` (from 0) of a file, for a message: its line if there are lines, else its number."""
     if find_lines is not None:
         try:
-            return f"{path}, line {next(itertools.islice(find_lines(path), row, None))}"
+            return f"{name_of(path)}, line {next(itertools.islice(find_lines(path), row, None))}"
         except (OSError, csv.Error, StopIteration, InputError):
             # The file is gone or changed, or has a field too long for the csv module, or a row too long for anyone.
             pass
-    return f"{path}, row {row + 1}"
+    return f"{name_of(path)}, row {row + 1}"
 
 
 def check_encoding(path: str) -> None:
@@ -84,7 +84,7 @@ def check_encoding(path: str) -> None:
             try:
                 line.decode()
             except UnicodeDecodeError as error:
-                raise encoding_error(f"{path}, line {number}") from error
+                raise encoding_error(f"{name_of(path)}, line {number}") from error
     except OSError:
         # The file cannot be read at all: the caller says so.
         return

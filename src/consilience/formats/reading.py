@@ -21,10 +21,10 @@ from ..arguments import to_path
 from ..data.frames import open_arrow
 from ..data.tables import Table
 from ..data.vocabulary import is_text
-from ..errors import InputError, first_line, listing
+from ..errors import InputError, Sentence, first_line, listing
 from .annotations import say_spans
 from .brat import is_brat
-from .files import PathLike, find_format, nested_error
+from .files import STANDARD_INPUT, PathLike, find_format, name_of, nested_error, quote_path
 from .lines import check_encoding, place_of_row
 from .register import Format, LineFinder, list_suffixes, readable_formats
 
@@ -68,7 +68,7 @@ class Source:
         raise IndexError(f"There is no row {row} in a table of {self.table.num_rows} rows.")
 
 
-def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source:
+def read_table(path: PathLike, columns: Collection[str] | None = None, format: str | None = None) -> Source:
     r"""Read a table from one file, the files that match a glob, or the files in a folder.
 
     Parameters
@@ -76,10 +76,13 @@ def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source
     path : str or path-like
         A file, a glob such as ``"answers/*.csv"``, or a folder (its files in order of name, without hidden ones and
         those that have no suffix of a known format). The format follows from the content where that leaves no doubt,
-        else from the suffix. Several files must agree in it and in their columns.
+        else from the suffix. Several files must agree in it and in their columns. "-" is standard input, which may be
+        CSV, TSV or JSON lines.
     columns : collection of str, optional
         The columns to read, all by default. Names that do not exist are ignored. Nested values (lists, objects) are
         an error in a column that is named here.
+    format : str, optional
+        The name of the format, where neither content nor suffix tell.
 
     Returns
     -------
@@ -96,7 +99,7 @@ def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source
     ...     read_table(path).table.to_pydict()
     {'item': [1, 2, 3], 'label': ['007', 'NA', None]}
     """
-    paths, found = _find_files(to_path("path", "read_responses", path))
+    paths, found = _find_files(to_path("path", "read_responses", path), format)
     wanted = None if columns is None else frozenset(columns)
     read = [_read_file(file, found, wanted) for file in paths]
     tables = [table for table, _ in read]
@@ -104,7 +107,8 @@ def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source
     table = _concatenate(paths, tables)
     if not names or (table.num_columns and not table.num_rows):
         content = f"columns {listing(names)} and no rows" if names else "no columns"
-        raise InputError(f"There is nothing to read in {listing(paths)}: found {content}.", "Give a file with data.")
+        where = quote_path(paths[0]) if len(paths) == 1 else listing(paths)
+        raise InputError(f"There is nothing to read in {where}: found {content}.", "Give a file with data.")
     for field in table.schema if wanted is not None else ():
         if pa.types.is_nested(field.type):
             raise nested_error(paths[0], field.name, str(field.type))
@@ -112,7 +116,7 @@ def read_table(path: PathLike, columns: Collection[str] | None = None) -> Source
     return Source(table, sizes, tuple(names), found.codec.find_lines)
 
 
-def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None) -> Table:
+def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None, format: str | None = None) -> Table:
     """Return a file, glob or folder as a `Table` that knows in which file and line a row is.
 
     Parameters
@@ -121,9 +125,11 @@ def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None)
         As in `read_table`.
     preferred : mapping, optional
         For a role, the column to take if there is one of that name.
+    format : str, optional
+        As in `read_table`.
     """
-    source = read_table(path)
-    table = open_arrow(source.table, os.fspath(path))
+    source = read_table(path, format=format)
+    table = open_arrow(source.table, name_of(os.fspath(path)))
     return replace(table, locate=source.locate, preferred=preferred or {})
 
 
@@ -132,19 +138,23 @@ def open_path(source: Any) -> Any:
     return open_file(source) if isinstance(source, (str, os.PathLike)) else source
 
 
-def _find_files(path: str) -> tuple[list[str], Format]:
+def _find_files(path: str, format: str | None = None) -> tuple[list[str], Format]:
     """Return the files that `path` stands for, and the format they share."""
+    named = next((each for each in readable_formats() if each.name == format), None)
     supported = list_suffixes(readable_formats())
-    if os.path.isfile(path):
+    if path == STANDARD_INPUT or os.path.isfile(path):
         files = [path]
     else:
         found = _list_files(path)
-        files = sorted(file for file in found if file.lower().endswith(tuple(supported)) and os.path.isfile(file))
+        wanted = tuple(supported if named is None else list_suffixes([named]))
+        files = sorted(file for file in found if file.lower().endswith(wanted) and os.path.isfile(file))
         if not files:
             if os.path.isdir(path) and is_brat(path):
                 say_spans(path, "brat")
             others = f"found only {listing(sorted(found))}" if found else "found nothing"
             raise InputError(f"No file to read in {path!r}: {others}.", f"Supported are {' '.join(supported)}.")
+    if named is not None:
+        return files, named
     formats = {find_format(file): file for file in reversed(files)}
     if len(formats) > 1:
         raise InputError(
@@ -177,7 +187,9 @@ def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tupl
     read = found.codec.read
     assert read is not None
     try:
-        if os.path.getsize(path) == 0:
+        if path == STANDARD_INPUT and not found.text:
+            raise InputError("Standard input must be CSV, TSV or JSON lines.", "Give a file.")
+        if path != STANDARD_INPUT and os.path.getsize(path) == 0:
             raise InputError(f"{path!r} is empty (0 bytes).", "Write it again.")
         table, names = read(path, wanted)
         # Parquet, Arrow and JSON are read without a look at the text; what is not UTF-8 would fail much later.
@@ -188,7 +200,7 @@ def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tupl
         if found.text:
             check_encoding(path)
         raise InputError(
-            f"{path!r} cannot be read: {first_line(error)}.",
+            f"{quote_path(path)} cannot be read: {first_line(error)}.",
             "It may be damaged, cut off, or of another format than its suffix says: write it again.",
         ) from error
     return table, names
@@ -201,6 +213,7 @@ def _concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
         here, first = set(table.column_names), set(names)
         for odd, other, missing in ((path, paths[0], first - here), (paths[0], path, here - first)):
             if missing:
+                _tell_apart({paths[0]: names, path: table.column_names})
                 raise InputError(
                     f"{odd!r} has no column {listing(sorted(missing))}, which {other!r} has.",
                     "Give all files the same columns, or read them one by one.",
@@ -227,6 +240,22 @@ def _concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
     return table
 
 
+def _tell_apart(columns: Mapping[str, list[str]]) -> None:
+    """Raise an error that says which of two files holds answers and which known labels, if they do."""
+    answers, gold = [], []
+    for path, names in columns.items():
+        table = Table(names, lambda name: pa.array([name]), 0, "", path, str)
+        if table.find("worker") is not None and table.find("label") is not None:
+            answers.append(path)
+        elif table.find("worker") is None and table.find("known label") is not None:
+            gold.append(path)
+    if len(answers) == 1 and len(gold) == 1:
+        raise InputError(
+            f"{answers[0]!r} seems to hold answers, and {gold[0]!r} known labels.",
+            Sentence("Give known labels with {gold}, and read only the files of answers.", gold=gold[0]),
+        )
+
+
 def _align_types(parts: list[pa.ChunkedArray[Any]]) -> list[pa.ChunkedArray[Any]]:
     """Return the parts of one column with types that Arrow can promote to one."""
     categorical = [pa.types.is_dictionary(part.type) for part in parts if not pa.types.is_null(part.type)]
@@ -245,8 +274,6 @@ def _permission_error(path: str) -> InputError:
 
 
 def _missing_error(path: str) -> InputError:
-    if path == "-":
-        return InputError("Standard input is not supported.", "Give a file.")
     folder, name = os.path.split(path)
     if not os.path.isdir(folder or "."):
         return InputError(f"{path!r} does not exist, nor does the folder {folder!r}.", "Check the path.")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..arguments import check_truth, is_among
 from ..data.frames import open_frame
-from ..data.gold import KEY_REMEDY, open_gold
+from ..data.gold import KEY_REMEDY, find_label, open_gold
 from ..data.items import read_positions
 from ..data.spans import Spans
 from ..data.spelling import choose_spelling, normalise_column
@@ -85,7 +85,7 @@ class Evaluation:
     Attributes
     ----------
     n_matched : int
-        Items with both a label and a known one; the scores are about these.
+        Items with both a label and a known one; all scores but those of spans are about these.
     n_gold_only : int
         Items with a known label, and no other.
     n_labels_only : int
@@ -97,8 +97,8 @@ class Evaluation:
     classes : tuple of (label, ClassScore)
         Precision, recall, F1 and support of each class that is a label or known.
     spans : SpanEvaluation or None
-        Scores of spans, for sequences whose classes are IOB2 tags. All known spans count, also where there are no
-        labels.
+        Scores of spans, for sequences whose classes are IOB2 tags. All spans of gold count, also in sequences that have
+        no label: these are missed.
     """
 
     n_matched: int
@@ -183,7 +183,7 @@ def evaluate(
     labels = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
     table = replace(open_frame(labels, "the table of labels"), preferred=names)
     in_sequences = sequence is not None or position is not None
-    paired = in_sequences or (table.find("item") is None and table.find("sequence") is not None)
+    paired = in_sequences or table.has_sequences()
     roles = ("sequence", "position") if paired else ("item",)
     known_table = replace(open_gold(open_path(gold), paired), preferred=names)
     _check_names(names, table, known_table)
@@ -199,11 +199,15 @@ def evaluate(
         shown, posterior = _merge_classes(list(map(spell, shown)), posterior)
     said, gold_said, named = _to_one_type([given.label, known.label, pa.array(shown, pa.string())])
     classes = encode_in_order_of_appearance(pa.concat_arrays([named, said, gold_said]))[1]
-    truth = lookup(classes, gold_said)[gold_row]
+    all_truth = lookup(classes, gold_said)
+    truth = all_truth[gold_row]
     all_guesses = lookup(classes, said)
     guess = all_guesses[row]
     judged = _judge(truth, posterior, len(classes))
     scores = class_f1(truth, guess)
+    shown_as = _name_classes(
+        classes, [(given.label, said), (known.label, gold_said), (pa.array(shown, pa.string()), named)]
+    )
     return Evaluation(
         n_matched=len(row),
         n_gold_only=len(all_rows) - len(row),
@@ -213,14 +217,9 @@ def evaluate(
         log_loss=judged[0],
         brier=judged[1],
         calibration_error=judged[2],
-        classes=tuple((name, scores[code]) for code, name in enumerate(classes.tolist()) if code in scores),
+        classes=tuple((name, scores[code]) for code, name in enumerate(shown_as) if code in scores),
         spans=_judge_spans(
-            given,
-            [key.take(all_gold_rows) for key in known.keys],
-            all_rows,
-            classes[all_guesses],
-            classes[lookup(classes, gold_said)[all_gold_rows]],
-            known.table.name,
+            given, known, all_rows, all_gold_rows, classes[all_guesses], classes[all_truth[all_gold_rows]]
         )
         if paired and looks_iob2(classes)
         else None,
@@ -255,27 +254,57 @@ def _check_order(given: Table, known: Table) -> None:
 
 
 def _judge_spans(
-    given: _Labels, gold_keys: list[Column], row: NDArray[np.int64], guess: Values, truth: Values, gold_name: str
+    given: _Labels,
+    known: _Labels,
+    row: NDArray[np.int64],
+    gold_row: NDArray[np.int64],
+    guess: Values,
+    truth: Values,
 ) -> SpanEvaluation:
-    """Score tags as spans: `guess` for all rows that have a label, `truth` for all known items.
+    """Score tags as spans.
 
-    `row` is the row of each known item, or -1: an item without a label is O. So all known spans count, also those in
-    sequences that nobody answered.
+    Parameters
+    ----------
+    given, known : _Labels
+        Labels and gold.
+    row, gold_row : int array
+        The row in `given`, -1 for none, and that in `known`, of each item that has a known label.
+    guess : array
+        The tag in each row of `given`.
+    truth : array
+        The known tag of each item of `row`. Where an item has no label, there is no span.
     """
-    order, lengths = _order(gold_keys, gold_name)
-    answered = np.where(row >= 0, guess[row], "O")
-    pair = truth[order], answered[order], lengths
-    whole, all_lengths = _order(given.keys, given.table.name)
+    owner, place = _sort_keys(known)
+    order = np.lexsort((place[gold_row], owner[gold_row]))
+    found = np.where(row >= 0, guess[row], "O")
+    pair = truth[order], found[order], np.bincount(owner[gold_row])
+    owner, place = _sort_keys(given)
+    whole = np.lexsort((place, owner))
     return SpanEvaluation(
-        span_score(*pair), relaxed_span_score(*pair), count_invalid_transitions(guess[whole], all_lengths)
+        span_score(*pair), relaxed_span_score(*pair), count_invalid_transitions(guess[whole], np.bincount(owner))
     )
 
 
-def _order(keys: list[Column], name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the order of items by sequence and position, and the lengths of the sequences."""
-    owner, _ = encode_in_order_of_appearance(keys[0])
-    _, place = np.unique(read_positions(keys[1], name), return_inverse=True)
-    return np.lexsort((place, owner)), np.bincount(owner)
+def _sort_keys(side: _Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the number of each row's sequence, and that of its position."""
+    owner, _ = encode_in_order_of_appearance(side.keys[0])
+    return owner, np.unique(read_positions(side.keys[1], side.table.name), return_inverse=True)[1]
+
+
+def _name_classes(classes: Values, columns: list[tuple[Column, pa.Array]]) -> list[Any]:
+    """Return the names of classes as the labels spell them: text that was compared as a number stays text.
+
+    Each of `columns` is one as it was given and as it was compared; the first that holds a class names it.
+    """
+    given = columns[0][0]
+    if isinstance(given, np.ndarray) or not is_text(given.type) or classes.dtype == object:
+        return list(classes.tolist())
+    names: dict[int, str] = {}
+    for column, compared in columns:
+        codes, first = np.unique(lookup(classes, compared), return_index=True)
+        for code, text in zip(codes.tolist(), to_values(column)[first].tolist(), strict=True):
+            names.setdefault(code, str(text))
+    return [names[code] for code in range(len(classes))]
 
 
 def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -> tuple[float | None, ...]:
@@ -289,7 +318,9 @@ def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -
 
 def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
     """Return the rows that have a label; `roles` are those of the keys, then that of the label."""
-    *names, label_name = (table.need(role, parameter=role.removeprefix("known ")) for role in roles)
+    *names, label_name = (
+        find_label(table, "label") if role == "known label" else table.need(role, parameter=role) for role in roles
+    )
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
     keys = [table.values(name, KEY_REMEDY) for name in names]
@@ -301,7 +332,7 @@ def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
 
 
 def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each item in gold the row of labels that is about it, or -1, and its row in gold."""
+    """Return for each item of gold its row among the labels, -1 if it has none, and its row in gold."""
     _check_unique(given)
     gold_rows = _distinct_items(known)
     row = _find_rows(given.keys, [key.take(gold_rows) for key in known.keys])

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from ..data.gold_columns import LEAVE_OUT, find_strange
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units
 from ..data.responses import Responses
 from ..data.spans import Spans
 from ..data.tagging import looks_iob2
+from ..data.vocabulary import to_column
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import (
@@ -70,7 +72,8 @@ def fuse(
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
         target, and perhaps weight, or a list of pairs of items).
     gold : dict, Series, table or path, optional
-        Known labels.
+        Known labels. Default: those that the answers come with (`Responses.gold`), if some items have one and others
+        do not; a warning tells. False: none.
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
         "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, and `DawidSkene` for other items. A
         `HiddenMarkov` chosen by name or "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X
@@ -116,10 +119,13 @@ def fuse(
     """
     parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
-    responses = as_responses(source, **{name: value for name, value in keywords.items() if name in COLUMNS})
+    columns = {name: value for name, value in keywords.items() if name in COLUMNS}
+    if gold is None and not isinstance(source, (Responses, Spans)):
+        columns["gold"] = None
+    responses = as_responses(source, **columns)
     if gold is None and isinstance(source, Spans):
         gold = source.known_tags()
-    gold = open_path(gold)
+    gold = choose_gold(gold, responses)
     if graph is not None:
         graph = as_graph(graph, responses)
     given = {name: value for name, value in keywords.items() if name in parameters}
@@ -144,6 +150,41 @@ def fuse(
     if doubt is not None:
         warn(doubt)
     return chosen
+
+
+def choose_gold(gold: Any, responses: Responses) -> Any:
+    """Return the known labels to use: those given, or some that the answers come with. A warning tells of the latter.
+
+    They are not used if some are no classes, or if the label of every item is known: there would be nothing to fuse.
+    """
+    if gold is False:
+        return None
+    if gold is not None or not responses.gold:
+        return open_path(gold)
+    name = shorten(responses.columns.get("gold"))
+    strange = find_strange(responses, to_column(list(responses.gold.values())))
+    if strange:
+        warn(
+            DataWarning(
+                f"Column {name} is not used as known labels: it holds {listing(strange)}, and the classes are "
+                f"{listing(responses.classes.tolist())}.",
+                Sentence("If it holds known labels, name all classes with {classes}."),
+                LEAVE_OUT,
+            )
+        )
+        return None
+    if len(responses.gold) == responses.n_items:
+        warn(
+            DataWarning(
+                f"Column {name} holds a known label of every item. It is not used: there would be nothing to fuse.",
+                "Compare the labels with it by evaluate.",
+                LEAVE_OUT,
+            )
+        )
+        return None
+    known = f"{len(responses.gold):,} of {plural(responses.n_items, 'item')}"
+    warn(DataWarning(f"Column {name} holds known labels of {known}. They are used as gold.", LEAVE_OUT))
+    return responses.gold
 
 
 def settle_graph(

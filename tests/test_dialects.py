@@ -1,0 +1,393 @@
+"""Tables of platforms, wide tables and matrices, written from their published descriptions."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import consilience as cs
+from consilience.cli.fuse import FORMS
+from consilience.data.dialects import DIALECTS, list_names
+from consilience.errors import ConsilienceError, DataWarning, InputError, ParameterError
+from fuzz.typed_files import odd_array
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty working folder, so that messages hold short names."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(name: str, *lines: str) -> str:
+    Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+    return name
+
+
+def refusal(*arguments, **keywords) -> str:
+    with pytest.raises(InputError) as caught:
+        cs.read_responses(*arguments, **keywords)
+    return str(caught.value)
+
+
+def triples(r: cs.Responses) -> list[tuple]:
+    """All answers as (item, worker, label)."""
+    names = zip(
+        r.items[r.item_of_answer()].tolist(), r.workers[r.worker].tolist(), r.labels[r.label].tolist(), strict=True
+    )
+    return sorted(names, key=str)
+
+
+def test_register():
+    assert tuple(list_names()) == FORMS  # which the command line lists without an import
+    assert len({dialect.name for dialect in DIALECTS}) == len(DIALECTS)
+    with pytest.raises(ParameterError, match=r"'format' parameter .* one of 'long', 'mturk'"):
+        cs.Responses.from_frame({"item": [1]}, format="mtruk")
+
+
+# MTurk
+
+MTURK = (
+    "HITId,HITTypeId,Title,AssignmentId,WorkerId,AssignmentStatus,Input.image_url,Answer.category.label,Approve,Reject"
+)
+
+
+def test_mturk(folder):
+    write(
+        "batch.csv",
+        MTURK,
+        '3XYZ,T,"Cats, or dogs?",A1,W1,Approved,http://x/1.png,Cat,,',
+        '3XYZ,T,"Cats, or dogs?",A2,W2,Rejected,http://x/1.png,Dog,,spam',
+        '3ABC,T,"Cats, or dogs?",A3,W2,Submitted,http://x/2.png,Dog,,',
+    )
+    with pytest.warns(DataWarning, match=r"1 row of batch.csv was left out as rejected \(column 'AssignmentStatus'\)"):
+        r = cs.read_responses("batch.csv")
+    assert triples(r) == [("http://x/1.png", "W1", "Cat"), ("http://x/2.png", "W2", "Dog")]
+    assert r.format == "mturk"
+    assert r.columns == {"item": "Input.image_url", "worker": "WorkerId", "label": "Answer.category.label"}
+    with pytest.warns(DataWarning, match="left out as rejected"):
+        assert cs.read_responses("batch.csv", item="HITId").items.tolist() == ["3XYZ", "3ABC"]
+    # All rows, by the names of columns alone.
+    everything = cs.read_responses("batch.csv", format="long", label="Answer.category.label")
+    assert (everything.n_responses, everything.format, everything.columns["item"]) == (3, "", "HITId")
+
+
+def test_mturk_radio_buttons(folder):
+    """Crowd HTML elements give each option a column; upper and lower case, and empty cells, occur."""
+    write(
+        "batch.csv",
+        "HITId,WorkerId,AssignmentStatus,Input.a,Input.b,Answer.animal.cat,Answer.animal.big.dog,Answer.animal.dog",
+        "h1,w1,Approved,1,2,true,,false",
+        "h1,w2,Approved,1,2,false,,TRUE",
+        "h2,w1,Approved,1,3,,,true",
+    )
+    # A dot in an option makes another question, which nobody answered.
+    r = cs.read_responses("batch.csv", label="Answer.animal")
+    assert triples(r) == [("h1", "w1", "cat"), ("h1", "w2", "dog"), ("h2", "w1", "dog")]
+    assert cs.read_responses("batch.csv").columns["label"] == "Answer.animal"
+
+
+def test_mturk_boxes(folder):
+    """Boxes of which several can be ticked are a question each."""
+    write("batch.csv", "HITId,WorkerId,Answer.has.cat,Answer.has.dog", "h1,w1,true,true", "h1,w2,false,true")
+    assert "2 questions: 'Answer.has.cat', 'Answer.has.dog'. Choose one with label=" in refusal("batch.csv")
+    r = cs.read_responses("batch.csv", label="Answer.has.cat")
+    assert triples(r) == [("h1", "w1", "true"), ("h1", "w2", "false")]
+
+
+def test_mturk_json(folder):
+    rows = [
+        ("h1", "w1", '[{"animal":{"cat":true,"dog":false},"note":"clear"}]'),
+        ("h1", "w2", '{"animal":{"cat":false,"dog":true},"note":""}'),
+        ("h2", "w1", '[{"animal":{"label":"bird"}}]'),
+        ("h2", "w2", "[]"),
+    ]
+    frame = pd.DataFrame(rows, columns=["HITId", "WorkerId", "Answer.taskAnswers"])
+    frame.to_csv("batch.csv", index=False)
+    assert "4 questions: 'Answer.animal.cat'" in refusal("batch.csv")
+    frame[:2].to_csv("batch.csv", index=False)
+    r = cs.read_responses("batch.csv", label="Answer.animal")
+    assert triples(r) == [("h1", "w1", "cat"), ("h1", "w2", "dog")]
+    for text in ("{", "7", "[1, 2]", "[" * 10_000, '[{"a": 1}, {"a": 2}]'):
+        frame.loc[1, "Answer.taskAnswers"] = text
+        frame.to_csv("batch.csv", index=False)
+        assert "must hold one JSON object per row. Got " in refusal("batch.csv")
+        assert "at batch.csv, line 3" in refusal("batch.csv")
+
+
+def test_mturk_without_answers(folder):
+    write("batch.csv", "HITId,WorkerId,Answer.a,Answer.b", "h1,w1,,", "h1,w2,,")
+    assert "looks like MTurk results, but 'Answer.a', 'Answer.b' are empty" in refusal("batch.csv")
+    write("batch.csv", "HITId,WorkerId,AssignmentStatus,Answer.a", "h1,w1,Rejected,x")
+    with pytest.warns(DataWarning, match="left out"):
+        assert "No row of batch.csv is left" in refusal("batch.csv")
+
+
+# Toloka
+
+
+def test_toloka(folder):
+    write(
+        "assignments.tsv",
+        "INPUT:image\tOUTPUT:result\tGOLDEN:result\tHINT:text\tASSIGNMENT:task_id\tASSIGNMENT:worker_id\tASSIGNMENT:status",
+        "1.png\tcat\tcat\t\tt1\tw1\tAPPROVED",
+        "1.png\tdog\tcat\t\tt1\tw2\tAPPROVED",
+        "",
+        "\t\t\t\t\t\t",
+        '"2 ""big"".png"\tdog\t\t\tt2\tw1\tSUBMITTED',
+        "1.png\tcat\tcat\t\tt1\tw3\tREJECTED",
+    )
+    with pytest.warns(DataWarning, match="1 row of assignments.tsv was left out as rejected"):
+        r = cs.read_responses("assignments.tsv")
+    assert triples(r) == [("1.png", "w1", "cat"), ("1.png", "w2", "dog"), ('2 "big".png', "w1", "dog")]
+    assert (r.format, dict(r.gold)) == ("toloka", {"1.png": "cat"})
+
+
+def test_toloka_with_several_fields():
+    table = {
+        "INPUT:left": ["a", "a"],
+        "INPUT:right": ["b", "c"],
+        "OUTPUT:best": ["left", "right"],
+        "OUTPUT:why": [None, None],
+        "ASSIGNMENT:worker_id": ["w1", "w1"],
+    }
+    with pytest.raises(InputError, match=r"2 columns that may be the item: 'INPUT:left', 'INPUT:right'. Choose one"):
+        cs.Responses.from_frame(table)
+    assert cs.Responses.from_frame(table, item="INPUT:right").items.tolist() == ["b", "c"]
+    r = cs.Responses.from_frame(table | {"ASSIGNMENT:task_id": ["t1", "t2"]})
+    assert (r.items.tolist(), r.columns["label"]) == (["t1", "t2"], "OUTPUT:best")
+    with pytest.raises(InputError, match=r"2 questions: 'OUTPUT:best', 'OUTPUT:why'. Choose one with label="):
+        cs.Responses.from_frame(table | {"OUTPUT:why": ["x", "y"]})
+
+
+# Appen
+
+APPEN = "_unit_id,_golden,_tainted,_trust,_worker_id,is_cat,is_cat_gold,is_cat_gold_reason,url"
+
+
+def test_appen(folder):
+    write(
+        "full.csv",
+        APPEN,
+        "1,true,false,0.9,11,yes,yes,whiskers,http://x",
+        "1,true,false,0.8,12,no,yes,whiskers,http://x",
+        "2,false,true,0.2,12,no,,,http://y",
+        "2,false,false,0.9,11,no,,,http://y",
+        '3,TRUE,false,0.9,11,no,"yes\nno",,http://z',
+    )
+    with pytest.warns(DataWarning, match="1 row of full.csv was left out as not to be trusted"):
+        r = cs.read_responses("full.csv")
+    assert triples(r) == [(1, 11, "yes"), (1, 12, "no"), (2, 11, "no"), (3, 11, "no")]
+    # Where several answers are accepted, no label is known.
+    assert (r.format, dict(r.gold)) == ("appen", {1: "yes"})
+
+
+def test_appen_without_test_questions(folder):
+    write("full.csv", "_unit_id,_worker_id,_trust,colour,url", "1,11,0.9,red,u", "1,12,0.9,blue,u")
+    assert "2 questions: 'colour', 'url'. Choose one with label=" in refusal("full.csv")
+    assert cs.read_responses("full.csv", label="colour").labels.tolist() == ["blue", "red"]
+    # The aggregated report has no workers.
+    write("aggregated.csv", "_unit_id,_golden,_unit_state,colour,colour:confidence", "1,false,finalized,red,0.9")
+    assert "no column" in refusal("aggregated.csv")
+
+
+# Wide tables and matrices
+
+WIDE = {"image_id": [1, 2, 3], "ann": ["cat", "dog", None], "bob": ["dog", "dog", None], "eve": [None, "cat", None]}
+LONG = [(1, "ann", "cat"), (1, "bob", "dog"), (2, "ann", "dog"), (2, "bob", "dog"), (2, "eve", "cat")]
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_wide(make):
+    r = cs.Responses.from_frame(make(WIDE))
+    assert triples(r) == LONG
+    assert r.format == "wide"
+    assert r.items.tolist() == [1, 2, 3]  # also the one that nobody answered
+    assert triples(cs.Responses.from_frame(make(WIDE), format="wide")) == LONG
+    with pytest.raises(InputError, match="no columns for worker, label"):
+        cs.Responses.from_frame(make(WIDE), format="long")
+
+
+def test_wide_numbers():
+    """pandas makes floats of whole numbers beside an empty cell, and CSV makes text of a column with one odd word."""
+    frame = pd.DataFrame({"id": [7, 8], "a": [1, None], "b": [1, 2]})
+    assert triples(cs.Responses.from_frame(frame, format="wide")) == [(7, "a", 1), (7, "b", 1), (8, "b", 2)]
+    mixed = {"id": [7, 8], "a": [1, 2], "b": ["1", "?"]}
+    assert cs.Responses.from_frame(mixed, format="wide").labels.tolist() == ["1", "2", "?"]
+
+
+def test_wide_gold():
+    r = cs.Responses.from_frame({**WIDE, "truth": ["cat", None, "dog"]})
+    assert triples(r) == LONG
+    assert dict(r.gold) == {1: "cat"}  # nobody answered the other
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"item": [1, 2], "x": [0.5, 0.7], "y": [0.5, 0.1]},
+        {"item": [1, 2], "text": ["a", "b"], "note": ["c", "d"]},
+        {"item": [1, 2], "ann": ["cat", "dog"]},
+        {"item": range(30), "x": range(30), "y": range(30)},
+        {"name": [1, 2], "ann": ["cat", "dog"], "bob": ["cat", "dog"]},
+        {"item": [1, 1], "first": ["cat", "dog"], "second": ["cat", "dog"]},
+    ],
+)
+def test_not_wide(table):
+    with pytest.raises(InputError, match="has no column"):
+        cs.Responses.from_frame(table)
+
+
+def test_wide_errors():
+    with pytest.raises(InputError, match=r"no column of its own for the worker. Leave worker='ann' out"):
+        cs.Responses.from_frame(WIDE, format="wide", worker="ann")
+    with pytest.raises(InputError, match="all cells of 'a' are empty"):
+        cs.Responses.from_frame({"item": [1], "a": [None]}, format="wide")
+    with pytest.raises(InputError, match="has no columns of workers"):
+        cs.Responses.from_frame({"item": [1]}, format="wide")
+    with pytest.raises(InputError, match=r"row 0 \(counting from 0\), column 'ann' and row 1"):
+        cs.Responses.from_frame({"item": [1, 1], "ann": ["x", "y"], "bob": ["x", "y"]}, format="wide")
+    with pytest.warns(DataWarning, match="No other column of the table holds any of the values of 'text'"):
+        cs.Responses.from_frame({"item": [1, 2], "a": [1, 2], "b": [1, 2], "text": ["x", "y"]}, format="wide")
+    with pytest.raises(InputError, match=r"If each worker has a column of their own, use format='wide'"):
+        cs.Responses.from_frame({"item": [1], "label": ["x"]})
+
+
+def test_wide_equals_long():
+    """A slow twin: each cell that is not empty, one by one."""
+    rng = np.random.default_rng(0)
+    cells = rng.integers(-1, 3, (40, 6))
+    frame = pd.DataFrame(np.where(cells < 0, None, cells.astype(str)), columns=list("abcdef"), dtype=object)
+    frame.insert(0, "task_id", [f"t{n}" for n in range(40)])
+    expected = [(f"t{n}", "abcdef"[w], str(cells[n, w])) for n in range(40) for w in range(6) if cells[n, w] >= 0]
+    assert triples(cs.Responses.from_frame(frame)) == sorted(expected, key=str)
+
+
+def test_matrix(folder):
+    matrix = np.array([[0, 1, -1], [1, 1, -1], [-1, -1, -1], [1, -1, 0]])
+    np.save("L.npy", matrix)
+    expected = cs.Responses.from_matrix(matrix)
+    for r in (cs.read_responses("L.npy"), cs.Responses.from_frame(pd.DataFrame(matrix), format="matrix")):
+        assert triples(r) == triples(expected)
+        assert r.items.tolist() == [0, 1, 2, 3]
+        assert r.workers.tolist() == [0, 1, 2]
+        assert r.format == "matrix"
+    pd.DataFrame(matrix, columns=["lf_a", "lf_b", "lf_c"]).to_csv("L.csv", index=False)
+    r = cs.read_responses("L.csv", format="matrix", abstain="answer", background=0)
+    assert r.workers.tolist() == ["lf_a", "lf_b", "lf_c"]
+    assert r.silence_counts
+
+
+def test_damaged_matrix(folder):
+    np.save("cube.npy", np.zeros((2, 2, 2)))
+    assert "must hold a matrix with items as rows" in refusal("cube.npy")
+    np.save("objects.npy", np.array([[{}, []]], dtype=object), allow_pickle=True)
+    assert "'objects.npy' cannot be read" in refusal("objects.npy")
+    np.save("good.npy", np.zeros((100, 3), int))
+    Path("cut.npy").write_bytes(Path("good.npy").read_bytes()[:500])
+    assert "'cut.npy' cannot be read" in refusal("cut.npy")
+    Path("text.npy").write_text("item,label")
+    assert "'text.npy' cannot be read" in refusal("text.npy")
+
+
+@pytest.mark.parametrize(
+    ("form", "missing"), [("mturk", "HITId"), ("toloka", "ASSIGNMENT:worker_id"), ("appen", "_unit_id")]
+)
+def test_wrong_form(form, missing):
+    with pytest.raises(
+        InputError, match=rf"has no column '{missing}'.* as .* have. It has 'item', 'worker', 'label'. Leave"
+    ):
+        cs.Responses.from_frame({"item": [1], "worker": [1], "label": ["x"]}, format=form)
+
+
+# Damaged files of platforms
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"HITId,WorkerId,Answer.a\nh1,w1,x\nh1,w2\n", "batch.csv, line 3: expected 3 columns"),
+        (b"HITId,WorkerId,Answer.a\nh1,w1,x\nh1,w2,\xff\xfe\n", "line 3: the text is not UTF-8"),
+        (b'HITId,WorkerId,Answer.a\nh1,w1,"x\nh1,w2,y\n', "a quote is opened and never closed"),
+        (b"HITId,WorkerId,Answer.a\nh1,,x\nh1,w2,y\n", "Column 'WorkerId' of batch.csv has 1 missing value"),
+        (b"HITId,WorkerId,Answer.a\n", "columns 'HITId', 'WorkerId', 'Answer.a' and no rows"),
+        (b"HITId,WorkerId,Answer.a\nh1,w1,x\nh1,w1,y\n", "Worker 'w1' answered item 'h1' more than once"),
+    ],
+)
+def test_damaged_platform_file(folder, content, words):
+    Path("batch.csv").write_bytes(content)
+    assert words in refusal("batch.csv")
+
+
+def test_platform_parquet(folder):
+    """The form is recognised in any file, also with types of its own."""
+    table = pa.table(
+        {"_unit_id": [1, 1], "_worker_id": [7, 8], "_tainted": [False, True], "q": ["a", "b"], "q_gold": ["a", "a"]}
+    )
+    pq.write_table(table, "full.parquet")
+    with pytest.warns(DataWarning, match="not to be trusted"):
+        assert cs.read_responses("full.parquet").n_responses == 1
+    lines = [json.dumps(row) for row in table.to_pylist()]
+    write("full.jsonl", *lines)
+    with pytest.warns(DataWarning, match="not to be trusted"):
+        assert cs.read_responses("full.jsonl").n_responses == 1
+
+
+# Columns of odd types
+
+TABLES = (
+    {
+        "HITId": list("aabb"),
+        "WorkerId": list("wvwv"),
+        "AssignmentStatus": ["Approved"] * 4,
+        "Answer.q.a": ["true", "false", "true", None],
+        "Answer.q.b": ["false", "true", "false", None],
+    },
+    {"HITId": list("aabb"), "WorkerId": list("wvwv"), "Answer.taskAnswers": ['[{"q":"x"}]'] * 4},
+    {
+        "INPUT:x": list("1122"),
+        "OUTPUT:y": list("abab"),
+        "GOLDEN:y": ["a", "a", None, None],
+        "ASSIGNMENT:worker_id": list("wvwv"),
+        "ASSIGNMENT:status": ["APPROVED"] * 4,
+    },
+    {
+        "_unit_id": [1, 1, 2, 2],
+        "_worker_id": [1, 2, 1, 2],
+        "_golden": [True, True, False, False],
+        "_tainted": [False] * 4,
+        "q": list("abab"),
+        "q_gold": ["a", "a", None, None],
+    },
+    {"item": [1, 2, 3, 4], "ann": list("abab"), "bob": list("abba"), "truth": ["a", None, None, None]},
+    {"id": [1, 2, 3, 4], "item_id": [1, 1, 2, 2], "rater": list("wvwv"), "verdict": list("abab"), "gold": list("aabb")},
+)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_odd_types():
+    """A column of any type gives answers or an error of ours."""
+    n_read = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        table = TABLES[seed % len(TABLES)]
+        odd = list(table)[rng.integers(len(table))]
+        try:
+            columns = {
+                name: odd_array(rng, values) if name == odd else pa.array(values) for name, values in table.items()
+            }
+        except (pa.ArrowException, ValueError, TypeError):
+            continue
+        form = (None, None, "wide", "matrix", "long")[rng.integers(5)]
+        with suppress(ConsilienceError):
+            cs.Responses.from_frame(pa.table(columns), format=form, drop_missing=bool(rng.integers(2)))
+            n_read += 1
+    assert n_read > 20
