@@ -20,7 +20,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "Responses": "data.responses",
     "Graph": "data.graph",
+    "Masks": "data.masks",
     "read_responses": "formats.answers",
+    "read_masks": "formats.masks",
+    "write_masks": "formats.masks",
     **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
     "fuse": "models.fuse",
     "held_out_score": "models.held_out",
@@ -38,8 +41,11 @@ if TYPE_CHECKING:
     from . import metrics as metrics
     from . import simulate as simulate
     from .data.graph import Graph as Graph
+    from .data.masks import Masks as Masks
     from .data.responses import Responses as Responses
     from .formats.answers import read_responses as read_responses
+    from .formats.masks import read_masks as read_masks
+    from .formats.masks import write_masks as write_masks
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.evaluation import evaluate as evaluate
     from .models.fuse import fuse as fuse

@@ -24,6 +24,7 @@ from .vocabulary import Codes, Column, Values, lookup, objects, to_column
 
 if TYPE_CHECKING:
     from .features import Features
+    from .masks import Pictures
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -77,6 +78,7 @@ class Responses:
     leader: NDArray[np.int64] | None = None
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `data.item_priors`
     features: Features | None = None  # what describes the items
+    pictures: Pictures | None = None  # where items are pixels: the images that they are in
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
@@ -200,6 +202,7 @@ class Responses:
             offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
             log_prior=None if self.log_prior is None else self.log_prior[items],
             features=None,  # by these everything has been learned already
+            pictures=None,
             worker=self.worker[answers],
             label=self.label[answers],
             weight=None if self.weight is None else self.weight[answers],

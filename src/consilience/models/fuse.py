@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from ..arguments import is_among
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units
+from ..data.masks import Masks
 from ..data.responses import Responses
 from ..data.tagging import looks_iob2
 from ..engines import open_engine
@@ -30,6 +32,7 @@ from ..errors import (
 )
 from ..fitting.em import Progress
 from ..formats.answers import COLUMNS, check_keywords
+from ..formats.masks import open_masks
 from ..formats.reading import open_path
 from .base import Model
 from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares
@@ -60,8 +63,9 @@ def fuse(
 
     Parameters
     ----------
-    source : table, path or Responses
-        The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder.
+    source : table, path, Responses or Masks
+        The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder. The pixels of
+        `Masks`, and of a folder that `read_masks` can read, are linked to their neighbours by a graph.
     graph : Graph, table, path, list of pairs, networkx graph or sparse matrix, optional
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
         target, and perhaps weight, or a list of pairs of items).
@@ -112,7 +116,10 @@ def fuse(
     """
     parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
+    source = open_masks(source)
     responses = as_responses(source, **{name: value for name, value in keywords.items() if name in COLUMNS})
+    if graph is None and isinstance(source, Masks) and is_among(model, ("auto", "markov-field")):
+        graph = source.graph()
     gold = open_path(gold)
     if graph is not None:
         graph = as_graph(graph, responses)
