@@ -1,8 +1,8 @@
 """Images that several readers segmented: every pixel is an item, and neighbouring pixels are linked.
 
-The pixels of all images are numbered one after the other, each image row by row (C order): image i with P_i pixels owns
-the items o_i, ..., o_i + P_i - 1, where o_i = P_0 + ... + P_{i-1}. Item ids are these numbers, since ids such as (image,
-row, column) would take far more memory than the masks. `Masks.locate` and `Masks.pixels` lead back.
+The pixels of all images are numbered one after the other, each image row by row (C order). Image i with P_i pixels has
+the items o_i, ..., o_i + P_i - 1, where o_i = P_0 + ... + P_{i-1}. These numbers are the ids of the items, since ids
+such as (image, row, column) would take far more memory than the masks. `Masks.locate` and `Masks.pixels` lead back.
 
 Masks are held as codes of 8 bits: code c stands for the class `labels[c]`, and -1 for a pixel without an answer.
 """
@@ -43,7 +43,7 @@ class Colours(NamedTuple):
     Attributes
     ----------
     channels : int
-        0: a value is the number in the mask. 3 or 4: it is a colour, red, green and blue and perhaps opacity, 8 bits each.
+        0: a value is a number in the mask. 3 or 4: it is a colour, of 8 bits each for red, green, blue, and opacity.
     palette : bytes or None
         Of numbers: the colours in which a picture shows 0, 1, 2, ..., three bytes each.
     """
@@ -264,6 +264,10 @@ class Masks:
             pictures=self.pictures,
         )
 
+    def are_complete(self) -> bool:
+        """Tell whether every pixel has an answer."""
+        return all(bool(np.any([codes >= 0 for codes in by_reader.values()], axis=0).all()) for by_reader in self.codes)
+
     def graph(self, connectivity: int | None = None) -> Graph:
         """Return the graph that links each pixel to its neighbours in the same image.
 
@@ -375,10 +379,9 @@ class MaskCollector:
         if not len(values):
             raise InputError("The masks have no answers: every pixel of them is missing.")
         if len(values) > MOST_CLASSES:
-            shown = listing(self._spell(value) for value in values.tolist())
+            found = listing(self._spell(value) for value in values.tolist())
             raise InputError(
-                f"The masks hold {plural(len(values), 'different value')}: {shown}. There can be at most {MOST_CLASSES} "
-                "classes.",
+                f"The masks hold {len(values):,} different values: {found}. There can be {MOST_CLASSES} classes.",
                 "Check that these are masks of classes, and not images, numbers of single objects, or pictures whose "
                 "edges are smoothed.",
             )
@@ -473,7 +476,7 @@ def _to_numbers(array: Any, name: str) -> NDArray[Any]:
 
 
 def _find_values(array: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the values of a mask, sorted. Neighbours mostly have the same one, and only where it changes is looked at."""
+    """Return the values of a mask, sorted; only pixels that differ from the one before them are looked at."""
     flat = array.ravel()
     first = np.ones(flat.size, bool)
     np.not_equal(flat[1:], flat[:-1], out=first[1:])

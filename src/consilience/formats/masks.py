@@ -1,12 +1,14 @@
 """Masks in files: a folder with one folder per reader or per image, or one array.
 
-In a folder of folders every mask has two names, that of its folder and its own. One of them is the reader, the other the
-image. Masks of one image have one size, and agree more than masks of different images by one reader do. So with d_file
-the mean share of pixels that differ between masks of the same file name, and d_folder the same in one folder,
+In a folder of folders every mask has two names, that of its folder and its own. One of them is the reader, the other is
+the image. Masks of one image have one size, and overlap more than masks of different images. The distance of two masks
+is the share of pixels that differ, among those that are not background (the most frequent value) in both. With d_file
+the mean distance of masks with the same file name, and d_folder that of masks in the same folder,
 
     folders are readers  if  d_file < RATIO d_folder,        folders are images  if  d_folder < RATIO d_file.
 
-If neither holds, the user has to say.
+Where no two masks have the same file name, or none the same folder, that distance is taken as 1. If neither holds, the
+user has to say.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ from ..errors import DataWarning, InputError, Sentence, first_line, listing, par
 from .features import check_unpacked
 from .files import PathLike
 from .png import SUFFIX as PNG
-from .png import Picture, read_picture, write_picture
+from .png import Picture, pack, read_picture, write_picture
 from .register import Codec
 from .writing import replace_file, replace_together
 
 NPY, NPZ = ".npy", ".npz"
 FOLDERS = ("readers", "images")
-# How much less the masks of an image must differ than those of a reader, and how many pairs are looked at.
-RATIO, MOST_PAIRS = 0.7, 60
+# How much less the masks of an image must differ than those of a reader, and how many pairs and pixels are looked at.
+RATIO, MOST_PAIRS, MOST_PIXELS = 0.7, 60, 2**16
 _ZIP, _NUMPY = b"PK", b"\x93NUMPY"
 
 Key: TypeAlias = tuple[str, str]  # folder and file, without suffix
@@ -221,11 +223,10 @@ def _read_file(path: str) -> Picture:
 
 def _tell_folders(path: str, found: Mapping[Key, _File]) -> str:
     """Return what the folders stand for: "readers" or "images"."""
-    distances = {"readers": _mean_distance(found, 1), "images": _mean_distance(found, 0)}
-    by_file, by_folder = distances["readers"], distances["images"]
-    if by_file is not None and (by_folder is None or by_file < RATIO * by_folder):
+    by_file, by_folder = _mean_distance(found, 1), _mean_distance(found, 0)
+    if by_file < RATIO * by_folder:
         return "readers"
-    if by_folder is not None and (by_file is None or by_folder < RATIO * by_file):
+    if by_folder < RATIO * by_file:
         return "images"
     names = sorted({folder for folder, _ in found}), sorted({name for _, name in found})
     raise InputError(
@@ -237,11 +238,8 @@ def _tell_folders(path: str, found: Mapping[Key, _File]) -> str:
     )
 
 
-def _mean_distance(found: Mapping[Key, _File], part: int) -> float | None:
-    """Return how much masks differ that have the same folder (part 0) or file name (1): the mean share of pixels.
-
-    Masks of different sizes differ altogether. None where no two masks have the same.
-    """
+def _mean_distance(found: Mapping[Key, _File], part: int) -> float:
+    """Return the mean distance of masks with the same folder (part 0) or file name (1); 1 if there are none."""
     groups: dict[str, list[NDArray[Any]]] = {}
     for key, file in found.items():
         groups.setdefault(key[part], []).append(file.picture.values)
@@ -249,11 +247,20 @@ def _mean_distance(found: Mapping[Key, _File], part: int) -> float | None:
     most = max(1, MOST_PAIRS // max(len(shared), 1))
     pairs = (pair for group in shared for pair in islice(combinations(group, 2), most))
     distances = [_distance(*pair) for pair in islice(pairs, MOST_PAIRS)]
-    return float(np.mean(distances)) if distances else None
+    known = [each for each in distances if each is not None]
+    return float(np.mean(known)) if known else 1.0
 
 
-def _distance(a: NDArray[Any], b: NDArray[Any]) -> float:
-    return float(np.mean(a != b)) if a.shape == b.shape else 1.0
+def _distance(a: NDArray[Any], b: NDArray[Any]) -> float | None:
+    """Return the share of pixels that differ, of those that are not background in both; None if there are none."""
+    if a.shape != b.shape:
+        return 1.0
+    step = -(-a.size // MOST_PIXELS)
+    a, b = a.ravel()[::step], b.ravel()[::step]
+    values, counts = np.unique(np.concatenate([a, b]), return_counts=True)
+    background = values[counts.argmax()]
+    marked = (a != background) | (b != background)
+    return float(np.mean((a != b)[marked])) if marked.any() else None
 
 
 def _choose_colours(files: list[_File]) -> tuple[Iterable[NDArray[Any]], Colours]:
@@ -276,9 +283,7 @@ def _to_colours(file: _File, channels: int) -> NDArray[np.uint32]:
     """Return a mask as colours."""
     values, own, palette = file.picture
     if own == 0 and palette:
-        table = np.frombuffer(palette, np.uint8).reshape(-1, 3).astype(np.uint32) @ np.array(
-            [1 << 16, 1 << 8, 1], np.uint32
-        )
+        table = pack(np.frombuffer(palette, np.uint8).reshape(-1, 3))
         values = np.append(table, np.zeros(256, np.uint32))[values]
     elif own == 0:
         if values.dtype not in (np.bool_, np.uint8):
@@ -321,10 +326,11 @@ def _warn_of_scales(masks: Masks) -> None:
             used.setdefault(reader, set()).update(np.unique(codes[codes > 0]).tolist())
     ones, others = ([m for m, codes in used.items() if codes == {code}] for code in (1, 2))
     if ones and others and len(ones) + len(others) == sum(map(bool, used.values())):
+        names = [listing(masks.readers[group].tolist()) for group in (ones, others)]
         warn(
             DataWarning(
-                f"{listing(masks.readers[ones].tolist())} mark pixels with 1, and {listing(masks.readers[others].tolist())} "
-                "with 255. These are different classes.",
+                f"Marked pixels are 1 in the masks of {names[0]}, and 255 in those of {names[1]}. These are different "
+                "classes.",
                 Sentence("If both mean the same, say so with {classes}.", classes={0: "no", 1: "yes", 255: "yes"}),
             )
         )
@@ -344,23 +350,20 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
         Where. It is created if need be.
     """
     target = to_path("folder", "write_masks", folder)
-    if isinstance(masks, FusedMasks):
-        arrays = {(_file_name(image, "image"),): array for image, array in masks.items()}
-        images = masks.pictures.images
-    elif isinstance(masks, Masks):
-        images = masks.images
-        arrays = {
-            (_file_name(reader, "reader"), _file_name(image, "image")): array
-            for image, by_reader in masks.arrays().items()
-            for reader, array in by_reader.items()
-        }
-    else:
+    if not isinstance(masks, (Masks, FusedMasks)):
         raise parameter_error("masks", "write_masks", "Masks or FusedMasks", masks)
-    if len({name[-1].casefold() for name in arrays}) < len(images):
-        raise InputError("Several images have the same file name.", "Give them ids that differ, not only in case.")
+    files: dict[str, NDArray[Any]] = {}
+    for image, drawn in (masks if isinstance(masks, FusedMasks) else masks.arrays()).items():
+        name = _file_name(image, "image")
+        by_reader = drawn if isinstance(drawn, dict) else {None: drawn}
+        for reader, array in by_reader.items():
+            path = name if reader is None else os.path.join(_file_name(reader, "reader"), name)
+            if path in files:
+                raise InputError(f"Two masks would be written to {path!r}.", "Give images and readers other ids.")
+            files[path] = array
     with replace_together():
-        for name, array in arrays.items():
-            _write_array(os.path.join(target, *name), array, masks.pictures)
+        for path, array in files.items():
+            _write_array(os.path.join(target, path), array, masks.pictures)
 
 
 def _write_array(stem: str, array: NDArray[Any], pictures: Pictures) -> None:
@@ -394,7 +397,7 @@ def _file_name(value: Any, what: str) -> str:
     if not name or name.startswith(".") or any(sign in name for sign in ("/", "\\", "\0", os.sep)):
         raise InputError(
             f"The {what} {shorten(value)} cannot be the name of a file.",
-            "Give it an id without slashes or a dot first.",
+            "Give it an id without slashes that does not begin with a dot.",
         )
     return name
 

@@ -84,7 +84,7 @@ def _read_image(path: str, image: Any, head: bytes) -> Picture:
     if head[_DEPTH] == 16:
         raise InputError(
             f"{path!r} has colours of 16 bits, which would be rounded.",
-            "Save it with colours of 8 bits, or as numbers.",
+            "Save it with colours of 8 bits, or with a number for each class.",
         )
     if image.mode in ("RGBA", "LA"):
         pixels = np.array(image.convert("RGBA"))

@@ -76,6 +76,7 @@ class Model(ABC):
     _copies: list[list[int]]  # groups of near-copies, by index
     copies_count_once_: bool
     comparison_: Any
+    graph_check_: Any
     _keys: dict[str, Column]
     _backend: str
     _pictures: Pictures | None = None  # where items are pixels: the images that they are in
