@@ -38,8 +38,9 @@ Examples:
 _HELP = f"""Fuse the answers in SOURCE into one label per item.
 
 SOURCE is a table of answers, one per row: a file ({usual_suffixes(readable_formats())}), a folder, or a quoted pattern
-such as 'answers/*.csv'. Probabilities are calibrated by hidden answers, and still too high where workers err together
-unless there are known labels. Without -o nothing is written, and only a summary is printed.
+such as 'answers/*.csv'. It can also be a folder of masks, with one folder per reader. Probabilities are calibrated by
+hidden answers, and still too high where workers err together unless there are known labels. Without -o nothing is
+written, and only a summary is printed.
 """
 
 
@@ -134,7 +135,12 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 
 @click.command(cls=Command, epilog=_EXAMPLES, help=_HELP)
 @click.argument("source", nargs=-1, required=True, metavar="SOURCE", callback=_take_one)
-@click.option("-o", "--output", metavar="FILE", help=f"Write labels here: {usual_suffixes(writable_formats())}.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help=f"Write labels here: {usual_suffixes(writable_formats())}. For masks also a folder, for fused masks.",
+)
 @click.option("--item", metavar="COL", help="Column of items, if not item, task, question or id.")
 @click.option("--worker", metavar="COL", help="Column of workers, if not worker, annotator, judge or labeler.")
 @click.option("--label", metavar="COL", help="Column of answers, if not label, answer or response.")
@@ -215,39 +221,43 @@ def fuse(**arguments: Any) -> None:
 
 def run(options: Options) -> None:
     """Read, fit, write, and only then print."""
+    from .masks import check_masks
     from .outputs import check_outputs
     from .progress import Display
     from .summary import summarise
 
     started = time.perf_counter()
     sources = [options.source, options.gold, options.graph, options.knn, options.features, options.items]
-    check_outputs([options.output, options.workers_report], [options.save], sources)
+    folder = check_masks(options)
+    check_outputs([None if folder else options.output, options.workers_report], [options.save], sources)
     with Display(options.quiet) as display:
         model, responses, n_gold = fit(options, display)
         labels, workers = model.to_frame(), model.worker_report()
         summary = summarise(model, responses, labels, workers, options.source, n_gold)
         display.say("Writing")
-        files = write(options, model, labels, workers)
+        files = write(options, model, labels, workers, folder)
     print_results(summary, files, time.perf_counter() - started, options)
 
 
 def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
     """Return the fitted model, the answers, and the number of items of known label."""
     from ..formats.features import read_features
+    from ..formats.masks import open_masks
     from ..models.fuse import fuse as fuse_answers
     from .text import fit_text
 
     engine = open_engine(options.engine, options.threads)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
-    responses = read_answers(options, features)
+    masks = open_masks(options.source)
+    responses = read_answers(options, features) if masks is options.source else masks.to_responses()
     graph = make_graph(options, responses, features)
     gold, n_gold = (None, 0) if options.gold is None else read_gold(options, responses)
     names = ("estimation", "prior", "calibration", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names}
     display.say("Fitting")
     fitted = fuse_answers(
-        responses,
+        responses if masks is options.source else masks,
         graph=graph,
         gold=gold,
         model=options.model,
@@ -259,13 +269,14 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
     return fitted, responses, n_gold
 
 
-def write(options: Options, model: Model, labels: Any, workers: Any) -> dict[str, str]:
-    """Write the files asked for; return what is where."""
+def write(options: Options, model: Model, labels: Any, workers: Any, folder: bool) -> dict[str, str]:
+    """Write the files asked for, labels as masks if they go to a folder; return what is where."""
+    from ..formats.masks import write_masks
     from ..formats.writing import replace_together, write_table
 
     paths = {"labels": options.output, "workers": options.workers_report, "model": options.save}
     writers: dict[str, Callable[[str], object]] = {
-        "labels": partial(write_table, labels),
+        "labels": partial(write_masks, model.to_masks()) if folder else partial(write_table, labels),
         "workers": partial(write_table, workers),
         "model": model.save,
     }

@@ -489,6 +489,6 @@ def _encode(array: NDArray[Any], values: NDArray[np.int64], codes: ClassCodes) -
         table = np.full(256, UNANSWERED, np.int8)
         inside = (values >= 0) & (values < 256)
         table[values[inside]] = codes[inside]
-        return table[array.view(np.uint8)]
+        return table[array.astype(np.uint8, copy=False)]
     place = np.minimum(np.searchsorted(values, array), len(values) - 1)
     return np.where(values[place] == array, codes[place], np.int8(UNANSWERED))

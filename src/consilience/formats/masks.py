@@ -1,9 +1,9 @@
 """Masks in files: a folder with one folder per reader or per image, or one array.
 
 In a folder of folders every mask has two names, that of its folder and its own. One of them is the reader, the other is
-the image. Masks of one image have one size, and overlap more than masks of different images. The distance of two masks
-is the share of pixels that differ, among those that are not background (the most frequent value) in both. With d_file
-the mean distance of masks with the same file name, and d_folder that of masks in the same folder,
+the image. Masks of one image have one size, and overlap more than masks of different images. A mask marks the pixels
+that have not its most frequent value. The distance of two masks A and B is 1 - |A and B| / |A or B|, and 1 if their sizes
+differ. With d_file the mean distance of masks with the same file name, and d_folder that of masks in the same folder,
 
     folders are readers  if  d_file < RATIO d_folder,        folders are images  if  d_folder < RATIO d_file.
 
@@ -179,7 +179,7 @@ def _find_files(path: str) -> dict[Key, str]:
         for folder in sorted(os.listdir(path)):
             inside = os.path.join(path, folder)
             if not os.path.isdir(inside):
-                others += [] if folder.startswith(".") else [inside]
+                others += [] if folder.startswith(".") else [folder]
                 continue
             for name in sorted(os.listdir(inside)) if not folder.startswith(".") else ():
                 stem, suffix = os.path.splitext(name)
@@ -187,7 +187,7 @@ def _find_files(path: str) -> dict[Key, str]:
                 if name.startswith("."):
                     continue
                 if suffix.lower() not in (PNG, NPY) or not os.path.isfile(file):
-                    others.append(file)
+                    others.append(os.path.join(folder, name))
                 elif (folder, stem) in files:
                     raise InputError(
                         f"{files[folder, stem]!r} and {file!r} have the same name.", "Keep one of the two files."
@@ -252,15 +252,19 @@ def _mean_distance(found: Mapping[Key, _File], part: int) -> float:
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any]) -> float | None:
-    """Return the share of pixels that differ, of those that are not background in both; None if there are none."""
+    """Return the share of pixels that only one of two masks marks, of those that either marks; None if one is empty."""
     if a.shape != b.shape:
         return 1.0
-    step = -(-a.size // MOST_PIXELS)
-    a, b = a.ravel()[::step], b.ravel()[::step]
-    values, counts = np.unique(np.concatenate([a, b]), return_counts=True)
-    background = values[counts.argmax()]
-    marked = (a != background) | (b != background)
-    return float(np.mean((a != b)[marked])) if marked.any() else None
+    marked = [_find_marked(each.ravel()[:: -(-each.size // MOST_PIXELS)]) for each in (a, b)]
+    if not all(each.any() for each in marked):
+        return None
+    return float((marked[0] ^ marked[1]).sum() / (marked[0] | marked[1]).sum())
+
+
+def _find_marked(pixels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which pixels have another value than most."""
+    values, counts = np.unique(pixels, return_counts=True)
+    return np.asarray(pixels != values[counts.argmax()])
 
 
 def _choose_colours(files: list[_File]) -> tuple[Iterable[NDArray[Any]], Colours]:

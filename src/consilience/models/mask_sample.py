@@ -1,9 +1,9 @@
 """How to fuse large masks, found out on a part of them.
 
 Whether neighbouring pixels help, and how strongly to couple them, takes many fits. For large images a few tiles tell as
-much, since errors show only where readers disagree, and that is a small part of the pixels. So `N_TILES` tiles are taken
-from all images, evenly among those in which readers disagree, and fused as small masks are. All pixels are then fitted
-once, with the coupling found on the tiles, or without a graph if it is of no use there.
+much, since errors show only where readers disagree, and that is a small part of the pixels. So `N_TILES` tiles are
+taken from all images, evenly among those in which readers disagree, and fused as small masks are. All pixels are then
+fitted once, with the coupling found on the tiles, or without a graph if it is of no use there.
 """
 
 from __future__ import annotations
