@@ -2,8 +2,9 @@
 
 In a folder of folders every mask has two names, that of its folder and its own. One of them is the reader, the other is
 the image. Masks of one image have one size, and overlap more than masks of different images. A mask marks the pixels
-that have not its most frequent value. The distance of two masks A and B is 1 - |A and B| / |A or B|, and 1 if their sizes
-differ. With d_file the mean distance of masks with the same file name, and d_folder that of masks in the same folder,
+that differ from its most frequent value. The distance of two masks A and B is 1 - |A and B| / |A or B|, and 1 if their
+sizes differ. With d_file the mean distance of masks with the same file name, and d_folder that of masks in the same
+folder,
 
     folders are readers  if  d_file < RATIO d_folder,        folders are images  if  d_folder < RATIO d_file.
 
