@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 
-HEAVY = ("numba", "pandas", "polars", "narwhals", "scipy", "sklearn", "distributed", "numpy", "pyarrow")
+HEAVY = ("numba", "pandas", "polars", "narwhals", "scipy", "sklearn", "PIL", "distributed", "numpy", "pyarrow")
 
 
 def modules_after(code: str) -> set[str]:

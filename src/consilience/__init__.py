@@ -21,9 +21,12 @@ _HOMES = {
     "Responses": "data.responses",
     "Graph": "data.graph",
     "Spans": "data.spans",
+    "Masks": "data.masks",
     "read_responses": "formats.answers",
     "read_spans": "formats.spans",
     "write_spans": "formats.spans",
+    "read_masks": "formats.masks",
+    "write_masks": "formats.masks",
     **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
     "fuse": "models.fuse",
     "held_out_score": "models.held_out",
@@ -41,9 +44,12 @@ if TYPE_CHECKING:
     from . import metrics as metrics
     from . import simulate as simulate
     from .data.graph import Graph as Graph
+    from .data.masks import Masks as Masks
     from .data.responses import Responses as Responses
     from .data.spans import Spans as Spans
     from .formats.answers import read_responses as read_responses
+    from .formats.masks import read_masks as read_masks
+    from .formats.masks import write_masks as write_masks
     from .formats.spans import read_spans as read_spans
     from .formats.spans import write_spans as write_spans
     from .models.dawid_skene import DawidSkene as DawidSkene

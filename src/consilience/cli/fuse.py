@@ -44,8 +44,9 @@ _HELP = f"""Fuse the answers in SOURCE into one label per item.
 
 SOURCE is a table of answers, one per row: a file ({_TABLES}), a folder, a quoted pattern
 such as 'answers/*.csv', or - for standard input. Results of MTurk, Toloka and Appen, tables with one column per worker,
-and matrices (.npy) are recognised. Probabilities are calibrated by hidden answers, and still too high where workers err
-together unless there are known labels. Without -o nothing is written, and only a summary is printed.
+matrices (.npy) and folders of masks, one folder per reader, are recognised. Probabilities are calibrated by hidden
+answers, and still too high where workers err together unless there are known labels. Without -o nothing is written, and
+only a summary is printed.
 """
 
 
@@ -163,7 +164,12 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 
 @click.command(cls=Command, epilog=_EXAMPLES, help=_HELP)
 @click.argument("source", nargs=-1, required=True, metavar="SOURCE", callback=_take_one)
-@click.option("-o", "--output", metavar="FILE", help=f"Write labels here: {usual_suffixes(writable_formats())}.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help=f"Write labels here: {usual_suffixes(writable_formats())}. For masks also a folder, for fused masks.",
+)
 @click.option("--item", metavar="COL", help="Column of items, if not item, task, question, id or the like.")
 @click.option("--worker", metavar="COL", help="Column of workers, if not worker, annotator, judge or the like.")
 @click.option("--label", metavar="COL", help="Column of answers, if not label, answer, response or the like.")
@@ -274,6 +280,7 @@ def fuse(**arguments: Any) -> None:
 
 def run(options: Options) -> None:
     """Read, fit, write, and only then print."""
+    from .masks import check_masks
     from .outputs import check_outputs
     from .progress import Display
     from .summary import summarise
@@ -283,7 +290,9 @@ def run(options: Options) -> None:
     sources = [getattr(options, name) for name in named]
     if sources.count("-") > 1:
         raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
-    check_outputs([options.output, options.workers_report, options.disagreements], [options.save], sources)
+    folder = check_masks(options)
+    tables = [None if folder else options.output, options.workers_report, options.disagreements]
+    check_outputs(tables, [options.save], sources)
     if options.disagreements is not None and options.features is None:
         raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
@@ -291,27 +300,29 @@ def run(options: Options) -> None:
         labels, workers = model.to_frame(), model.worker_report()
         summary = summarise(model, responses, labels, workers, options.source, n_gold, options.all_workers)
         display.say("Writing")
-        files = write(options, model, labels, workers)
+        files = write(options, model, labels, workers, folder)
     print_results(summary, files, time.perf_counter() - started, options)
 
 
 def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
     """Return the fitted model, the answers, and the number of items of known label."""
     from ..formats.features import read_features
+    from ..formats.masks import open_masks
     from ..models.fuse import fuse as fuse_answers
     from .text import fit_text
 
     engine = open_engine(options.engine, options.threads)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
-    responses = read_answers(options, features)
+    masks = open_masks(options.source)
+    responses = read_answers(options, features) if masks is options.source else masks.to_responses()
     graph = make_graph(options, responses, features)
     gold, n_gold = read_gold(options, responses)
     names = ("estimation", "prior", "calibration", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names}
     display.say("Fitting")
     fitted = fuse_answers(
-        responses,
+        responses if masks is options.source else masks,
         graph=graph,
         gold=False if gold is None else gold,
         model=options.model,
@@ -324,8 +335,9 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
     return fitted, responses, n_gold
 
 
-def write(options: Options, model: Any, labels: Any, workers: Any) -> dict[str, str]:
-    """Write the files asked for; return what is where."""
+def write(options: Options, model: Any, labels: Any, workers: Any, folder: bool) -> dict[str, str]:
+    """Write the files asked for, labels as masks if they go to a folder; return what is where."""
+    from ..formats.masks import write_masks
     from ..formats.writing import replace_together, write_table
 
     paths = {
@@ -336,7 +348,7 @@ def write(options: Options, model: Any, labels: Any, workers: Any) -> dict[str, 
     }
     writers: dict[str, Callable[[str], object]] = {
         "disagreements": lambda path: write_table(model.disagreements(), path),
-        "labels": partial(write_table, labels),
+        "labels": partial(write_masks, model.to_masks()) if folder else partial(write_table, labels),
         "workers": partial(write_table, workers),
         "model": model.save,
     }

@@ -24,6 +24,7 @@ from .vocabulary import Codes, Column, Values, lookup, objects, to_column
 
 if TYPE_CHECKING:
     from .features import Features
+    from .masks import Pictures
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -114,6 +115,7 @@ class Responses:
     passages: Passages | None = None  # of tokens: the texts that they are in
     gold: Mapping[Any, Any] | None = None  # known labels that the table of answers came with
     format: str = ""  # the form of table they were read from, if it was none with one row per answer
+    pictures: Pictures | None = None  # where items are pixels: the images that they are in
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
@@ -238,6 +240,7 @@ class Responses:
             log_prior=None if self.log_prior is None else self.log_prior[items],
             gold=None,
             features=None,  # by these everything has been learned already
+            pictures=None,
             worker=self.worker[answers],
             label=self.label[answers],
             weight=None if self.weight is None else self.weight[answers],

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..data.masks import FusedMasks, Masks
     from ..data.spans import Spans
 
 LineFinder: TypeAlias = Callable[[str], Iterator[int]]
@@ -41,6 +42,10 @@ class Codec:
     write_spans : callable
         Takes a `Spans` and a path. Annotations of several workers stay apart. Spans with a confidence are predictions,
         where the format has these. What the file at `Spans.origin` has beside spans is kept if that has this format.
+    read_masks : callable
+        Takes a path, of a file or of a folder. Returns the masks that readers drew.
+    write_masks : callable
+        Takes a `Masks` or a `FusedMasks`, and the path of a folder.
     """
 
     read: Callable[[str, Collection[str] | None], tuple[pa.Table, list[str]]] | None = None
@@ -49,6 +54,8 @@ class Codec:
     find_lines: LineFinder | None = None
     read_spans: Callable[[str], Spans] | None = None
     write_spans: Callable[[Spans, str], None] | None = None
+    read_masks: Callable[[str], Masks] | None = None
+    write_masks: Callable[[Masks | FusedMasks, str], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,7 @@ FORMATS = (
     Format("jsonl", (".jsonl", ".ndjson"), "json_lines:JSON_LINES", text=True),
     Format("parquet", (".parquet",), "arrow:PARQUET"),
     Format("arrow", (".arrow", ".feather"), "arrow:ARROW"),
+    Format("masks", (), "masks:MASKS", readable=False, writable=False),  # folders, not tables
 )
 
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ..arguments import check_truth, to_path
 from ..data.frames import build_frame
+from ..data.masks import FusedMasks, Masks, Pictures
 from ..data.responses import Passages, Responses
-from ..data.vocabulary import Column, Values, spell_surrogates, to_column
-from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, shorten
+from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column
+from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, shorten
 from ..kernels.types import Floats
 from ..specs import (
     CLASS_CODES,
@@ -83,9 +84,11 @@ class Model(ABC):
     _copies: list[list[int]]  # groups of near-copies, by index
     copies_count_once_: bool
     comparison_: Any
+    graph_check_: Any
     _keys: dict[str, Column]
     _backend: str
     _passages: Passages | None = None  # of tokens: the texts that they are in
+    _pictures: Pictures | None = None  # where items are pixels: the images that they are in
 
     @abstractmethod
     def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
@@ -219,6 +222,7 @@ class Model(ABC):
         self._backend = responses.backend
         self._normalised = responses.normalised
         self._passages = responses.passages
+        self._pictures = responses.pictures
         self._n_answers = responses.votes_per_worker()
 
     def _scalar_values(self) -> dict[str, Any]:
@@ -293,6 +297,37 @@ class Model(ABC):
         from .span_results import follow_alone, judge_runs
 
         return to_column(judge_runs(follow_alone(self.posterior_, self._label_codes, self.classes_, sequence), runs))
+
+    def to_masks(self, masks: Masks | None = None) -> FusedMasks:
+        """Return one mask for each image, for a model that was fitted to `Masks`.
+
+        Parameters
+        ----------
+        masks : Masks, optional
+            The masks that the model was fitted to. A model that was saved and loaded needs them, since its file does
+            not hold the sizes of images.
+
+        Returns
+        -------
+        FusedMasks
+            A dict with an array for each image, of the values that the readers' masks hold. Its attribute `confidence`
+            is a dict with the probability of each pixel's class.
+        """
+        self._check_fitted()
+        if masks is not None and not isinstance(masks, Masks):
+            raise parameter_error("masks", "to_masks", "the Masks that the model was fitted to", masks)
+        pictures = self._pictures if masks is None else masks.pictures
+        if pictures is None:
+            raise ParameterError(
+                "This model does not know of which images its items are pixels.",
+                Sentence("If it was fitted to Masks, and loaded from a file, give them with {masks}."),
+                keyword="masks",
+            )
+        codes = lookup(pictures.coding.labels, to_column(self.classes_))
+        if len(self._label_codes) != pictures.offsets[-1] or (codes < 0).any():
+            raise ParameterError("These are not the masks that the model was fitted to.", keyword="masks")
+        confidence = self.posterior_[np.arange(len(self.posterior_)), self._label_codes]
+        return FusedMasks(pictures, codes.astype(np.int8)[self._label_codes], confidence)
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.

@@ -6,14 +6,16 @@ import difflib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 
+from ..arguments import is_among
 from ..data.gold_columns import LEAVE_OUT, find_strange
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units
+from ..data.masks import Masks
 from ..data.responses import Responses
 from ..data.spans import Spans
 from ..data.tagging import looks_iob2
@@ -29,18 +31,22 @@ from ..errors import (
     listing,
     parameter_error,
     plural,
+    quietly,
     shorten,
     warn,
 )
 from ..fitting.em import Progress
 from ..formats.answers import COLUMNS, check_keywords
+from ..formats.masks import open_masks
 from ..formats.reading import open_path
 from .base import Model
 from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares
-from .graph_check import CHECK_IDS
+from .dawid_skene import DawidSkene
+from .graph_check import CHECK_IDS, GraphCheck
 from .inputs import as_responses
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField, find_answered
+from .mask_sample import cut_tiles, is_small
 from .predicting import PredictingModel
 from .register import MODELS, model_class
 
@@ -65,9 +71,11 @@ def fuse(
 
     Parameters
     ----------
-    source : table, path, Responses or Spans
+    source : table, path, Responses, Spans or Masks
         The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder. Of `Spans` the
-        known ones (`Spans.gold`) are used, unless `gold` is given; `Spans.without_gold` leaves them out.
+        known ones (`Spans.gold`) are used, unless `gold` is given; `Spans.without_gold` leaves them out. The pixels of
+        `Masks`, and of a folder that `read_masks` can read, are linked to their neighbours by a graph. Of more than
+        30,000 pixels, a part shows whether to use it, and how strongly.
     graph : Graph, table, path, list of pairs, networkx graph or sparse matrix, optional
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
         target, and perhaps weight, or a list of pairs of items).
@@ -119,16 +127,21 @@ def fuse(
     """
     parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
+    source = open_masks(source)
     columns = {name: value for name, value in keywords.items() if name in COLUMNS}
-    if gold is None and not isinstance(source, (Responses, Spans)):
+    if gold is None and not isinstance(source, (Responses, Spans, Masks)):
         columns["gold"] = None
     responses = as_responses(source, **columns)
     if gold is None and isinstance(source, Spans):
         gold = source.known_tags()
     gold = choose_gold(gold, responses)
+    given = {name: value for name, value in keywords.items() if name in parameters}
+    settled = None
     if graph is not None:
         graph = as_graph(graph, responses)
-    given = {name: value for name, value in keywords.items() if name in parameters}
+    elif isinstance(source, Masks) and is_among(model, ("auto", "markov-field")):
+        settled = settle_masks(source, given, engine)
+        model, graph, given = settled.model, settled.graph, settled.parameters
     chosen = choose_model(model, responses, graph, given)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
@@ -136,7 +149,9 @@ def fuse(
     with open_engine(engine) as opened:
         chosen._fit(responses, graph, gold, opened, count_copies_once=True)
         doubt = None
-        if isinstance(chosen, MarkovField):
+        if settled is not None and settled.check is not None:
+            chosen.graph_check_, doubt = settled.check, settled.doubt
+        elif isinstance(chosen, MarkovField):
             log.info("Comparing with a shuffled graph")
             chosen, doubt = settle_graph(chosen, responses, graph, gold, opened)
         chosen.comparison_ = None
@@ -185,6 +200,39 @@ def choose_gold(gold: Any, responses: Responses) -> Any:
     known = f"{len(responses.gold):,} of {plural(responses.n_items, 'item')}"
     warn(DataWarning(f"Column {name} holds known labels of {known}. They are used as gold.", LEAVE_OUT))
     return responses.gold
+
+
+class Settled(NamedTuple):
+    """How masks are to be fused: name and parameters of the model, its graph, and what is known of that already."""
+
+    model: str
+    parameters: dict[str, Any]
+    graph: Graph | None
+    check: GraphCheck | None = None
+    doubt: DataWarning | None = None
+
+
+def settle_masks(masks: Masks, given: dict[str, Any], engine: Any) -> Settled:
+    """Return how to fuse masks, large ones as a part of them shows; see `mask_sample`."""
+    if is_small(masks):
+        return Settled("markov-field", given, masks.graph())
+    check_parameters(MarkovField, given)
+    alone = {name: value for name, value in given.items() if name in DawidSkene._defaults()}
+    sample = cut_tiles(masks)
+    if sample is None:
+        return Settled("dawid-skene", alone, None)
+    log.info("Trying the graph on a part of the pixels")
+    responses, graph, field = sample.to_responses(), sample.graph(), MarkovField(**given)
+    with open_engine(engine) as opened, quietly():
+        field._fit(responses, graph, None, opened, count_copies_once=True)
+        field, doubt = settle_graph(field, responses, graph, None, opened)
+    check = field.graph_check_
+    if "coupling" in given:
+        return Settled("markov-field", given, masks.graph(), check, doubt)
+    if check.silent or (field.listeners == "unanswered" and masks.are_complete()):
+        return Settled("dawid-skene", alone, None, check, doubt)
+    found = {"coupling": field.coupling_, "listeners": field.listeners}
+    return Settled("markov-field", {**given, **found}, masks.graph(), check, doubt)
 
 
 def settle_graph(

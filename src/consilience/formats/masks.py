@@ -1,0 +1,410 @@
+"""Masks in files: a folder with one folder per reader or per image, or one array.
+
+In a folder of folders every mask has two names, that of its folder and its own. One of them is the reader, the other is
+the image. Masks of one image have one size, and overlap more than masks of different images. A mask marks the pixels
+that differ from its most frequent value. The distance of two masks A and B is 1 - |A and B| / |A or B|, and 1 if their
+sizes differ. With d_file the mean distance of masks with the same file name, and d_folder that of masks in the same
+folder,
+
+    folders are readers  if  d_file < RATIO d_folder,        folders are images  if  d_folder < RATIO d_file.
+
+Where no two masks have the same file name, or none the same folder, that distance is taken as 1. If neither holds, the
+user has to say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from itertools import combinations, islice
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arguments import is_among, to_path
+from ..data.masks import UNANSWERED, Colours, FusedMasks, MaskCollector, Masks, Pictures
+from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
+from .features import check_unpacked
+from .files import PathLike
+from .png import SUFFIX as PNG
+from .png import Picture, pack, read_picture, write_picture
+from .register import Codec
+from .writing import replace_file, replace_together
+
+NPY, NPZ = ".npy", ".npz"
+FOLDERS = ("readers", "images")
+# How much less the masks of an image must differ than those of a reader, and how many pairs and pixels are looked at.
+RATIO, MOST_PAIRS, MOST_PIXELS = 0.7, 60, 2**16
+_ZIP, _NUMPY = b"PK", b"\x93NUMPY"
+
+Key: TypeAlias = tuple[str, str]  # folder and file, without suffix
+
+
+class _File(NamedTuple):
+    path: str
+    picture: Picture
+
+
+def read_masks(
+    path: PathLike,
+    *,
+    folders: str | None = None,
+    classes: Mapping[Any, Any] | None = None,
+    missing: int | None = UNANSWERED,
+) -> Masks:
+    """Read the masks that several readers drew of the same images.
+
+    Parameters
+    ----------
+    path : str or path
+        One of these:
+
+        - a folder with one folder per reader, in which the file of an image always has the same name; or with one
+          folder per image, in which the file of a reader has. Files are PNG pictures (which need pillow: ``pip install
+          'consilience[images]'``) or .npy arrays. A file that is not there is a mask that was not drawn.
+        - a .npy array of shape (n_readers, height, width) or (n_readers, depth, height, width);
+        - a .npz file with such an array for each image. Its name is the id of the image.
+    folders : {"readers", "images"}, optional
+        What the folders stand for. By default it is found out by which masks are alike.
+    classes, missing
+        As in `Masks.from_arrays`. Classes of coloured pictures are colours such as ``"#ff0000"``.
+
+    Returns
+    -------
+    Masks
+
+    Notes
+    -----
+    A pixel of a PNG file stands for a class by its number (grey value, or index into the palette) or, in a file without
+    such numbers, by its colour. If all colours are shades of grey, the number is the grey value.
+
+    Examples
+    --------
+    >>> import consilience as cs, numpy as np, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "masks.npy"
+    >>> np.save(file, np.ones((4, 32, 32), np.uint8))
+    >>> cs.read_masks(file)
+    Masks(1 image of 4 readers: 1,024 pixels, 1 class: 1)
+    """
+    source = to_path("path", "read_masks", path)
+    if folders is not None and not is_among(folders, FOLDERS):
+        raise parameter_error("folders", "read_masks", "'readers', 'images' or None", folders)
+    if os.path.isdir(source):
+        return _read_folder(source, folders, classes, missing)
+    if not os.path.exists(source):
+        raise InputError(f"There is no file or folder {source!r}.", "Check the name.")
+    arrays = _read_arrays(source)
+    if set(arrays) == {""}:
+        return Masks.from_arrays(arrays[""], classes=classes, missing=missing)
+    n_readers = {len(array) if array.ndim else 0 for array in arrays.values()}
+    if len(n_readers) > 1:
+        raise InputError(
+            f"The arrays in {source!r} have {listing(sorted(n_readers))} masks, so it is not known who drew which.",
+            "Give all images the same readers, along the first axis, with -1 where a mask is missing.",
+        )
+    by_image = {image: dict(enumerate(array)) for image, array in arrays.items()}
+    return Masks.from_arrays(by_image, classes=classes, missing=missing)
+
+
+def open_masks(source: Any) -> Any:
+    """Return the masks at a path, if these are masks without doubt; anything else as it is."""
+    return read_masks(source) if isinstance(source, (str, os.PathLike)) and are_masks(os.fspath(source)) else source
+
+
+def are_masks(path: str) -> bool:
+    """Tell whether a path is that of masks: a folder of folders with PNG or NumPy files, or a file of NumPy arrays."""
+    try:
+        if not os.path.isdir(path):
+            return (path.lower().endswith(NPZ) and os.path.isfile(path)) or _is_stack(path)
+        inner = [each.path for each in os.scandir(path) if each.is_dir() and not each.name.startswith(".")]
+        return any(name.lower().endswith((PNG, NPY)) for folder in inner for name in os.listdir(folder))
+    except (OSError, ValueError):
+        return False
+
+
+def _is_stack(path: str) -> bool:
+    """Tell whether a file is an array with three or four axes."""
+    if not (path.lower().endswith(NPY) and os.path.isfile(path)):
+        return False
+    with open(path, "rb") as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        return len(read(stream)[0]) in (3, 4)
+
+
+def _read_arrays(path: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays in a file of NumPy, by name; the name of a single one is empty."""
+    try:
+        with open(path, "rb") as stream:  # NumPy leaves a damaged file open
+            head = stream.read(len(_NUMPY))
+            stream.seek(0)
+            if head.startswith(_ZIP):
+                check_unpacked(path, stream)
+                with np.load(stream, allow_pickle=False) as archive:
+                    arrays = {name: np.asarray(archive[name]) for name in archive.files}
+                return {"": arrays["arr_0"]} if set(arrays) == {"arr_0"} else arrays
+            if head != _NUMPY:
+                raise InputError(
+                    f"{path!r} is neither a folder nor a file of NumPy arrays.",
+                    "Give a folder with one folder per reader, or a .npy or .npz file.",
+                )
+            return {"": np.load(stream, allow_pickle=False)}
+    except InputError:
+        raise
+    except Exception as error:  # whatever NumPy meets in a damaged file
+        raise InputError(
+            f"{path!r} cannot be read: {first_line(error) or type(error).__name__}.", "Write it again with numpy.save."
+        ) from error
+
+
+def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | None, missing: int | None) -> Masks:
+    files = _find_files(path)
+    found = {key: _File(file, _read_file(file)) for key, file in files.items()}
+    meaning = folders or _tell_folders(path, found)
+    coloured, colours = _choose_colours(list(found.values()))
+    collector = MaskCollector(colours, os.path.splitext(next(iter(files.values())))[1].lower())
+    for (folder, name), values in zip(found, coloured, strict=True):
+        image, reader = (name, folder) if meaning == "readers" else (folder, name)
+        collector.add(image, reader, values, f"mask {found[folder, name].path!r}")
+    masks = collector.finish(classes, missing)
+    _warn_of_scales(masks)
+    return masks
+
+
+def _find_files(path: str) -> dict[Key, str]:
+    """Return the masks in the folders of a folder, in order of name."""
+    files: dict[Key, str] = {}
+    others: list[str] = []
+    try:
+        for folder in sorted(os.listdir(path)):
+            inside = os.path.join(path, folder)
+            if not os.path.isdir(inside):
+                others += [] if folder.startswith(".") else [folder]
+                continue
+            for name in sorted(os.listdir(inside)) if not folder.startswith(".") else ():
+                stem, suffix = os.path.splitext(name)
+                file = os.path.join(inside, name)
+                if name.startswith("."):
+                    continue
+                if suffix.lower() not in (PNG, NPY) or not os.path.isfile(file):
+                    others.append(os.path.join(folder, name))
+                elif (folder, stem) in files:
+                    raise InputError(
+                        f"{files[folder, stem]!r} and {file!r} have the same name.", "Keep one of the two files."
+                    )
+                else:
+                    files[folder, stem] = file
+    except OSError as error:
+        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check its permissions.") from error
+    if not files:
+        seen = f"It holds {listing(others)}." if others else "It is empty."
+        raise InputError(
+            f"There are no masks in {path!r}. {seen}",
+            f"Put the masks ({PNG} or {NPY}) of each reader into a folder of their own, with one name for each image.",
+        )
+    if others:
+        warn(
+            DataWarning(
+                f"{plural(len(others), 'file')} in {path!r} {'is' if len(others) == 1 else 'are'} left out, since only "
+                f"{PNG} and {NPY} files are read: {listing(others)}."
+            )
+        )
+    return files
+
+
+def _read_file(path: str) -> Picture:
+    if path.lower().endswith(PNG):
+        return read_picture(path)
+    arrays = _read_arrays(path)
+    if set(arrays) != {""}:
+        raise InputError(f"{path!r} holds several arrays.", "Save each mask with numpy.save.")
+    return Picture(arrays[""])
+
+
+def _tell_folders(path: str, found: Mapping[Key, _File]) -> str:
+    """Return what the folders stand for: "readers" or "images"."""
+    by_file, by_folder = _mean_distance(found, 1), _mean_distance(found, 0)
+    if by_file < RATIO * by_folder:
+        return "readers"
+    if by_folder < RATIO * by_file:
+        return "images"
+    names = sorted({folder for folder, _ in found}), sorted({name for _, name in found})
+    raise InputError(
+        f"It is not clear what the folders in {path!r} stand for. They may be readers ({listing(names[0])}) who drew "
+        f"masks of the images {listing(names[1])}; or images of which {listing(names[1])} are the readers.",
+        Sentence("Say so with {folders}.", folders="readers"),
+        Sentence("Or with {folders}.", folders="images"),
+        keyword="folders",
+    )
+
+
+def _mean_distance(found: Mapping[Key, _File], part: int) -> float:
+    """Return the mean distance of masks with the same folder (part 0) or file name (1); 1 if there are none."""
+    groups: dict[str, list[NDArray[Any]]] = {}
+    for key, file in found.items():
+        groups.setdefault(key[part], []).append(file.picture.values)
+    shared = [group for group in groups.values() if len(group) > 1]
+    most = max(1, MOST_PAIRS // max(len(shared), 1))
+    pairs = (pair for group in shared for pair in islice(combinations(group, 2), most))
+    distances = [_distance(*pair) for pair in islice(pairs, MOST_PAIRS)]
+    known = [each for each in distances if each is not None]
+    return float(np.mean(known)) if known else 1.0
+
+
+def _distance(a: NDArray[Any], b: NDArray[Any]) -> float | None:
+    """Return the share of pixels that only one of two masks marks, of those that either marks; None if one is empty."""
+    if a.shape != b.shape:
+        return 1.0
+    marked = [_find_marked(each.ravel()[:: -(-each.size // MOST_PIXELS)]) for each in (a, b)]
+    if not all(each.any() for each in marked):
+        return None
+    return float((marked[0] ^ marked[1]).sum() / (marked[0] | marked[1]).sum())
+
+
+def _find_marked(pixels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which pixels have another value than most."""
+    values, counts = np.unique(pixels, return_counts=True)
+    return np.asarray(pixels != values[counts.argmax()])
+
+
+def _choose_colours(files: list[_File]) -> tuple[Iterable[NDArray[Any]], Colours]:
+    """Return the values of all masks in one form, and how pictures show these."""
+    pictures = [file.picture for file in files]
+    opaque = [each.channels == 3 and _is_grey(each.values) for each in pictures]
+    if all(grey or not each.channels for grey, each in zip(opaque, pictures, strict=True)):
+        values = ((each.values & 255).astype(np.uint8) if each.channels else each.values for each in pictures)
+        return values, Colours(0, _share_palette(files))
+    channels = max(each.channels for each in pictures)
+    return (_to_colours(file, channels) for file in files), Colours(channels)
+
+
+def _is_grey(values: NDArray[np.uint32]) -> bool:
+    """Tell whether all colours are shades of grey."""
+    return bool(np.all(values == (values & np.uint32(255)) * np.uint32(0x010101)))
+
+
+def _to_colours(file: _File, channels: int) -> NDArray[np.uint32]:
+    """Return a mask as colours."""
+    values, own, palette = file.picture
+    if own == 0 and palette:
+        table = pack(np.frombuffer(palette, np.uint8).reshape(-1, 3))
+        values = np.append(table, np.zeros(256, np.uint32))[values]
+    elif own == 0:
+        if values.dtype not in (np.bool_, np.uint8):
+            raise InputError(
+                f"{file.path!r} holds numbers ({values.dtype}), and other masks are colours.",
+                "Save all masks in one form.",
+            )
+        grey = values.astype(np.uint32) * np.uint32(255 if values.dtype == np.bool_ else 1)
+        values = grey * np.uint32(0x010101)
+    return values << np.uint32(8) | np.uint32(255) if channels == 4 and own != 4 else values.astype(np.uint32)
+
+
+def _share_palette(files: list[_File]) -> bytes | None:
+    """Return the palette of all pictures that have one. They must agree in the colours that are used."""
+    shared: dict[int, tuple[bytes, str]] = {}
+    longest: bytes | None = None
+    for path, (values, _, palette) in files:
+        if palette is None:
+            continue
+        longest = palette if longest is None or len(palette) > len(longest) else longest
+        for index in np.flatnonzero(np.bincount(values.ravel(), minlength=256)).tolist():
+            colour = palette[3 * index : 3 * index + 3]
+            known, first = shared.setdefault(index, (colour, path))
+            if known != colour:
+                raise InputError(
+                    f"The palettes differ: {index} is #{known.hex()} in {first!r} and #{colour.hex()} in {path!r}.",
+                    "Save all masks with one palette, or as RGB: then each colour is a class.",
+                )
+    return longest
+
+
+def _warn_of_scales(masks: Masks) -> None:
+    """Warn if some readers mark with 1 and others with 255."""
+    coding = masks.pictures.coding
+    if coding.colours.channels or coding.values.tolist() != [0, 1, 255]:
+        return
+    used: dict[int, set[int]] = {}
+    for by_reader in masks.codes:
+        for reader, codes in by_reader.items():
+            used.setdefault(reader, set()).update(np.unique(codes[codes > 0]).tolist())
+    ones, others = ([m for m, codes in used.items() if codes == {code}] for code in (1, 2))
+    if ones and others and len(ones) + len(others) == sum(map(bool, used.values())):
+        names = [listing(masks.readers[group].tolist()) for group in (ones, others)]
+        warn(
+            DataWarning(
+                f"Marked pixels are 1 in the masks of {names[0]}, and 255 in those of {names[1]}. These are different "
+                "classes.",
+                Sentence("If both mean the same, say so with {classes}.", classes={0: "no", 1: "yes", 255: "yes"}),
+            )
+        )
+
+
+def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
+    """Write masks to a folder: those of several readers in one folder per reader, fused ones beside each other.
+
+    Files are PNG pictures with the values (and the palette) that the masks were read with, or .npy arrays if the masks
+    were not read from pictures, or cannot be written as such. Other files in the folder stay.
+
+    Parameters
+    ----------
+    masks : Masks or FusedMasks
+        What to write: readers' masks, or the result of a model's `to_masks`.
+    folder : str or path
+        Where. It is created if need be.
+    """
+    target = to_path("folder", "write_masks", folder)
+    if not isinstance(masks, (Masks, FusedMasks)):
+        raise parameter_error("masks", "write_masks", "Masks or FusedMasks", masks)
+    files: dict[str, NDArray[Any]] = {}
+    for image, drawn in (masks if isinstance(masks, FusedMasks) else masks.arrays()).items():
+        name = _file_name(image, "image")
+        by_reader = drawn if isinstance(drawn, dict) else {None: drawn}
+        for reader, array in by_reader.items():
+            path = name if reader is None else os.path.join(_file_name(reader, "reader"), name)
+            if path in files:
+                raise InputError(f"Two masks would be written to {path!r}.", "Give images and readers other ids.")
+            files[path] = array
+    with replace_together():
+        for path, array in files.items():
+            _write_array(os.path.join(target, path), array, masks.pictures)
+
+
+def _write_array(stem: str, array: NDArray[Any], pictures: Pictures) -> None:
+    colours, suffix = pictures.coding.colours, pictures.coding.suffix
+    flat = array.ndim == 2 + bool(colours.channels)
+    if suffix == PNG and not (flat and array.min() >= 0 and array.max() <= np.iinfo(np.uint16).max):
+        suffix = NPY
+    write: Callable[[str], None]
+    if suffix == PNG:
+
+        def write(path: str) -> None:
+            write_picture(path, array, colours.palette)
+    else:
+
+        def write(path: str) -> None:
+            np.save(path, array, allow_pickle=False)
+
+    try:
+        os.makedirs(os.path.dirname(stem), exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{os.path.dirname(stem)!r} cannot be created: {first_line(error)}.", "Write to another place."
+        ) from error
+    with replace_file(stem + suffix) as temporary:
+        write(os.fspath(temporary))
+
+
+def _file_name(value: Any, what: str) -> str:
+    """Return the id of an image or a reader as the name of a file, which stays within its folder."""
+    name = str(value)
+    if not name or name.startswith(".") or any(sign in name for sign in ("/", "\\", "\0", os.sep)):
+        raise InputError(
+            f"The {what} {shorten(value)} cannot be the name of a file.",
+            "Give it an id without slashes that does not begin with a dot.",
+        )
+    return name
+
+
+MASKS = Codec(read_masks=read_masks, write_masks=write_masks)

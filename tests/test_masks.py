@@ -1,0 +1,540 @@
+"""Masks of several readers: arrays, files, fusion and the way back."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import consilience as cs
+from benchmarks.masks import dice, draw_masks
+from command_line import run
+from consilience.errors import ConsilienceWarning, DataWarning, InputError, ParameterError
+from consilience.formats import masks as mask_files
+from consilience.models import fuse as fusing
+from consilience.models.mask_sample import cut_tiles, find_disputes
+from real_data import FOLDER, gold_of, needs_data
+
+READERS = ("ann", "bob", "cy")
+# Outlines err along edges, and the vote of few readers is hard to beat: `fuse` warns of both.
+quiet = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+
+def draw(image: int, size: int = 24, n_readers: int = 3) -> np.ndarray:
+    """Return masks (reader, row, column) of zeros and ones, of a disc at a place that depends on the image."""
+    rng = np.random.default_rng(image)
+    row, column = np.mgrid[:size, :size]
+    centre = [(size * 0.3, size * 0.3), (size * 0.7, size * 0.3), (size * 0.5, size * 0.7), (size * 0.3, size * 0.75)]
+    middle = np.array(centre[image % 4])
+    radius = size * 0.2
+    return np.stack(
+        [
+            np.hypot(row - middle[0] - rng.normal(0, 0.7), column - middle[1]) < radius + rng.normal(0, 0.7)
+            for _ in range(n_readers)
+        ]
+    ).astype(np.uint8)
+
+
+def draw_all(n_images: int = 3, size: int = 24) -> dict[str, dict[str, np.ndarray]]:
+    return {f"scan{i}": dict(zip(READERS, draw(i, size), strict=True)) for i in range(n_images)}
+
+
+def save(path: Path, array: np.ndarray, mode: str | None = None, palette: list[int] | None = None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = Image.fromarray(array)
+    if palette is not None:
+        image.putpalette(palette)
+    (image if mode is None else image.convert(mode)).save(path)
+
+
+def save_all(folder: Path, arrays: dict[str, dict[str, np.ndarray]], by: str = "reader", scale: int = 1) -> Path:
+    for image, by_reader in arrays.items():
+        for reader, array in by_reader.items():
+            parts = (reader, image) if by == "reader" else (image, reader)
+            save(folder / parts[0] / f"{parts[1]}.png", array * np.uint8(scale))
+    return folder
+
+
+def same(masks: cs.Masks, arrays: dict) -> bool:
+    found = masks.arrays()
+    return set(found) == set(arrays) and all(
+        set(found[image]) == set(arrays[image])
+        and all(np.array_equal(found[image][reader], arrays[image][reader]) for reader in arrays[image])
+        for image in arrays
+    )
+
+
+def message(call, *arguments, **keywords) -> str:
+    with pytest.raises((InputError, ParameterError)) as caught:
+        call(*arguments, **keywords)
+    return str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------------------ arrays
+
+
+def test_answers_are_those_of_a_plain_loop():
+    arrays = {
+        "a": {"z": np.array([[0, 1], [2, -1]]), "y": np.array([[0, 0], [2, 2]])},
+        "b": {"y": np.array([[1, 1, 1]])},
+    }
+    r = cs.Masks.from_arrays(arrays).to_responses()
+    expected, item = [], 0
+    for by_reader in arrays.values():
+        for pixel in np.ndindex(next(iter(by_reader.values())).shape):
+            for reader in sorted(by_reader):
+                if by_reader[reader][pixel] >= 0:
+                    expected.append((item, reader, by_reader[reader][pixel]))
+            item += 1
+    found = zip(r.item_of_answer().tolist(), r.workers[r.worker].tolist(), r.labels[r.label].tolist(), strict=True)
+    assert list(found) == expected
+    assert (r.n_items, r.classes.tolist()) == (7, [0, 1, 2])
+
+
+def test_it_is_what_a_matrix_gives():
+    stack = draw(0)
+    r, matrix = cs.Masks.from_arrays(stack).to_responses(), cs.Responses.from_matrix(stack.reshape(3, -1).T)
+    for name in ("offsets", "worker", "label", "workers", "labels", "items"):
+        assert np.array_equal(getattr(r, name), getattr(matrix, name))
+
+
+def test_several_images_are_several_grids():
+    masks = cs.Masks.from_arrays({"a": {0: np.eye(3, dtype=int)}, "b": {0: np.zeros((2, 2, 2), bool)}})
+    assert np.array_equal(masks.graph().to_scipy().todense(), cs.Graph.grid([(3, 3), (2, 2, 2)]).to_scipy().todense())
+    assert masks.graph(connectivity=None).n_items == masks.to_responses().n_items == 17
+    assert masks.locate([0, 8, 9, 16]) == [("a", 0, 0), ("a", 2, 2), ("b", 0, 0, 0), ("b", 1, 1, 1)]
+    assert masks.pixels("b").ravel().tolist() == list(range(9, 17))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int16, np.int64, np.uint64, np.float32])
+def test_arrays_come_back_with_their_values(dtype):
+    arrays = {"a": {"x": np.array([[0, 1], [1, 1]], dtype), "y": np.array([[0, 0], [0, 1]], dtype)}}
+    masks = cs.Masks.from_arrays(arrays)
+    assert same(masks, arrays)
+    if dtype in (bool, np.uint8, np.int16):
+        assert masks.arrays()["a"]["x"].dtype == dtype
+
+
+def test_pixels_without_an_answer():
+    nan = np.array([[0.0, np.nan], [1.0, 1.0]])
+    masked = np.ma.masked_array([[0, 9], [1, 1]], [[False, True], [False, False]])
+    for array, missing in ((nan, -1), (masked, -1), (np.array([[0, 255], [1, 1]]), 255), (nan, None)):
+        masks = cs.Masks.from_arrays({"a": {"x": array}}, missing=missing)
+        assert masks.to_responses().n_responses == 3
+        assert masks.classes.tolist() == [0, 1]
+        assert masks.arrays()["a"]["x"][0, 1] == (-1 if missing is None else missing)
+
+
+def test_classes_have_names():
+    named = {0: "background", 1: "lesion", 2: "lesion", 7: "vessel"}
+    masks = cs.Masks.from_arrays(np.array([[[0, 1], [2, 0]]]), classes=named)
+    assert masks.classes.tolist() == ["background", "lesion", "vessel"]
+    assert masks.to_responses().label.tolist() == [0, 1, 1, 0]
+    assert masks.arrays()[0][0].tolist() == [[0, 1], [1, 0]]
+    assert "hold 3, and only 0, 1" in message(cs.Masks.from_arrays, [[[3]]], classes={0: "a", 1: "b"})
+
+
+def test_what_is_no_mask_is_refused():
+    take = cs.Masks.from_arrays
+    assert "0.5" in message(take, [[[0.5, 0.2]]])
+    assert "readers along its first axis" in message(take, np.zeros((4, 4), int))
+    assert "300 different values" in message(take, np.arange(300).reshape(1, 15, 20))
+    assert "whole numbers" in message(take, {"a": {"x": [["b", "c"]]}})
+    assert "whole numbers" in message(take, {"a": {"x": [[1], [2, 3]]}})
+    assert "(3, 2), and the mask of 'a' by 'x' has (2, 2)" in message(
+        take, {"a": {"x": np.zeros((2, 2), int), "y": np.zeros((3, 2), int)}}
+    )
+    assert "no masks" in message(take, {})
+    assert "{image: {reader: array}}" in message(take, {"a": np.zeros((2, 2), int)})
+    assert "has the shape (0, 3)" in message(take, {"a": {"x": np.zeros((0, 3), int)}})
+    assert "every pixel" in message(take, [[[-1, -1]]])
+    assert "'missing'" in message(take, [[[1]]], missing="x")
+    assert "'items'" in message(take([[[1]]]).locate, [1])
+    assert "'image'" in message(take([[[1]]]).pixels, "b")
+
+
+# ------------------------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("by", ["reader", "image"])
+@pytest.mark.parametrize("n_images", [1, 2, 3, 4])
+def test_folders_are_readers_or_images(tmp_path, by, n_images):
+    arrays = draw_all(n_images)
+    assert same(cs.read_masks(save_all(tmp_path, arrays, by)), arrays)
+
+
+def test_different_sizes_tell_what_folders_are(tmp_path):
+    arrays = {f"scan{i}": dict(zip(READERS, draw(0, 20 + i), strict=True)) for i in range(3)}
+    for by in ("reader", "image"):
+        assert same(cs.read_masks(save_all(tmp_path / by, arrays, by)), arrays)
+
+
+def test_doubt_about_folders(tmp_path):
+    disc = draw(0)[0]
+    arrays = {name: dict.fromkeys(READERS, disc) for name in ("one", "two", "three")}
+    save_all(tmp_path, arrays)
+    said = message(cs.read_masks, tmp_path)
+    assert "readers ('ann', 'bob', 'cy')" in said
+    assert "folders='images'" in said
+    assert same(cs.read_masks(tmp_path, folders="readers"), arrays)
+    assert cs.read_masks(tmp_path, folders="images").readers.tolist() == ["one", "three", "two"]
+    assert "'folders'" in message(cs.read_masks, tmp_path, folders="rows")
+
+
+def test_readers_without_a_common_image_are_no_images(tmp_path):
+    for i, reader in enumerate(("ann", "bob")):
+        for j in range(2):
+            save(tmp_path / reader / f"scan{2 * i + j}.png", draw(2 * i + j)[0])
+    assert "not clear" in message(cs.read_masks, tmp_path)
+
+
+def test_a_mask_that_was_not_drawn(tmp_path):
+    arrays = draw_all()
+    del arrays["scan1"]["bob"]
+    masks = cs.read_masks(save_all(tmp_path, arrays))
+    assert same(masks, arrays)
+    assert masks.to_responses().n_responses == 8 * 24 * 24
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "255", "I;16", "RGB", "RGBA", "grey RGB", "npy", "4 bits"])
+def test_round_trip(tmp_path, mode):
+    arrays = draw_all()
+    palette = [0, 0, 0, 200, 30, 30, 0, 0, 250]
+    for image, by_reader in arrays.items():
+        for reader, drawn in by_reader.items():
+            path = tmp_path / "in" / reader / f"{image}.png"
+            if mode == "RGB":
+                array = np.array([[10, 20, 30], [255, 0, 0]], np.uint8)[drawn]
+            elif mode == "RGBA":
+                array = np.array([[9, 9, 9, 0], [255, 0, 0, 255]], np.uint8)[drawn]
+            else:
+                array = {"1": drawn > 0, "255": drawn * np.uint8(255), "I;16": drawn * np.uint16(999)}.get(mode, drawn)
+            if mode == "npy":
+                path.parent.mkdir(parents=True, exist_ok=True)
+                np.save(path.with_suffix(".npy"), drawn)
+            elif mode == "4 bits":
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(png(drawn, depth=4))
+            else:
+                save(path, array, "RGB" if mode == "grey RGB" else None, palette if mode == "P" else None)
+            if mode == "RGBA":
+                array[drawn == 0] = 0
+            by_reader[reader] = array
+    masks = cs.read_masks(tmp_path / "in")
+    assert same(masks, arrays)
+    cs.write_masks(masks, tmp_path / "out")
+    again = cs.read_masks(tmp_path / "out")
+    assert same(again, arrays)
+    assert (again.images.tolist(), again.readers.tolist()) == (masks.images.tolist(), masks.readers.tolist())
+    assert again.classes.tolist() == masks.classes.tolist()
+    suffix = ".npy" if mode == "npy" else ".png"
+    written = tmp_path / "out" / "ann" / f"scan0{suffix}"
+    assert written.is_file()
+    if mode == "P":
+        assert Image.open(written).getpalette()[: len(palette)] == palette
+    if mode in ("RGB", "RGBA"):
+        assert masks.classes.tolist() == (["#0a141e", "#ff0000"] if mode == "RGB" else ["#00000000", "#ff0000ff"])
+        named = cs.read_masks(tmp_path / "in", classes={masks.classes[0]: "no", masks.classes[1]: "yes"})
+        assert named.classes.tolist() == ["no", "yes"]
+
+
+def png(values: np.ndarray, depth: int = 8, kind: int = 0, size: tuple[int, int] | None = None) -> bytes:
+    """Return a PNG file of grey values, made by hand."""
+    height, width = values.shape if size is None else size
+    lines = values if depth == 8 else (values[:, ::2] << 4 | values[:, 1::2]).astype(np.uint8)
+    body = zlib.compress(b"".join(b"\0" + line.tobytes() for line in lines))
+    parts = {b"IHDR": struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0), b"IDAT": body, b"IEND": b""}
+    chunks = (struct.pack(">I", len(d)) + n + d + struct.pack(">I", zlib.crc32(n + d)) for n, d in parts.items())
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def test_volumes_and_single_arrays(tmp_path):
+    volumes = np.stack([draw(0), draw(1)], axis=1)
+    np.save(tmp_path / "one.npy", volumes)
+    masks = cs.read_masks(tmp_path / "one.npy")
+    assert (masks.shapes, len(masks.readers)) == (((2, 24, 24),), 3)
+    np.savez(tmp_path / "many.npz", left=draw(0), right=draw(1, 16))
+    masks = cs.read_masks(tmp_path / "many.npz")
+    assert masks.images.tolist() == ["left", "right"]
+    assert masks.shapes == ((24, 24), (16, 16))
+    cs.write_masks(masks, tmp_path / "out")
+    assert same(
+        cs.read_masks(tmp_path / "out"), {i: {str(m): a for m, a in b.items()} for i, b in masks.arrays().items()}
+    )
+    np.savez(tmp_path / "odd.npz", left=draw(0), right=draw(1)[:2])
+    assert "2, 3 masks" in message(cs.read_masks, tmp_path / "odd.npz")
+
+
+def test_names_of_files_stay_in_the_folder(tmp_path):
+    for name in ("../x", "a/b", "", ".hidden", "a\0b"):
+        masks = cs.Masks.from_arrays({name: {"ann": draw(0)[0]}})
+        assert "name of a file" in message(cs.write_masks, masks, tmp_path / "out")
+    masks = cs.Masks.from_arrays({1: {"ann": draw(0)[0]}, "1": {"ann": draw(0)[0]}})
+    assert "Two masks" in message(cs.write_masks, masks, tmp_path / "out")
+    assert "'masks'" in message(cs.write_masks, {}, tmp_path)
+    (tmp_path / "file").write_text("x")
+    assert "cannot be created" in message(cs.write_masks, cs.Masks.from_arrays(draw(0)), tmp_path / "file")
+
+
+def test_damaged_files(tmp_path):
+    save_all(tmp_path, draw_all())
+    path = tmp_path / "bob" / "scan1.png"
+    whole = path.read_bytes()
+    huge = png(np.zeros((1, 1), np.uint8), size=(60_000, 60_000))
+    large = png(np.zeros((1, 1), np.uint8), size=(11_000, 11_000))
+    for content in (b"", b"no picture", whole[:40], whole[:-30], huge, large, whole[:20] + b"\xff" * 30 + whole[50:]):
+        path.write_bytes(content)
+        assert str(path) in message(cs.read_masks, tmp_path)
+    path.unlink()
+    np.save(path.with_suffix(".npy"), np.array([{}], dtype=object), allow_pickle=True)
+    assert "scan1.npy" in message(cs.read_masks, tmp_path)
+    path.with_suffix(".npy").write_bytes(b"\x93NUMPY\x01\x00")
+    assert "scan1.npy" in message(cs.read_masks, tmp_path)
+
+
+def test_every_cut_is_an_error(tmp_path):
+    np.save(tmp_path / "x.npy", draw(0))
+    whole = (tmp_path / "x.npy").read_bytes()
+    for n in (0, 3, 9, 60, 200, len(whole) - 1):
+        (tmp_path / "x.npy").write_bytes(whole[:n])
+        assert "x.npy" in message(cs.read_masks, tmp_path / "x.npy")
+        assert mask_files.are_masks(str(tmp_path / "x.npy")) in (True, False)
+
+
+def test_folders_that_hold_no_masks(tmp_path):
+    assert "no file or folder" in message(cs.read_masks, tmp_path / "nothing")
+    assert "It is empty" in message(cs.read_masks, tmp_path)
+    save(tmp_path / "scan0.png", draw(0)[0])
+    assert "of each reader into a folder" in message(cs.read_masks, tmp_path)
+    (tmp_path / "text").write_text("x")
+    assert "neither a folder nor" in message(cs.read_masks, tmp_path / "text")
+
+
+def test_other_files_are_told(tmp_path):
+    save_all(tmp_path, draw_all())
+    (tmp_path / "ann" / "notes.txt").write_text("x")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "ann" / ".DS_Store").write_text("x")
+    with pytest.warns(DataWarning, match=r"1 file .* left out.*notes\.txt"):
+        cs.read_masks(tmp_path)
+    np.save(tmp_path / "ann" / "scan0.npy", draw(0)[0])
+    assert "same name" in message(cs.read_masks, tmp_path)
+
+
+def test_sizes_that_differ(tmp_path):
+    save_all(tmp_path, draw_all())
+    save(tmp_path / "bob" / "scan1.png", draw(1, 30)[0])
+    said = message(cs.read_masks, tmp_path, folders="readers")
+    assert "bob" in said
+    assert "(30, 30), and the mask" in said
+
+
+def test_palettes_that_differ(tmp_path):
+    for reader, red in (("ann", 200), ("bob", 201)):
+        save(tmp_path / reader / "scan.png", draw(0)[0], palette=[0, 0, 0, red, 0, 0])
+    assert "1 is #c80000 in" in message(cs.read_masks, tmp_path)
+
+
+def test_colours_beside_numbers(tmp_path):
+    drawn = draw(0)
+    save(tmp_path / "ann" / "a.png", np.array([[0, 0, 0], [255, 0, 0]], np.uint8)[drawn[0]])
+    save(tmp_path / "bob" / "a.png", drawn[1], palette=[0, 0, 0, 255, 0, 0])
+    save(tmp_path / "cy" / "a.png", drawn[2] * np.uint8(0))
+    masks = cs.read_masks(tmp_path)
+    assert masks.classes.tolist() == ["#000000", "#ff0000"]
+    assert [codes.tolist() for _, codes in sorted(masks.codes[0].items())][:2] == drawn[:2].tolist()
+    photo = np.random.default_rng(0).integers(0, 256, (24, 24, 3)).astype(np.uint8)
+    save(tmp_path / "bob" / "a.png", photo)
+    assert "different values: '#0" in message(cs.read_masks, tmp_path, folders="readers")
+
+
+def test_ones_beside_255(tmp_path):
+    drawn = draw(0)
+    for reader, scale in zip(READERS, (1, 255, 255), strict=True):
+        save(tmp_path / reader / "a.png", drawn[READERS.index(reader)] * np.uint8(scale))
+    with pytest.warns(DataWarning, match=r"1 in the masks of 'ann', and 255 in those of 'bob', 'cy'"):
+        cs.read_masks(tmp_path, folders="readers")
+    masks = cs.read_masks(tmp_path, folders="readers", classes={0: "no", 1: "yes", 255: "yes"})
+    assert masks.classes.tolist() == ["no", "yes"]
+
+
+# ------------------------------------------------------------------------------------------------------------ fusion
+
+
+def simulate(seed: int, size: int = 40, wobbles: tuple[float, ...] = (0.7, 0.7, 2.5, 2.5, 2.5)) -> tuple:
+    drawn = draw_masks(seed, size, wobbles)
+    stack = drawn.responses.label.reshape(-1, len(wobbles)).T.reshape(-1, size, size).astype(np.uint8)
+    return stack, drawn.truth.reshape(size, size)
+
+
+@quiet
+def test_fused_masks():
+    (first, truth), (second, _) = simulate(0), simulate(1)
+    arrays = {"a": dict(enumerate(first * np.uint8(255))), "b": dict(enumerate(second[:4] * np.uint8(255)))}
+    masks = cs.Masks.from_arrays(arrays, classes={0: "healthy", 255: "lesion"})
+    fused = cs.fuse(masks)
+    assert fused.graph_check_ is not None
+    found = fused.to_masks()
+    assert list(found) == ["a", "b"]
+    assert len(found) == 2
+    assert found["a"].dtype == np.uint8
+    assert set(np.unique(found["a"])) == {0, 255}
+    names = np.concatenate([found[image].ravel() for image in found])
+    assert np.array_equal(np.where(names > 0, "lesion", "healthy"), fused.labels_)
+    confidence = np.concatenate([found.confidence[image].ravel() for image in found])
+    assert np.array_equal(confidence, fused.to_frame()["confidence"].to_numpy())
+    worst = min(dice(truth, each) for each in first)
+    assert dice(truth, (found["a"] > 0).astype(int)) > worst
+    assert "2 images: 3,200 pixels" in repr(found)
+
+
+@quiet
+def test_to_masks_after_loading(tmp_path):
+    masks = cs.Masks.from_arrays(simulate(0, 24)[0])
+    model = cs.DawidSkene().fit(masks)
+    loaded = cs.load(model.save(tmp_path / "x.model"))
+    assert "give them with masks=" in message(loaded.to_masks)
+    assert np.array_equal(loaded.to_masks(masks)[0], model.to_masks()[0])
+    assert "not the masks" in message(loaded.to_masks, cs.Masks.from_arrays(simulate(0, 20)[0]))
+    assert "'masks'" in message(loaded.to_masks, 1)
+    assert "images" in message(cs.DawidSkene().fit(cs.Responses.from_matrix(draw(0).reshape(3, -1).T)).to_masks)
+    assert "cannot be named for Masks" in message(cs.fuse, masks, item="x")
+
+
+@quiet
+@pytest.mark.parametrize("stack", [np.zeros((3, 4, 4), int), draw(0, 8)[:1], draw(0, 1), np.ones((1, 1, 1), int)])
+def test_tiny_masks(stack):
+    found = cs.fuse(cs.Masks.from_arrays(stack)).to_masks()
+    assert found[0].shape == stack.shape[1:]
+    assert np.isfinite(found.confidence[0]).all()
+
+
+@quiet
+def test_pixels_that_nobody_drew_hear_their_neighbours():
+    stack = simulate(0)[0].astype(int)
+    stack[:, 15:17, 15:17] = -1
+    assert (cs.fuse(cs.Masks.from_arrays(stack)).to_masks()[0][15:17, 15:17] == 1).all()
+
+
+def test_disputes_are_those_of_a_plain_loop():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(-1, 2, (4, 7, 9)).astype(np.int8)
+    said = [{int(c) for c in codes[:, i, j] if c >= 0} for i, j in np.ndindex(7, 9)]
+    assert find_disputes(dict(enumerate(codes))).ravel().tolist() == [len(each) > 1 for each in said]
+
+
+def test_tiles_hold_disputed_pixels():
+    stack = np.zeros((2, 100, 150), np.uint8)
+    stack[0, 97, 149] = stack[1, 50, 3] = 1
+    tiles = cut_tiles(cs.Masks.from_arrays({"a": dict(enumerate(stack)), "b": dict(enumerate(stack * 0))}))
+    assert tiles.shapes == ((48, 48), (4, 6))
+    assert [sum(int(each.sum()) for each in codes.values()) for codes in tiles.codes] == [1, 1]
+    assert cut_tiles(cs.Masks.from_arrays(stack * 0)) is None
+    volume = np.zeros((2, 20, 20, 20), np.uint8)
+    volume[0, 19, 0, 0] = 1
+    assert cut_tiles(cs.Masks.from_arrays(volume)).shapes == ((7, 13, 13),)
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    monkeypatch.setattr("consilience.models.mask_sample.SMALL", 1000)
+
+
+def test_outlines_are_noticed_on_a_part_of_them(small_sample):
+    masks = cs.Masks.from_arrays(simulate(3, 56)[0])
+    with pytest.warns(ConsilienceWarning) as caught:
+        fused = cs.fuse(masks)
+    told = [str(each.message) for each in caught]
+    assert sum("same error on neighbouring items" in each for each in told) == 1
+    assert len(set(told)) == len(told)
+    assert type(fused) is cs.DawidSkene
+    assert fused.graph_check_.repeats_errors
+    assert np.array_equal(fused.labels_, cs.DawidSkene().fit(masks).labels_)
+
+
+@quiet
+def test_noise_is_smoothed(small_sample):
+    truth = simulate(3, 56)[1]
+    noisy = np.where(np.random.default_rng(0).random((4, 56, 56)) < 0.75, truth, 1 - truth)
+    fused = cs.fuse(cs.Masks.from_arrays(noisy))
+    assert type(fused) is cs.MarkovField
+    assert not fused.graph_check_.repeats_errors
+    vote = (noisy.mean(axis=0) > 0.5).astype(int)
+    assert dice(truth, fused.to_masks()[0]) > dice(truth, vote) + 0.05
+
+
+@quiet
+def test_a_given_coupling_is_used(small_sample):
+    stack = simulate(3, 40)[0]
+    fused = cs.fuse(cs.Masks.from_arrays(stack), coupling=0.5)
+    assert (type(fused), fused.coupling_, fused.listeners) == (cs.MarkovField, 0.5, "all")
+    assert type(cs.fuse(cs.Masks.from_arrays(stack * 0 + 1))) is cs.DawidSkene
+    assert type(cs.fuse(cs.Masks.from_arrays(stack), model="majority")) is cs.MajorityVote
+
+
+def test_nothing_is_tried_on_small_masks(monkeypatch):
+    masks = cs.Masks.from_arrays(simulate(0)[0])
+    monkeypatch.setattr(fusing, "cut_tiles", None)
+    assert fusing.settle_masks(masks, {}, None).model == "markov-field"
+
+
+# ------------------------------------------------------------------------------------------------------ command line
+
+
+@quiet
+def test_from_a_folder_to_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_all(Path("masks"), draw_all(), scale=255)
+    result = run("fuse", "masks", "-o", "fused", "--json")
+    assert result.exit_code == 0, result.stderr
+    summary = json.loads(result.stdout)
+    assert (summary["items"], summary["workers"], summary["files"]) == (3 * 24 * 24, 3, {"labels": "fused"})
+    found = cs.fuse("masks", model="dawid-skene").to_masks()
+    for image in ("scan0", "scan1", "scan2"):
+        assert np.array_equal(np.array(Image.open(f"fused/{image}.png")), found[image])
+    assert run("fuse", "masks", "-o", "labels.parquet", "-q", "--model", "majority").exit_code == 0
+    assert pq.read_table("labels.parquet").num_rows == 3 * 24 * 24
+    inside = run("fuse", "masks", "-o", "masks/fused")
+    assert inside.exit_code == 2
+    assert "would add to the masks" in inside.stderr
+    tabular = run("fuse", "masks", "--item", "x")
+    assert tabular.exit_code == 2
+    assert "--item is for tables" in tabular.stderr
+    Path("file").write_text("x")
+    assert run("fuse", "masks", "-o", "file").exit_code == 2
+
+
+# --------------------------------------------------------------------------------------------------------- real data
+
+
+@needs_data
+@quiet
+def test_crowd_outlines_of_an_aorta():
+    """BU-BIL: 35 magnetic resonance images, seven outlines of each. Fused masks are at least as good as the vote."""
+    items = pq.read_table(FOLDER / "bubil_mri" / "items.parquet").to_pydict()
+    answers = pq.read_table(FOLDER / "bubil_mri" / "responses.parquet").to_pydict()
+    place = dict(zip(items["item"], zip(items["image"], items["row"], items["col"], strict=True), strict=True))
+    gold = gold_of("bubil_mri")
+    chosen = set(sorted(set(items["image"]))[:8])
+    shapes = {
+        image: tuple(1 + max(p[axis] for p in place.values() if p[0] == image) for axis in (1, 2)) for image in chosen
+    }
+    arrays = {image: {m: np.full(shapes[image], -1) for m in range(7)} for image in sorted(chosen)}
+    truth = {image: np.full(shapes[image], -1) for image in chosen}
+    for item, worker, label in zip(answers["item"], answers["worker"], answers["label"], strict=True):
+        image, row, column = place[item]
+        if image in chosen:
+            arrays[image][worker][row, column] = int(label)
+            truth[image][row, column] = int(gold[item])
+    masks = cs.Masks.from_arrays(arrays)
+    fused = cs.fuse(masks).to_masks()
+    vote = cs.MajorityVote().fit(masks).to_masks()
+    scores = [np.mean([dice(truth[i], found[i]) for i in arrays]) for found in (vote, fused)]
+    assert scores[1] > scores[0] - 0.01
+    assert scores[1] > 0.8
