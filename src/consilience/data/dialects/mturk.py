@@ -8,8 +8,8 @@ HTML elements write
 - radio buttons as one column per option, ``Answer.<name>.<option>``, that says true or false,
 - or all answers as JSON text in one column ``Answer.taskAnswers``.
 
-Written from the Requester UI Guide (API version 2017-01-17), the API reference of Assignment, and the documentation of
-Crowd HTML elements as of 2024.
+Written from the Requester UI Guide and the API reference of Assignment (API version 2017-01-17). These do not say what
+Crowd HTML elements write: the three forms above are those that are known.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ There is one row per answer to a task, with columns ``INPUT:<field>``, ``OUTPUT:
 answer of a control task), ``HINT:<field>``, and ``ASSIGNMENT:<property>`` such as worker_id, task_id and status
 (ACTIVE, SUBMITTED, APPROVED, REJECTED, SKIPPED or EXPIRED). Blank lines stand between task suites.
 
-Written from Toloka's guide for requesters and toloka-kit 1.2 (``get_assignments_df``), as of 2023.
+Columns and states have the names of ``GetAssignmentsTsvParameters`` in toloka-kit 1.x.
 """
 
 from __future__ import annotations
