@@ -5,8 +5,8 @@ There is one row per judgment. Columns of the platform begin with an underscore:
 ``_missed``. Others are the questions, and the source data. A question ``<name>`` has its known answer in
 ``<name>_gold``, several that are accepted on a line each, and the reason in ``<name>_gold_reason``.
 
-Columns have the names that published reports of CrowdFlower and Figure Eight have and describe. The platform's own guide to
-reports does not list them.
+Columns have the names that published reports of CrowdFlower and Figure Eight have and describe. The platform's own
+guide to reports does not list them.
 """
 
 from __future__ import annotations
