@@ -484,6 +484,25 @@ def test_nothing_is_tried_on_small_masks(monkeypatch):
     assert fusing.settle_masks(masks, {}, None).model == "markov-field"
 
 
+@quiet
+def test_careful_readers_are_no_copies_of_each_other():
+    stacks = [simulate(30 + i, 64, (0.7, 0.7, 3.0, 3.0, 3.0))[0] for i in range(6)]
+    arrays = {i: dict(enumerate(stack)) for i, stack in enumerate(stacks)}
+    assert cs.DawidSkene().fit(cs.Masks.from_arrays(arrays)).copies_ == []
+    for i, by_reader in arrays.items():
+        by_reader["again"] = stacks[i][3].copy()
+    model = cs.DawidSkene().fit(cs.Masks.from_arrays(arrays))
+    assert sorted(map(str, model.copies_[0])) == ["3", "again"]
+    assert len(model.copies_) == 1
+
+
+def test_readers_who_see_nothing_are_no_copies():
+    stack = simulate(0)[0]
+    stack[:2] = 0
+    assert cs.DawidSkene().fit(cs.Masks.from_arrays(stack)).copies_ == []
+    assert cs.DawidSkene().fit(cs.Masks.from_arrays(stack * 0 + 1)).copies_ == []
+
+
 # ------------------------------------------------------------------------------------------------------ command line
 
 
