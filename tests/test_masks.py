@@ -282,6 +282,14 @@ def test_names_of_files_stay_in_the_folder(tmp_path):
     assert "cannot be created" in message(cs.write_masks, cs.Masks.from_arrays(draw(0)), tmp_path / "file")
 
 
+def test_tables_beside_pictures_are_answers(tmp_path):
+    save_all(tmp_path, draw_all())
+    assert mask_files.are_masks(str(tmp_path))
+    (tmp_path / "answers.csv").write_text("item,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
+    assert not mask_files.are_masks(str(tmp_path))
+    assert cs.fuse(tmp_path, model="majority").classes_.tolist() == ["x", "y"]
+
+
 def test_damaged_files(tmp_path):
     save_all(tmp_path, draw_all())
     path = tmp_path / "bob" / "scan1.png"
