@@ -449,6 +449,16 @@ def test_tiles_hold_disputed_pixels():
     assert cut_tiles(cs.Masks.from_arrays(volume)).shapes == ((7, 13, 13),)
 
 
+def test_tiles_are_not_all_of_one_region():
+    row, column = np.mgrid[:512, :512] - 256
+    truth = np.hypot(row, column) < 140
+    noisy = np.where(np.random.default_rng(0).random((3, 512, 512)) < 0.75, truth, ~truth)
+    tiles = cut_tiles(cs.Masks.from_arrays(noisy))
+    assert len(tiles.shapes) == 12
+    inside = [np.mean([each.mean() for each in codes.values()]) for codes in tiles.codes]
+    assert sum(0.35 < each < 0.65 for each in inside) >= 6
+
+
 @pytest.fixture
 def small_sample(monkeypatch):
     monkeypatch.setattr("consilience.models.mask_sample.SMALL", 1000)
