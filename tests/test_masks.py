@@ -282,6 +282,14 @@ def test_names_of_files_stay_in_the_folder(tmp_path):
     assert "cannot be created" in message(cs.write_masks, cs.Masks.from_arrays(draw(0)), tmp_path / "file")
 
 
+def test_tables_beside_pictures_are_answers(tmp_path):
+    save_all(tmp_path, draw_all())
+    assert mask_files.are_masks(str(tmp_path))
+    (tmp_path / "answers.csv").write_text("item,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
+    assert not mask_files.are_masks(str(tmp_path))
+    assert cs.fuse(tmp_path, model="majority").classes_.tolist() == ["x", "y"]
+
+
 def test_damaged_files(tmp_path):
     save_all(tmp_path, draw_all())
     path = tmp_path / "bob" / "scan1.png"
@@ -441,6 +449,16 @@ def test_tiles_hold_disputed_pixels():
     assert cut_tiles(cs.Masks.from_arrays(volume)).shapes == ((7, 13, 13),)
 
 
+def test_tiles_are_not_all_of_one_region():
+    row, column = np.mgrid[:512, :512] - 256
+    truth = np.hypot(row, column) < 140
+    noisy = np.where(np.random.default_rng(0).random((3, 512, 512)) < 0.75, truth, ~truth)
+    tiles = cut_tiles(cs.Masks.from_arrays(noisy))
+    assert len(tiles.shapes) == 12
+    inside = [np.mean([each.mean() for each in codes.values()]) for codes in tiles.codes]
+    assert sum(0.35 < each < 0.65 for each in inside) >= 6
+
+
 @pytest.fixture
 def small_sample(monkeypatch):
     monkeypatch.setattr("consilience.models.mask_sample.SMALL", 1000)
@@ -482,6 +500,25 @@ def test_nothing_is_tried_on_small_masks(monkeypatch):
     masks = cs.Masks.from_arrays(simulate(0)[0])
     monkeypatch.setattr(fusing, "cut_tiles", None)
     assert fusing.settle_masks(masks, {}, None).model == "markov-field"
+
+
+@quiet
+def test_careful_readers_are_no_copies_of_each_other():
+    stacks = [simulate(30 + i, 64, (0.7, 0.7, 3.0, 3.0, 3.0))[0] for i in range(6)]
+    arrays = {i: dict(enumerate(stack)) for i, stack in enumerate(stacks)}
+    assert cs.DawidSkene().fit(cs.Masks.from_arrays(arrays)).copies_ == []
+    for i, by_reader in arrays.items():
+        by_reader["again"] = stacks[i][3].copy()
+    model = cs.DawidSkene().fit(cs.Masks.from_arrays(arrays))
+    assert sorted(map(str, model.copies_[0])) == ["3", "again"]
+    assert len(model.copies_) == 1
+
+
+def test_readers_who_see_nothing_are_no_copies():
+    stack = simulate(0)[0]
+    stack[:2] = 0
+    assert cs.DawidSkene().fit(cs.Masks.from_arrays(stack)).copies_ == []
+    assert cs.DawidSkene().fit(cs.Masks.from_arrays(stack * 0 + 1)).copies_ == []
 
 
 # ------------------------------------------------------------------------------------------------------ command line

@@ -29,7 +29,7 @@ from .features import check_unpacked
 from .files import PathLike
 from .png import SUFFIX as PNG
 from .png import Picture, pack, read_picture, write_picture
-from .register import Codec
+from .register import Codec, list_suffixes, readable_formats
 from .writing import replace_file, replace_together
 
 NPY, NPZ = ".npy", ".npz"
@@ -109,14 +109,21 @@ def read_masks(
 
 def open_masks(source: Any) -> Any:
     """Return the masks at a path, if these are masks without doubt; anything else as it is."""
-    return read_masks(source) if isinstance(source, (str, os.PathLike)) and are_masks(os.fspath(source)) else source
+    path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
+    return read_masks(path) if isinstance(path, str) and are_masks(path) else source
 
 
 def are_masks(path: str) -> bool:
-    """Tell whether a path is that of masks: a folder of folders with PNG or NumPy files, or a file of NumPy arrays."""
+    """Tell whether a path is that of masks: a folder of folders with PNG or NumPy files, or a file of NumPy arrays.
+
+    A folder that also holds tables is one of answers.
+    """
     try:
         if not os.path.isdir(path):
             return (path.lower().endswith(NPZ) and os.path.isfile(path)) or _is_stack(path)
+        tables = tuple(list_suffixes(readable_formats()))
+        if any(name.lower().endswith(tables) for name in os.listdir(path)):
+            return False
         inner = [each.path for each in os.scandir(path) if each.is_dir() and not each.name.startswith(".")]
         return any(name.lower().endswith((PNG, NPY)) for folder in inner for name in os.listdir(folder))
     except (OSError, ValueError):

@@ -91,6 +91,8 @@ from .information import informativeness
 
 # So many entries of matrices are worked on at a time.
 MOST_ENTRIES = 1 << 16
+# Items whose answers are looked at together.
+ITEMS_AT_ONCE = 1 << 18
 # Two-sided 95 %.
 TAILS = (0.025, 0.975)
 NORMAL = 1.959963984540054
@@ -212,7 +214,9 @@ def weigh_answers(r: Responses, posterior: Floats, right: Floats, found: Estimat
     total, accuracy, left, design = measure_answers(r, posterior)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
-    judged = sum_by(r.worker, np.where(found.judged[r.item_of_answer()], r.weights(), 0.0), r.n_workers)
+    judged = total
+    if not found.judged.all():
+        judged = sum_by(r.worker, np.where(found.judged[r.item_of_answer()], r.weights(), 0.0), r.n_workers)
     worth = judged * left / design
     if shared is not None:
         mean = right @ found.prior
@@ -248,12 +252,7 @@ def judge_workers(r: Responses, posterior: Floats, found: Estimates, answers: An
 
 def measure_answers(r: Responses, posterior: Floats) -> tuple[Floats, Floats, Floats, float]:
     """Return each worker's sum of weights, accuracy and share of information left; and the design effect of all."""
-    item, klass = r.item_of_answer(), r.class_of_label[r.label]
-    chance = np.where(klass >= 0, posterior[item, klass], 0.0)
-    weight = r.weights()
-    total, right, squares = (
-        sum_by(r.worker, value, r.n_workers) for value in (weight, weight * chance, weight * chance**2)
-    )
+    total, right, squares = sum_chances(r, posterior)
     scale = np.maximum(total, 1e-300)
     accuracy = right / scale
     spread = np.maximum(squares / scale - accuracy**2, 0.0)
@@ -262,9 +261,28 @@ def measure_answers(r: Responses, posterior: Floats) -> tuple[Floats, Floats, Fl
     left = np.clip((spread + sure) / (accuracy * (1 - accuracy) + sure), LEAST_LEFT, 1.0)
     if r.weight is None and r.sequences is None:
         return total, accuracy, left, 1.0
+    item, weight = r.item_of_answer(), r.weights()
     unit = item if r.sequences is None else r.sequences.of_items()[item]
-    away = weight * (chance - accuracy[r.worker])
+    away = weight * (chances(r, posterior, item, slice(None)) - accuracy[r.worker])
     return total, accuracy, left, design_effect(r.worker, item, unit, weight, away, spread)
+
+
+def sum_chances(r: Responses, posterior: Floats) -> Floats:
+    """Return each worker's sums of weights, and of weights times the chance to be right and its square, (3, M)."""
+    sums = np.zeros((3, r.n_workers))
+    for first in range(0, r.n_items, ITEMS_AT_ONCE):
+        last = min(first + ITEMS_AT_ONCE, r.n_items)
+        part = slice(r.offsets[first], r.offsets[last])
+        item = np.repeat(np.arange(first, last), np.diff(r.offsets[first : last + 1]))
+        weight, chance = r.weights(part), chances(r, posterior, item, part)
+        sums += [sum_by(r.worker[part], each, r.n_workers) for each in (weight, weight * chance, weight * chance**2)]
+    return sums
+
+
+def chances(r: Responses, posterior: Floats, item: NDArray[np.int64], part: slice) -> Floats:
+    """Return the probability that each answer is right; `item` has the items of a part of the answers."""
+    klass = r.class_of_label[r.label[part]]
+    return np.where(klass >= 0, posterior[item, klass], 0.0)
 
 
 def design_effect(

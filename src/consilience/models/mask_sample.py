@@ -1,9 +1,10 @@
 """How to fuse large masks, found out on a part of them.
 
 Whether neighbouring pixels help, and how strongly to couple them, takes many fits. For large images a few tiles tell as
-much, since errors show only where readers disagree, and that is a small part of the pixels. So `N_TILES` tiles are
-taken from all images, evenly among those in which readers disagree, and fused as small masks are. All pixels are then
-fitted once, with the coupling found on the tiles, or without a graph if it is of no use there.
+much, since errors show only where readers disagree, and that is a small part of the pixels. So `N_TILES` tiles in which
+readers disagree are taken, and fused as small masks are. Half of them are drawn at random. The others are those of
+`N_LOOKED_AT` further ones in which the answers vary most, since within one region all neighbours agree whatever readers
+do. All pixels are then fitted once, with the coupling found on the tiles, or without a graph if it is of no use there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..data.vocabulary import objects
 
 # Tiles have this many pixels along each axis, in two dimensions and in three.
 N_TILES, SIDES = 12, {2: 48, 3: 13}
+N_LOOKED_AT = 200
 # So many pixels are fused as they are. The tiles have as many.
 SMALL = 30_000
 
@@ -46,12 +48,26 @@ def cut_tiles(masks: Masks) -> Masks | None:
     ]
     if not disputed:
         return None
-    chosen = np.unique(np.linspace(0, len(disputed) - 1, N_TILES).round().astype(np.int64))
-    tiles = [disputed[i] for i in chosen]
+    tiles = choose_tiles(masks, disputed)
     codes = tuple({m: whole[each.place] for m, whole in masks.codes[each.image].items()} for each in tiles)
     shapes = tuple(next(iter(by_reader.values())).shape for by_reader in codes)
     pictures = masks.pictures._replace(images=objects([f"tile {i}" for i in range(len(tiles))]), shapes=shapes)
     return replace(masks, pictures=pictures, codes=codes)
+
+
+def choose_tiles(masks: Masks, tiles: list[Tile]) -> list[Tile]:
+    """Return the tiles to look at, in order of place."""
+    drawn = np.random.default_rng(0).permutation(len(tiles))
+    first, others = drawn[: N_TILES // 2], drawn[N_TILES // 2 :][:N_LOOKED_AT]
+    varied = sorted(others.tolist(), key=lambda i: -measure_variety(masks, tiles[i]))
+    return [tiles[i] for i in sorted([*first.tolist(), *varied[: N_TILES - len(first)]])]
+
+
+def measure_variety(masks: Masks, tile: Tile) -> float:
+    """Return the share of the answers in a tile that are not the most frequent one."""
+    codes = np.concatenate([whole[tile.place].ravel() for whole in masks.codes[tile.image].values()])
+    counts = np.bincount(codes[codes >= 0])
+    return float(1 - counts.max() / counts.sum())
 
 
 def find_disputes(by_reader: Mapping[int, ClassCodes]) -> NDArray[np.bool_]:

@@ -44,6 +44,7 @@ from .checks import fixed_prior
 from .copies import PlainFit, are_groups, count_once, find_copies, list_groups, number_groups
 from .inputs import as_responses
 from .intervals import Estimates, Intervals, find_judged
+from .mask_copies import find_same_masks
 from .sizes import check_posteriors, check_prediction
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
@@ -143,6 +144,8 @@ class PredictingModel(Model):
 
     def _find_copies(self, r: Responses, gold: Gold | None, engine: Engine) -> list[list[int]]:
         """Return the groups of near-copies, each by the indices of its workers."""
+        if r.pictures is not None:
+            return find_same_masks(r)
 
         def fit_plain(part: Responses, known: NDArray[np.int32] | None) -> PlainFit:
             workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
