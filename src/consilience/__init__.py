@@ -32,6 +32,7 @@ _HOMES = {
     "held_out_score": "models.held_out",
     "evaluate": "models.evaluation",
     "load": "models.saved",
+    "report": "reporting.write",
 }
 _MODULES = ("datasets", "engines", "errors", "metrics", "simulate")
 
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
     from .models.saved import load as load
+    from .reporting.write import report as report
 
 
 def __getattr__(name: str) -> Any:

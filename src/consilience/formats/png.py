@@ -9,6 +9,7 @@ A pixel of a picture stands for a class in one of these ways:
 
 from __future__ import annotations
 
+import io
 import warnings
 from typing import Any, NamedTuple
 
@@ -118,13 +119,35 @@ def write_picture(path: str, pixels: NDArray[Any], palette: bytes | None) -> Non
     image.save(path, format="PNG")
 
 
-def _import_pillow() -> Any:
+def shrink_picture(path: str, side: int) -> tuple[str, bytes]:
+    """Return a small copy of a picture, neither wider nor higher than `side`: its type ("png", "jpeg") and its bytes.
+
+    Every fault in the file is an `InputError`. Nothing but the pixels is copied.
+    """
+    pillow = _import_pillow("Pictures in reports", "Or leave out the pictures.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pillow.DecompressionBombWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            with pillow.open(path, formats=["PNG", "JPEG", "GIF", "WEBP", "BMP"]) as image:
+                image.draft("RGB", (side, side))
+                clear = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+                small = image.convert("RGBA" if clear else "RGB")
+    except Exception as error:  # whatever pillow meets in a damaged file
+        raise InputError(f"{path!r} cannot be read: {first_line(error) or type(error).__name__}.") from error
+    small.thumbnail((side, side))
+    stream = io.BytesIO()
+    small.save(stream, **({"format": "PNG", "optimize": True} if clear else {"format": "JPEG", "quality": 80}))
+    return "png" if clear else "jpeg", stream.getvalue()
+
+
+def _import_pillow(what: str = "Masks in PNG files", instead: str = "Or save the masks with numpy.save, as .npy.") -> Any:
     try:
         from PIL import Image
     except ImportError as error:
         raise MissingDependencyError(
-            "Masks in PNG files need pillow, which is not installed.",
+            f"{what} need pillow, which is not installed.",
             "Install it with: pip install 'consilience[images]'",
-            "Or save the masks with numpy.save, as .npy.",
+            instead,
         ) from error
     return Image

@@ -1,0 +1,189 @@
+"""The answers in sums: how many there are, what they say, how far they agree; and the probabilities that result."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import plural, quietly
+from ..kernels.types import Floats
+from ..metrics.probabilities import reliability_curve
+from ..models.cells import Cells, sum_by
+from .charts import Chart, bin_counts, bin_shares, draw_bars, draw_heat, draw_reliability, draw_shares
+from .subject import Subject
+
+# The most classes that a chart shows; the others are one.
+MOST_BARS, MOST_CELLS = 15, 14
+OTHERS = "other classes"
+# Fewer known labels than this say little about probabilities.
+LEAST_KNOWN = 20
+MOST_ENTRIES = 4_000_000
+UNDECIDED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+def draw_answers(subject: Subject) -> list[Chart]:
+    """Return how many answers items and workers have, and how frequent the classes are."""
+    charts = []
+    names, counts = bin_counts(subject.n_answers)
+    mean = subject.n_answers.mean() if subject.n_items else 0.0
+    alt = f"{plural(subject.n_items, 'item')}, with {mean:.1f} answers each on average."
+    charts.append(draw_bars("Answers per item", alt, names, counts, "Answers", "Items"))
+    per_worker = subject.responses.votes_per_worker()
+    names, counts = bin_counts(per_worker)
+    median = np.median(per_worker) if len(per_worker) else 0
+    alt = f"{plural(len(per_worker), 'worker')}; half of them gave {median:,.0f} answers or fewer."
+    charts.append(draw_bars("Answers per worker", alt, names, counts, "Answers", "Workers"))
+    return charts
+
+
+def draw_classes(subject: Subject) -> Chart:
+    """Return the share of each class among the answers, and among the fused labels."""
+    r = subject.responses
+    votes = np.bincount(r.label, weights=r.weight, minlength=r.n_labels)
+    said = np.zeros(r.n_classes)
+    named = r.class_of_label >= 0
+    said[r.class_of_label[named]] = votes[named]
+    fused = np.bincount(subject.codes, minlength=r.n_classes).astype(float)
+    order, names = choose_classes(fused + 1e-9 * said, subject.classes, MOST_BARS)
+    shares = {
+        "Answers": fold(said / max(votes.sum(), 1e-300), order, len(names)),
+        "Fused labels": fold(fused / max(fused.sum(), 1), order, len(names)),
+    }
+    most = int(fused.argmax())
+    alt = f"The most frequent label is {subject.classes[most]}, with {fused[most] / max(fused.sum(), 1):.1%} of the items."
+    return draw_shares("Classes in answers and labels", alt, names, shares)
+
+
+def choose_classes(size: Floats, names: list[str], most: int) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the place at which each class is shown, and the names of places: in order, the rare ones together."""
+    if len(names) <= most:
+        return np.arange(len(names)), names
+    shown = np.sort(np.argsort(-size, kind="stable")[: most - 1])
+    place = np.full(len(names), most - 1)
+    place[shown] = np.arange(most - 1)
+    return place, [*(names[k] for k in shown), f"{len(names) - most + 1:,} {OTHERS}"]
+
+
+def fold(values: Floats, place: NDArray[np.int64], n_places: int) -> Floats:
+    """Return sums of values by their place."""
+    return np.bincount(place, values, minlength=n_places).astype(float)
+
+
+def draw_agreement(subject: Subject) -> Chart | None:
+    """Return how large the majority of items is that have at least two answers."""
+    several = subject.n_answers > 1
+    if not several.any():
+        return None
+    top = subject.vote[several].max(axis=1)
+    names, counts = bin_shares(np.minimum(top, 1 - 1e-9), 10)
+    first = next((n for n, count in enumerate(counts) if count), 0)
+    unanimous = int((top > 1 - 1e-9).sum())
+    names, counts = [*names[first:], "all"], [*counts[first:], unanimous]
+    counts[-2] -= unanimous
+    share = unanimous / len(top)
+    alt = f"All workers agree on {share:.1%} of the {plural(len(top), 'item')} with two or more answers."
+    return draw_bars("How many workers share the most frequent answer", alt, names, counts, "Share of an item's workers", "Items")
+
+
+def draw_confusion(subject: Subject) -> Chart | None:
+    """Return how often the crowd gives each label to items of each class."""
+    r = subject.responses
+    counts = crowd_counts(subject)
+    if counts is None or r.n_classes < 2:
+        return None
+    rows, row_names = choose_classes(counts.sum(axis=0), subject.classes, MOST_CELLS)
+    columns, column_names = choose_classes(counts.sum(axis=1), subject.labels, MOST_CELLS)
+    table = fold_table(counts.T, rows, columns, len(row_names), len(column_names))
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    alt = describe_confusion(shares, row_names, column_names)
+    return draw_heat("What the crowd says about items of each class", alt, row_names, column_names, shares, "Fused label", "Answer")
+
+
+def crowd_counts(subject: Subject) -> Floats | None:
+    """Return how often each label was given to items of each class, (L, K); None if there are too many classes."""
+    counts = subject.counts
+    n_labels, n_classes = counts.shape[1:]
+    if n_labels * n_classes > MOST_ENTRIES:
+        return None
+    if isinstance(counts, Cells):
+        return sum_by(counts.label * n_classes + counts.klass, counts.count, n_labels * n_classes).reshape(n_labels, n_classes)
+    return np.asarray(counts.sum(axis=0))
+
+
+def fold_table(table: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64], n_rows: int, n_columns: int) -> Floats:
+    """Return the sums of a table by places of its rows and columns."""
+    folded = np.zeros((n_rows, n_columns))
+    np.add.at(folded, (rows[:, None], columns[None, :]), table)
+    return folded
+
+
+def describe_confusion(shares: Floats, rows: list[str], columns: list[str]) -> str:
+    """Return the most frequent confusion in words."""
+    wrong = shares.copy()
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            if row == column or OTHERS in row:
+                wrong[i, j] = 0.0
+    i, j = np.unravel_index(int(wrong.argmax()), wrong.shape)
+    return f"The most frequent confusion: items of {rows[i]} are called {columns[j]} in {wrong[i, j]:.0%} of the answers."
+
+
+def draw_confidence(subject: Subject) -> Chart:
+    """Return how many labels have which confidence."""
+    names, counts = bin_shares(subject.confidence, 20)
+    first = next((n for n, count in enumerate(counts) if count), 0)
+    sure = (subject.confidence >= 0.95).mean() if subject.n_items else 0.0
+    alt = f"{sure:.1%} of the labels have a confidence of at least 95%."
+    return draw_bars("Confidence of the labels", alt, names[first:], counts[first:], "Confidence", "Items")
+
+
+class Kept(NamedTuple):
+    """What is left if labels below a confidence are left open."""
+
+    limit: str
+    kept: str
+    right: str
+
+
+def list_kept(subject: Subject) -> list[Kept]:
+    """Return how many labels have at least some confidence, and how many of these are expected to be right."""
+    rows = []
+    for limit in UNDECIDED:
+        kept = subject.confidence >= limit
+        right = f"{subject.confidence[kept].mean():.1%}" if kept.any() else "–"
+        rows.append(Kept(f"{limit:.0%}", f"{kept.mean():.1%}", right))
+    return rows
+
+
+class Reliability(NamedTuple):
+    """Probabilities judged by known labels."""
+
+    words: str
+    chart: Chart
+
+
+def judge_by_gold(subject: Subject) -> Reliability | None:
+    """Return how far the probabilities hold, by known labels that say something about all items.
+
+    The probabilities are those that the answers call for if these labels are not known. Known labels still took part in
+    learning about the workers.
+    """
+    gold = subject.gold
+    findings = getattr(subject.model, "feature_findings_", None)
+    if gold is None or gold.judging.sum() < LEAST_KNOWN or (findings is not None and findings.used):
+        return None
+    rows = np.flatnonzero(gold.judging)
+    with quietly():
+        posterior = subject.model.predict_proba(subject.responses, graph=subject.graph)[rows]
+    names = np.array(range(len(subject.classes)))
+    right = posterior.argmax(axis=1) == gold.codes[rows]
+    curve = reliability_curve(gold.codes[rows], posterior, names, bins=10, adaptive=True)
+    confidence, accuracy = posterior.max(axis=1).mean(), right.mean()
+    words = (
+        f"By {plural(len(rows), 'known label')}, the answers alone give the right label to {accuracy:.1%} of the items. "
+        f"Their mean confidence is {confidence:.1%}."
+    )
+    chart = draw_reliability("Confidence and known labels", words, curve.confidence, curve.accuracy, curve.n_items)
+    return Reliability(words, chart)

@@ -1,0 +1,140 @@
+"""What items look like: a text, or a picture that is made small and put into the page.
+
+Content is given for each item as text. A text that ends like the name of a picture, and is the path of a file, is taken
+for that picture. Pictures are opened only for the items that are shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..data.frames import open_series
+from ..data.item_tables import key_names, open_item_table
+from ..data.responses import Responses
+from ..data.tables import Table
+from ..data.vocabulary import Column, find_missing, to_column, to_values
+from ..errors import InputError, Sentence, listing
+from ..formats.png import shrink_picture
+from ..formats.reading import open_path
+
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
+# The most characters of a text that are shown, and of an SVG or a name.
+LONGEST_TEXT = 700
+# The longer side of a picture in the page.
+SIDE = 240
+
+
+class Content(NamedTuple):
+    """What an item looks like."""
+
+    text: str = ""
+    picture: str = ""  # a data: URL
+
+
+def find_content(content: Any, r: Responses, folder: str | os.PathLike[str] | None = None) -> Callable[[int], Content | None]:
+    """Return a function that tells what an item looks like.
+
+    Parameters
+    ----------
+    content : dict, Series, table or path
+        {item: text}, or a table with the items and one other column (or one called content, text or image).
+    r : Responses
+        Whose items they are.
+    folder : path, optional
+        Where relative paths of pictures start.
+    """
+    texts = match_content(content, r)
+    opened: dict[int, Content | None] = {}
+
+    def show(item: int) -> Content | None:
+        if item not in opened:
+            text = texts.get(item)
+            opened[item] = None if text is None else open_content(text, folder)
+        return opened[item]
+
+    return show
+
+
+def match_content(content: Any, r: Responses) -> Mapping[int, str]:
+    """Return the content of items by their index; of several for one item the first."""
+    series = open_series(content)
+    if series is not None:
+        keys, values = split_keys(series[0], r), series[1]
+    elif isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values()):
+        keys, values = split_keys(to_column(list(content)), r), to_column(list(content.values()))
+    else:
+        table = open_item_table(open_path(content), "content").prefer(r.columns)
+        names = key_names(table, r)
+        keys, values = [table.read(name) for name in names], table.read(find_column(table, names))
+    known = np.ones(len(values), bool)
+    known[find_missing(values)] = False
+    item = r.find_items(keys)
+    rows = np.flatnonzero(known & (item >= 0))
+    if not len(rows):
+        raise InputError(
+            f"The content is about none of the items of the answers, such as {listing(first_items(r))}.",
+            "Check that both use the same ids.",
+            keyword="content",
+        )
+    found: dict[int, str] = {}
+    for index, text in zip(item[rows].tolist(), to_values(values)[rows].tolist(), strict=True):
+        found.setdefault(index, str(text))
+    return found
+
+
+def split_keys(keys: Column, r: Responses) -> list[Column]:
+    """Return keys of items as columns: (sequence, position) pairs as two."""
+    if r.sequences is None:
+        return [keys]
+    pairs = to_values(keys).tolist()
+    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
+        raise InputError(
+            "The content of sequences must be keyed by (sequence, position), such as {('s1', 0): 'The'}.",
+            keyword="content",
+        )
+    return [to_column([pair[part] for pair in pairs]) for part in (0, 1)]
+
+
+def first_items(r: Responses) -> list[Any]:
+    """Return the ids of the first items."""
+    if r.sequences is None:
+        return list(r.items[:3].tolist())
+    return list(r.sequences.ids[:3].tolist())
+
+
+def find_column(table: Table, keys: list[str]) -> str:
+    """Return the column of content: the only one beside the items, or the one with a usual name."""
+    others = [name for name in table.names if name not in keys]
+    if len(others) == 1:
+        return others[0]
+    for name in others:
+        if name.strip().lower() in ("content", "text", "image", "word", "token"):
+            return name
+    raise InputError(
+        f"{table.name} has the columns {listing(table.names)}: which of them is the content is not clear.",
+        Sentence("Keep the items and one other column, or call it content."),
+        keyword="content",
+    )
+
+
+def open_content(text: str, folder: str | os.PathLike[str] | None = None) -> Content:
+    """Return content as it is shown: the beginning of a text, or a small picture."""
+    if len(text) < 1000 and text.lower().endswith(PICTURES):
+        path = Path(folder or ".", text)
+        try:
+            is_file = path.is_file()
+        except (OSError, ValueError):
+            is_file = False
+        if is_file:
+            try:
+                kind, data = shrink_picture(os.fspath(path), SIDE)
+            except InputError:
+                return Content(f"{text} (cannot be read)")
+            return Content(Path(text).name, f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
+    return Content(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…")

@@ -1,0 +1,185 @@
+"""Single items: who said what, which are least certain, where fused labels differ from the vote, what to review."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.hashing import draw_numbers, hash_items
+from .content import Content
+from .subject import Subject, spell
+
+# How many items each list shows, and workers for each label.
+N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW = 12, 12, 8, 50
+MOST_WORKERS, MOST_LABELS, MOST_PROBABLE = 6, 6, 4
+# Of ten items to review so many are drawn at random: by these alone probabilities can be judged.
+RANDOM, OF = 2, 10
+
+
+class Said(NamedTuple):
+    """A label and the workers who gave it."""
+
+    label: str
+    count: int
+    workers: list[str]
+    more: int
+
+
+class Item(NamedTuple):
+    """An item as it is shown."""
+
+    name: str
+    label: str
+    confidence: float
+    probable: list[tuple[str, float]]  # the most probable classes
+    said: list[Said]
+    content: Content | None
+    vote: str = ""
+    known: bool = False
+
+
+def describe_item(subject: Subject, item: int) -> Item:
+    """Return an item with its probabilities and answers."""
+    posterior = subject.model.posterior_[item]
+    order = np.argsort(-posterior, kind="stable")[:MOST_PROBABLE]
+    probable = [(subject.classes[k], float(posterior[k])) for k in order.tolist() if posterior[k] >= 0.005]
+    voted = np.flatnonzero(subject.vote[item] >= subject.vote[item].max() - 1e-12)
+    return Item(
+        subject.name_of(item),
+        subject.classes[subject.codes[item]],
+        float(subject.confidence[item]),
+        probable,
+        list_said(subject, item),
+        subject.show(item),
+        ", ".join(subject.classes[k] for k in voted[:3].tolist()),
+        bool(subject.is_known[item]),
+    )
+
+
+def list_said(subject: Subject, item: int) -> list[Said]:
+    """Return the labels that workers gave to an item, the most frequent first."""
+    r = subject.responses
+    answers = slice(int(r.offsets[item]), int(r.offsets[item + 1]))
+    worker, label = r.worker[answers], r.label[answers]
+    found = []
+    for code in np.unique(label).tolist():
+        who = worker[label == code].tolist()
+        names = [subject.workers[w] for w in who[:MOST_WORKERS]]
+        found.append(Said(subject.labels[code], len(who), names, len(who) - len(names)))
+    found.sort(key=lambda said: -said.count)
+    return found[:MOST_LABELS]
+
+
+def list_uncertain(subject: Subject) -> list[Item]:
+    """Return the items with the lowest confidence among those with answers; those without if there are no others."""
+    if len(subject.classes) < 2:
+        return []
+    eligible = ~subject.is_known & (subject.n_answers > 0)
+    rows = np.flatnonzero(eligible if eligible.any() else ~subject.is_known)
+    return [describe_item(subject, item) for item in first(rows, subject.confidence[rows], N_UNCERTAIN)]
+
+
+def first(rows: NDArray[np.int64], size: NDArray[Any], n: int) -> list[int]:
+    """Return the rows with the smallest sizes, in order; of equal sizes the first."""
+    if len(rows) > n:
+        last = np.partition(size, n - 1)[n - 1]
+        near = size <= last
+        rows, size = rows[near], size[near]
+    return [int(row) for row in rows[np.argsort(size, kind="stable")[:n]]]
+
+
+class Flow(NamedTuple):
+    """How many items majority vote gives to one class, and the fit to another."""
+
+    vote: str
+    fused: str
+    count: int
+
+
+class Difference(NamedTuple):
+    """Where fused labels differ from majority vote."""
+
+    n_items: int
+    flows: list[Flow]
+    more: int  # kinds of differences that are not shown
+    examples: list[Item]
+
+
+def compare_labels(subject: Subject) -> Difference:
+    """Return where another class than the fused label has most votes, with the clearest examples."""
+    rows = np.flatnonzero(subject.differs)
+    n_classes = len(subject.classes)
+    voted = subject.vote[rows].argmax(axis=1) if len(rows) else np.empty(0, np.int64)
+    pairs, counts = np.unique(voted * n_classes + subject.codes[rows], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    flows = [
+        Flow(subject.classes[pairs[n] // n_classes], subject.classes[pairs[n] % n_classes], int(counts[n]))
+        for n in order[:N_FLOWS]
+    ]
+    examples = first(rows, -subject.confidence[rows], N_DIFFERENT)
+    return Difference(len(rows), flows, len(order) - len(flows), [describe_item(subject, item) for item in examples])
+
+
+def choose_review(subject: Subject, n: int = N_REVIEW, seed: int = 0) -> list[tuple[int, bool]]:
+    """Return the items that a person should label next, and whether each was drawn at random.
+
+    Of ten items eight have the highest entropy, and two are drawn at random among all items whose label is not known.
+    """
+    rows = np.flatnonzero(~subject.is_known)
+    if not len(rows) or len(subject.classes) < 2:
+        return []
+    n = min(n, len(rows))
+    n_random = max(1, n * RANDOM // OF)
+    drawn = first(rows, draw_numbers(seed, hash_items(subject.responses.keys, rows)), n_random)
+    others = np.setdiff1d(rows, drawn)
+    doubtful = first(others, -subject.entropy[others], n - n_random)
+    chosen = [(item, False) for item in doubtful]
+    # The random ones stand among the others, so that they are judged in the same way.
+    step = max(1, len(chosen) // max(n_random, 1))
+    for number, item in enumerate(drawn):
+        chosen.insert(min(number * (step + 1) + step // 2, len(chosen)), (item, True))
+    return chosen
+
+
+class Review(NamedTuple):
+    """The items to review, for the page and for its script."""
+
+    cards: list[dict[str, Any]]
+    data: dict[str, Any]
+
+
+def prepare_review(subject: Subject) -> Review:
+    """Return the items to review, with what a person sees and what is written to gold.csv."""
+    chosen = [] if subject.model._pictures is not None else choose_review(subject)
+    cards = []
+    for number, (item, drawn) in enumerate(chosen):
+        cards.append({"number": number, "random": drawn, "item": describe_item(subject, item), "context": context_of(subject, item)})
+    keys = ["item"] if subject.responses.sequences is None else ["sequence", "position"]
+    data = {
+        "columns": keys,
+        "items": [[*subject.key_of(item), drawn] for item, drawn in chosen],
+        "classes": [spell(name) for name in subject.model.classes_.tolist()],
+    }
+    # The same list and classes have the same name in the browser's storage, so that work survives a new report.
+    data["id"] = hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
+    return Review(cards, data)
+
+
+def context_of(subject: Subject, item: int) -> list[tuple[str, bool]]:
+    """Return the texts around an item of a sequence, and whether each is the item itself; none if they are not known."""
+    sequences = subject.responses.sequences
+    if sequences is None or subject.content is None:
+        return []
+    number = int(np.searchsorted(sequences.offsets, item, side="right")) - 1
+    start, stop = int(sequences.offsets[number]), int(sequences.offsets[number + 1])
+    words = []
+    for near in range(max(start, item - 12), min(stop, item + 13)):
+        shown = subject.show(near)
+        if shown is None or shown.picture:
+            return []
+        words.append((shown.text, near == item))
+    return words

@@ -1,0 +1,289 @@
+"""The first screen: whether to trust the labels, in one sentence, and what needs attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ..errors import Message, Python, plural
+from ..models.comparison import Comparison, are_checked
+from ..models.fuse import doubt_checks, find_doubts, tell_copies
+from ..models.latent import LatentModel
+from ..models.majority_vote import MajorityVote
+from ..models.markov_field import MarkovField
+from .subject import Subject, to_name
+
+# Labels below this confidence are called doubtful, and worth a note from this share of all.
+DOUBTFUL, WORTH_A_NOTE = 0.7, 0.01
+# The least expected accuracy that is shown as good.
+GOOD = 0.75
+# Names that a note lists.
+MOST_NAMES = 5
+
+
+class Verdict(NamedTuple):
+    """Whether to trust the labels.
+
+    Attributes
+    ----------
+    level : {"good", "care", "bad"}
+        How it is shown.
+    badge : str
+        In two or three words.
+    headline : str
+        In one sentence.
+    lead : list of str
+        What this rests on.
+    """
+
+    level: str
+    badge: str
+    headline: str
+    lead: list[str]
+
+
+class Note(NamedTuple):
+    """Something that needs attention, and what to do."""
+
+    problem: str
+    remedies: list[str]
+    link: str = ""  # the section that shows more
+    level: str = "care"
+
+
+class Figure(NamedTuple):
+    """A number of the first screen."""
+
+    name: str
+    value: str
+    detail: str = ""
+
+
+def judge(subject: Subject) -> Verdict:
+    """Return whether to trust the labels, as the comparison with majority vote tells."""
+    model, n_labels = subject.model, plural(subject.n_items, "label")
+    compared: Comparison | None = getattr(model, "comparison_", None)
+    if isinstance(model, MajorityVote):
+        return Verdict(
+            "care",
+            "Majority vote",
+            f"These {n_labels} come from a majority vote, which trusts every worker equally.",
+            ["Shares of votes are no calibrated probabilities, so it is not known how many labels are right."],
+        )
+    if subject.n_items > 1 and not are_checked(subject.responses, subject.graph, subject.gold):
+        headline = "Do not rely on these labels yet: nothing checks the answers that they come from."
+        return Verdict("bad", "Not checked", headline, ["No item has answers from two workers."])
+    if compared is None:
+        return judge_alone(subject)
+    test, accuracy = to_sentence(compared.describe_test()), to_sentence(compared.describe_accuracy())
+    if compared.by_chance:
+        headline = "Do not rely on these labels: the answers show no signal."
+        return Verdict("bad", "No signal", headline, [test, to_sentence(compared.describe_agreement())])
+    if compared.collapsed:
+        headline = "Check these labels before you use them: one class takes the items of others."
+        return Verdict("bad", "Classes collapsed", headline, [test])
+    record = [to_sentence(compared.describe_record())] if compared.tested and compared.n_differ else []
+    if getattr(model, "feature_findings_", None) is not None:
+        record = []  # it was made without features
+    lead = [accuracy, test, *record]
+    if compared.verdict == "worse":
+        headline = "Majority vote may be better than these labels."
+        return Verdict("bad", "Worse than majority vote", headline, lead)
+    headline = expect(compared.expected_accuracy, compared.expected_accuracy_low, compared.expected_accuracy_high, n_labels)
+    sure = compared.expected_accuracy >= GOOD
+    if not compared.tested:
+        return Verdict("care", "Not tested", headline, lead)
+    if compared.n_differ == 0:
+        return Verdict("good" if sure else "care", "Same as majority vote", headline, lead)
+    if compared.better:
+        return Verdict("good" if sure else "care", "Better than majority vote", headline, lead)
+    return Verdict("care", "No clear difference from majority vote", headline, lead)
+
+
+def judge_alone(subject: Subject) -> Verdict:
+    """Return the verdict on a model that was not compared with majority vote."""
+    model, n_labels = subject.model, plural(subject.n_items, "label")
+    untested = "They were not compared with majority vote. fuse does that."
+    if not isinstance(model, LatentModel):
+        headline = f"It is not known how many of these {n_labels} are right."
+        return Verdict("care", "Not compared", headline, [untested])
+    low, high = model.expected_accuracy_low_, model.expected_accuracy_high_
+    interval = f"The 95% interval is {low:.1%} to {high:.1%} if workers err independently."
+    return Verdict("care", "Not compared", expect(model.expected_accuracy_, low, high, n_labels), [interval, untested])
+
+
+def expect(accuracy: float, low: float, high: float, n_labels: str) -> str:
+    """Return in a sentence how many labels are expected to be right; see `Comparison.describe_accuracy`.
+
+    >>> expect(0.934, 0.92, 0.95, "800 labels")
+    'About 93.4% of these 800 labels should be right.'
+    >>> expect(0.61, 0.6, 0.95, "800 labels")
+    'Between 60.0% and 95.0% of these 800 labels should be right.'
+    """
+    if math.isnan(accuracy):
+        return f"It is not known how many of these {n_labels} are right."
+    if accuracy - low < (high - low) / 10 > 0.01:
+        return f"Between {low:.1%} and {high:.1%} of these {n_labels} should be right."
+    return f"About {accuracy:.1%} of these {n_labels} should be right."
+
+
+def list_figures(subject: Subject) -> list[Figure]:
+    """Return the few numbers of the first screen."""
+    model = subject.model
+    compared: Comparison | None = getattr(model, "comparison_", None)
+    figures = []
+    if compared is not None and not math.isnan(compared.expected_accuracy):
+        low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
+        figures.append(Figure("Expected accuracy", f"{compared.expected_accuracy:.1%}", f"{low:.1%} to {high:.1%}"))
+    if compared is not None:
+        figures.append(Figure("Differ from majority vote", f"{compared.n_differ:,}", f"{1 - compared.agreement:.1%} of the labels"))
+        if not math.isnan(compared.alpha):
+            interval = f"{compared.alpha_low:.2f} to {compared.alpha_high:.2f}"
+            figures.append(Figure("Agreement of workers (alpha)", f"{compared.alpha:.2f}", interval))
+    if len(subject.classes) > 1:
+        n_doubtful = int((subject.confidence < DOUBTFUL).sum())
+        share = f"{n_doubtful / subject.n_items:.1%} of the labels"
+        figures.append(Figure(f"Confidence below {DOUBTFUL:.0%}", f"{n_doubtful:,}", share))
+    return figures
+
+
+def list_facts(subject: Subject) -> list[tuple[str, str]]:
+    """Return what was fused, in names and words."""
+    r, model = subject.responses, subject.model
+    sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), 'sequence')}"
+    facts = [
+        ("Items", f"{r.n_items:,}{sequences}"),
+        ("Workers", f"{r.n_workers:,}"),
+        ("Answers", f"{int(r.votes_per_worker().sum()):,}"),
+        ("Classes", f"{r.n_classes:,}"),
+        ("Model", type(model).__name__),
+    ]
+    if subject.is_known.any():
+        facts.append(("Known labels", f"{int(subject.is_known.sum()):,}"))
+    if r.silence_counts:
+        facts.append(("Silence", "counts as an answer"))
+    return facts
+
+
+def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
+    """Return what needs attention, the most serious first."""
+    model, r = subject.model, subject.responses
+    notes = []
+    if hasattr(model, "comparison_"):
+        doubts = find_doubts(model, r, subject.graph, subject.given_gold)
+        notes += [to_note(doubt, "bad" if n == len(doubts) - 1 else "care") for n, doubt in enumerate(doubts)]
+    elif r.n_items > 1 and not are_checked(r, subject.graph, subject.gold):
+        notes.append(to_note(doubt_checks(model, r), "bad"))
+    notes += note_graph(model)
+    if model.copies_:
+        told = tell_copies(model) if model.copies_count_once_ else None
+        problem = (
+            say(told.problem)
+            if told is not None
+            else f"{plural(sum(map(len, model.copies_)), 'worker')} seem to copy each other, or a common source. Each counts fully."
+        )
+        remedy = "Ask them how they worked. The column Group of the table shows who belongs together."
+        notes.append(Note(problem, [remedy], "workers"))
+    notes += note_workers(model, workers)
+    if not model.converged_:
+        notes.append(Note("The fit stopped before it settled.", ["Allow more iterations with “max_iter”."]))
+    notes += note_items(subject)
+    return notes
+
+
+def note_graph(model: Any) -> list[Note]:
+    """Return what the check of the graph found, if it calls for attention."""
+    check = getattr(model, "graph_check_", None) if isinstance(model, MarkovField) else None
+    if check is None:
+        return []
+    if check.sound and check.repeats_errors:
+        done = "" if model.listeners != "unanswered" else " So it is used only for items that nobody answered."
+        remedy = "To see whether the graph helps, compare both results on known labels."
+        return [Note(f"{check.describe_errors()}{done}", [remedy], "network")]
+    if not check.silent and not check.sound and check.changed > 0:
+        problem = f"The graph may not be informative about these labels: {check.describe_doubt()}."
+        return [Note(problem, ["Fuse without it, unless known labels show that it helps."], "network")]
+    return []
+
+
+def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
+    """Return which workers to talk to."""
+    meanings = {
+        "uninformative": "tell next to nothing: their answers hardly depend on the label",
+        "contrary": "are right less often than by chance",
+        "one label": "give nearly always the same label",
+    }
+    weighed = "They count fully in a majority vote." if isinstance(model, MajorityVote) else "The fit gives little weight to what tells nothing."
+    notes = []
+    for remark, meaning in meanings.items():
+        found = [worker for worker in workers if remark in worker["remarks"].split("; ")]
+        if not found:
+            continue
+        found.sort(key=lambda worker: -worker["answers"])
+        names = ", ".join(to_name(worker["worker"], 30) for worker in found[:MOST_NAMES])
+        more = f" and {len(found) - MOST_NAMES:,} more" if len(found) > MOST_NAMES else ""
+        share = sum(worker["answers"] for worker in found) / max(sum(worker["answers"] for worker in workers), 1)
+        subject = plural(len(found), "worker")
+        meaning = meaning if len(found) > 1 else in_singular(meaning)
+        problem = f"{subject} {meaning}: {names}{more}. {share:.1%} of the answers come from them."
+        who = "them" if len(found) > 1 else "this worker"
+        notes.append(Note(problem, [f"Look at their answers, and ask {who} how the task was understood.", weighed], "workers"))
+    return notes
+
+
+def in_singular(meaning: str) -> str:
+    """Return a predicate for one worker.
+
+    >>> in_singular("are right less often than by chance")
+    'is right less often than by chance'
+    """
+    verb, _, rest = meaning.partition(" ")
+    return f"{ {'are': 'is', 'tell': 'tells', 'give': 'gives'}[verb] } {rest}"
+
+
+def note_items(subject: Subject) -> list[Note]:
+    """Return notes on items without answers, and on doubtful labels."""
+    notes = []
+    n_silent = int((subject.n_answers == 0).sum())
+    if n_silent and not subject.responses.silence_counts:
+        verb = "has" if n_silent == 1 else "have"
+        source = "class frequencies and neighbours" if subject.graph is not None or subject.responses.sequences is not None else "class frequencies"
+        problem = f"{plural(n_silent, 'item')} {verb} no answer. What is said of them comes from {source} alone."
+        notes.append(Note(problem, ["Have them answered, or leave them out."], "answers"))
+    n_doubtful = int((subject.confidence < DOUBTFUL).sum()) if len(subject.classes) > 1 else 0
+    if n_doubtful >= WORTH_A_NOTE * subject.n_items and n_doubtful:
+        verb = "has" if n_doubtful == 1 else "have"
+        share = n_doubtful / subject.n_items
+        problem = f"{plural(n_doubtful, 'label')} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
+        notes.append(Note(problem, ["Collect more answers for them, or review the items that would teach most."], "review"))
+    return notes
+
+
+def to_note(message: Message, level: str) -> Note:
+    """Return an error or a warning of the package as a note."""
+    return Note(say(message.problem), [text for text in map(say, message.remedies) if text], level=level)
+
+
+def say(part: Any) -> str:
+    """Return a part of a message; parameters are named so that both Python and the command line know them."""
+    return str(part) if isinstance(part, str) else part.say(spell_parameter) or ""
+
+
+def spell_parameter(name: str, value: object) -> str:
+    """Return a parameter as the report names it.
+
+    >>> spell_parameter("gold", None), spell_parameter("abstain", "answer")
+    ('“gold”', '“abstain=answer”')
+    """
+    given = value.value if isinstance(value, Python) else value
+    return f"“{name}”" if given is None else f"“{name}={given}”"
+
+
+def to_sentence(words: str) -> str:
+    """Return words that begin with a small letter, and have no full stop, as a sentence.
+
+    >>> to_sentence("no signal")
+    'No signal.'
+    """
+    return f"{words[:1].upper()}{words[1:]}."
+

@@ -1,0 +1,241 @@
+"""Sequences and networks: how labels follow each other, and examples with every worker's track."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.tagging import split_tag
+from ..models.hidden_markov import HiddenMarkov
+from ..models.markov_field import MarkovField, find_answered
+from ..models.span_results import are_tags, find_runs
+from .answers import MOST_CELLS, choose_classes, fold_table
+from .charts import Chart, draw_heat
+from .subject import Subject, spell, to_name
+
+# How many examples there are, how long, and of how many workers.
+N_EXAMPLES, LONGEST, MOST_TRACKS = 5, 60, 12
+LONGEST_TEXT = 1500
+# Colours of labels in the page.
+N_COLOURS = 8
+
+
+class Cell(NamedTuple):
+    """A label at one position."""
+
+    text: str
+    colour: int | None
+    differs: bool = False
+
+
+class Track(NamedTuple):
+    """What one worker said along a sequence."""
+
+    name: str
+    cells: list[Cell | None]
+
+
+class Piece(NamedTuple):
+    """A part of a text, and the span that it is."""
+
+    text: str
+    label: str = ""
+    colour: int | None = None
+
+
+class Example(NamedTuple):
+    """A sequence: the track of each worker and the fused one, or the text with the spans of each."""
+
+    name: str
+    words: list[str]
+    tracks: list[Track]
+    fused: Track | None
+    more: int  # positions that are not shown
+    readers: list[tuple[str, list[Piece]]]
+    text: list[Piece]
+
+
+def describe_chain(subject: Subject) -> tuple[str, Chart | None] | None:
+    """Return what was learned about how labels follow each other; None for other models."""
+    model = subject.model
+    if not isinstance(model, HiddenMarkov):
+        return None
+    words = f"Coupling of neighbours: {model.coupling_:g}. {model.explain_coupling()}"
+    transition = np.asarray(model.transition_)
+    size = np.bincount(subject.codes, minlength=len(subject.classes)).astype(float)
+    place, names = choose_classes(size, subject.classes, MOST_CELLS)
+    weights = transition * np.maximum(model.prior_, 1e-12)[:, None]
+    table = fold_table(weights, place, place, len(names), len(names))
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    stays = float(np.sum(model.prior_ * np.diag(transition)))
+    alt = f"A label stays the same at the next position in {stays:.0%} of the cases."
+    return words, draw_heat("Which label follows which", alt, names, names, shares, "From", "To")
+
+
+def describe_network(subject: Subject) -> tuple[str, list[tuple[str, str]]] | None:
+    """Return what was found about the graph, in words and figures; None for other models."""
+    model = subject.model
+    check = getattr(model, "graph_check_", None)
+    if not isinstance(model, MarkovField) and check is None:
+        return None
+    figures = [("Coupling, in nats per agreeing neighbour", f"{model.coupling_:.2f}")] if hasattr(model, "coupling_") else []
+    if check is None:
+        return "The graph was not checked. fuse does that.", figures
+    words = str(check)
+    if getattr(model, "listeners", "") == "unanswered":
+        used = "is not used" if find_answered(subject.responses).all() else "is used only for items that nobody answered"
+        words += f" The graph {used}."
+    figures += [
+        ("Coupling on a shuffled graph", f"{check.shuffled_coupling:.2f}"),
+        ("Neighbours of an item, on average", f"{check.degree:.1f}"),
+        ("Labels that the graph changes", f"{check.changed:.1%}"),
+        ("Labels that a shuffled graph changes", f"{check.shuffled_changed:.1%}"),
+    ]
+    if check.measured:
+        agreement = f"{check.agreement:.3f}, standard error {check.agreement_error:.3f}"
+        figures.append(("Agreement along edges beyond chance", agreement))
+    if check.error_correlation_error < float("inf"):
+        figures.append(("Correlation of a worker's errors along edges", f"{check.error_correlation:.2f}"))
+    return words, figures
+
+
+def list_examples(subject: Subject) -> list[Example]:
+    """Return the sequences in which most fused labels differ from the vote, or that are least certain."""
+    r = subject.responses
+    if r.sequences is None:
+        return []
+    colours = colour_classes(subject.classes)
+    starts = r.sequences.offsets[:-1]
+    length = np.diff(r.sequences.offsets)
+    eligible = np.flatnonzero(length > 0)
+    if not len(eligible):
+        return []
+    differs = np.add.reduceat(np.append(subject.differs, False).astype(np.int64), starts)[eligible]
+    doubt = np.add.reduceat(np.append(subject.entropy, 0.0), starts)[eligible] / length[eligible]
+    fits = length[eligible] <= LONGEST
+    order = np.lexsort((-doubt, -differs, ~fits))
+    model = subject.model
+    passages = model._passages
+    with_text = passages is not None and passages.texts is not None and are_tags(model.classes_)
+    make = show_text if with_text else show_tracks
+    return [make(subject, int(eligible[n]), colours) for n in order[:N_EXAMPLES]]
+
+
+def colour_classes(classes: list[str]) -> list[int | None]:
+    """Return the colour of each class: tags of one type have the same, and O has none.
+
+    >>> colour_classes(["B-PER", "I-PER", "O", "B-LOC"])
+    [0, 0, None, 1]
+    """
+    colours: dict[str, int] = {}
+    result: list[int | None] = []
+    for name in classes:
+        if name == "O":
+            result.append(None)
+            continue
+        parts = split_tag(name, "OBIELSU")
+        kind = name if parts is None else str(parts[1])
+        result.append(colours.setdefault(kind, len(colours)) % N_COLOURS)
+    return result
+
+
+def bounds_of(subject: Subject, sequence: int) -> tuple[int, int]:
+    """Return the first item of a sequence, and the one after its last."""
+    sequences = subject.responses.sequences
+    assert sequences is not None
+    return int(sequences.offsets[sequence]), int(sequences.offsets[sequence + 1])
+
+
+def name_sequence(subject: Subject, sequence: int) -> str:
+    """Return what a sequence is called."""
+    sequences = subject.responses.sequences
+    assert sequences is not None
+    return to_name(sequences.ids[[sequence]].tolist()[0])
+
+
+def codes_of_workers(subject: Subject, start: int, stop: int) -> dict[int, NDArray[np.int64]]:
+    """Return the label that each worker gave to each of consecutive items, -1 for none."""
+    r = subject.responses
+    here = slice(int(r.offsets[start]), int(r.offsets[stop]))
+    item = np.repeat(np.arange(stop - start), np.diff(r.offsets[start : stop + 1]))
+    found = {}
+    for worker in np.unique(r.worker[here]).tolist():
+        mine = r.worker[here] == worker
+        codes = np.full(stop - start, -1)
+        codes[item[mine]] = r.label[here][mine]
+        found[worker] = codes
+    return found
+
+
+def show_tracks(subject: Subject, sequence: int, colours: list[int | None]) -> Example:
+    """Return a sequence with the labels of each worker, one position after the other."""
+    r = subject.responses
+    start, end = bounds_of(subject, sequence)
+    stop = min(end, start + LONGEST)
+    fused = subject.codes[start:stop].tolist()
+    tracks = []
+    for worker, codes in list(codes_of_workers(subject, start, stop).items())[:MOST_TRACKS]:
+        cells: list[Cell | None] = []
+        for code, label in zip(codes.tolist(), fused, strict=True):
+            klass = int(r.class_of_label[code]) if code >= 0 else -1
+            colour = colours[klass] if klass >= 0 else None
+            cells.append(None if code < 0 else Cell(shorten_tag(subject.labels[code]), colour, klass != label))
+        tracks.append(Track(subject.workers[worker], cells))
+    row = Track("Fused", [Cell(shorten_tag(subject.classes[k]), colours[k]) for k in fused])
+    shown = [subject.show(item) for item in range(start, stop)]
+    words = [to_name(each.text, 20) for each in shown if each is not None and not each.picture]
+    words = words if len(words) == stop - start else []
+    return Example(name_sequence(subject, sequence), words, tracks, row, end - stop, [], [])
+
+
+def shorten_tag(name: str) -> str:
+    """Return a label short enough for a cell."""
+    return name if len(name) <= 8 else name[:7] + "…"
+
+
+def show_text(subject: Subject, sequence: int, colours: list[int | None]) -> Example:
+    """Return a text with the fused spans, and with those of each worker."""
+    model, r = subject.model, subject.responses
+    passages = model._passages
+    start, stop = bounds_of(subject, sequence)
+    document = int(passages.fused[sequence])
+    first = int(passages.offsets[document])
+    tokens = slice(first, first + stop - start)
+    where = passages.start[tokens], passages.end[tokens]
+    text = passages.texts[document]
+
+    def mark(codes: NDArray[np.int64], names: list[str], values: Any, kinds: list[int | None]) -> list[Piece]:
+        known = np.where(codes >= 0, codes, len(names))
+        labels = np.append(np.asarray(values, dtype=object), "O")
+        runs = find_runs(known, labels, np.zeros(stop - start, np.int64))
+        pieces, place = [], 0
+        for begin, end in zip(runs.first.tolist(), runs.stop.tolist(), strict=True):
+            a, b = int(where[0][begin]), int(where[1][end - 1])
+            code = int(codes[begin])
+            kind = split_tag(names[code], "OBIELSU")
+            pieces += [Piece(text[place:a]), Piece(text[a:b], str(kind[1]) if kind else names[code], kinds[code])]
+            place = b
+        pieces.append(Piece(text[place:]))
+        return cut(pieces)
+
+    by_label = [colours[k] if k >= 0 else None for k in r.class_of_label.tolist()]
+    readers = [
+        (subject.workers[worker], mark(codes, subject.labels, r.labels, by_label))
+        for worker, codes in list(codes_of_workers(subject, start, stop).items())[:MOST_TRACKS]
+    ]
+    fused = mark(subject.codes[start:stop], subject.classes, model.classes_, colours)
+    return Example(name_sequence(subject, sequence), [], [], None, 0, readers, fused)
+
+
+def cut(pieces: list[Piece]) -> list[Piece]:
+    """Return the beginning of a text in pieces."""
+    room, kept = LONGEST_TEXT, []
+    for piece in pieces:
+        text = spell(piece.text)
+        kept.append(piece._replace(text=text if len(text) <= room else text[:room] + "…"))
+        room -= len(text)
+        if room <= 0:
+            break
+    return [piece for piece in kept if piece.text]

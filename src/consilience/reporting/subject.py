@@ -1,0 +1,169 @@
+"""What a report is about: a fitted model, its answers, and how items, workers and labels are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.gold import Gold
+from ..data.responses import Responses
+from ..data.vocabulary import Values, spell_surrogates
+from ..errors import quietly
+from ..kernels.types import Floats
+from ..models.cells import Cells
+from ..models.majority_vote import MajorityVote, find_tied
+from .content import Content
+
+# The most characters of a label or an id that are shown.
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A fitted model and what it was fitted to.
+
+    Attributes
+    ----------
+    model : Model
+        The fitted model.
+    responses : Responses
+        Its answers, with the classes of the model.
+    gold : Gold or None
+        Known labels, by item.
+    graph : Graph or None
+        The neighbours of each item.
+    content : callable or None
+        What an item looks like, by its index.
+    given_gold : optional
+        Known labels as they were given.
+    """
+
+    model: Any
+    responses: Responses
+    gold: Gold | None = None
+    graph: Any = None
+    content: Callable[[int], Content | None] | None = None
+    given_gold: Any = None
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.responses.n_items
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """Names of the classes, short enough to be shown, and distinct."""
+        return name_all(self.model.classes_)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """Names of what workers say, short enough to be shown, and distinct; silence is the last if it is an answer."""
+        return name_all(self.responses.labels)
+
+    @cached_property
+    def workers(self) -> list[str]:
+        """Names of the workers."""
+        return [to_name(worker) for worker in self.responses.workers.tolist()]
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The fused label of each item, as an index into the classes."""
+        return np.asarray(self.model._label_codes)
+
+    @cached_property
+    def counts(self) -> Floats | Cells:
+        """How often each worker gave each label to items of each class, as the fit expects it, (M, L, K)."""
+        counts: Floats | Cells = self.model._answer_counts()
+        return counts
+
+    @cached_property
+    def confidence(self) -> Floats:
+        """The probability of the fused label of each item."""
+        return np.asarray(self.model.posterior_[np.arange(self.n_items), self.codes])
+
+    @cached_property
+    def entropy(self) -> Floats:
+        """The entropy of the calibrated posterior of each item, in nats."""
+        q = self.model.posterior_
+        return np.asarray(-np.sum(q * np.log(np.where(q > 0, q, 1.0)), axis=1))
+
+    @cached_property
+    def n_answers(self) -> NDArray[np.int64]:
+        """The number of workers who answered each item."""
+        return np.bincount(self.responses.votes()[0], minlength=self.n_items)
+
+    @cached_property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Whether the label of each item is known."""
+        return np.zeros(self.n_items, bool) if self.gold is None else np.asarray(self.gold.codes >= 0)
+
+    @cached_property
+    def vote(self) -> Floats:
+        """The vote shares of each item, without known labels."""
+        with quietly():
+            return np.asarray(MajorityVote().fit(self.responses).posterior_)
+
+    @cached_property
+    def differs(self) -> NDArray[np.bool_]:
+        """Whether another class than the fused label has more votes. A tie is no difference, nor is a known label."""
+        tied = find_tied(self.vote)[np.arange(self.n_items), self.codes]
+        voted = (self.n_answers > 0) | self.responses.silence_counts
+        return np.asarray(~tied & voted & ~self.is_known)
+
+    def key_of(self, item: int) -> tuple[str, ...]:
+        """Return what identifies an item as text: its id, or its sequence and position."""
+        sequences = self.responses.sequences
+        if sequences is None:
+            return (spell(self.responses.keys[[item]].tolist()[0]),)  # type: ignore[index]
+        number = int(np.searchsorted(sequences.offsets, item, side="right")) - 1
+        return spell(sequences.ids[[number]].tolist()[0]), spell(sequences.position[[item]].tolist()[0])
+
+    def name_of(self, item: int) -> str:
+        """Return what an item is called, short enough to be shown."""
+        return ", ".join(to_name(part) for part in self.key_of(item))
+
+    def show(self, item: int) -> Content | None:
+        """Return what an item looks like, if that is known."""
+        return None if self.content is None else self.content(item)
+
+
+def spell(value: Any) -> str:
+    """Return a value as text that can be written to a file.
+
+    >>> spell(7), spell(None), spell("a\\ud800")
+    ('7', 'None', 'a\\\\ud800')
+    """
+    return spell_surrogates(str(value))
+
+
+def to_name(value: Any, width: int = LONGEST_NAME) -> str:
+    """Return a value as a short text in one line; one that is empty is named so.
+
+    >>> to_name("a" * 100, 10), to_name("  ")
+    ('aaaaaaaaa…', '(empty)')
+    """
+    text = " ".join(spell(value).split()) or "(empty)"
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def name_all(values: Values) -> list[str]:
+    """Return distinct names: two long labels may have the same beginning.
+
+    >>> name_all(np.array(["1", 1], dtype=object))
+    ['1', '1 (2)']
+    """
+    names: list[str] = []
+    seen: set[str] = set()
+    for value in values.tolist():
+        name = unique = to_name(value)
+        n = 2
+        while unique in seen:
+            unique, n = f"{name} ({n})", n + 1
+        seen.add(unique)
+        names.append(unique)
+    return names
