@@ -23,19 +23,28 @@ MOST_ENTRIES = 4_000_000
 UNDECIDED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
-def draw_answers(subject: Subject) -> list[Chart]:
-    """Return how many answers items and workers have, and how frequent the classes are."""
-    charts = []
-    names, counts = bin_counts(subject.n_answers)
-    mean = subject.n_answers.mean() if subject.n_items else 0.0
-    alt = f"{plural(subject.n_items, 'item')}, with {mean:.1f} answers each on average."
-    charts.append(draw_bars("Answers per item", alt, names, counts, "Answers", "Items"))
-    per_worker = subject.responses.votes_per_worker()
-    names, counts = bin_counts(per_worker)
-    median = np.median(per_worker) if len(per_worker) else 0
-    alt = f"{plural(len(per_worker), 'worker')}; half of them gave {median:,.0f} answers or fewer."
-    charts.append(draw_bars("Answers per worker", alt, names, counts, "Answers", "Workers"))
-    return charts
+class Answers(NamedTuple):
+    """How many answers there are, in words where a chart would have a single bar."""
+
+    words: list[str]
+    charts: list[Chart]
+
+
+def draw_answers(subject: Subject) -> Answers:
+    """Return how many answers items and workers have."""
+    per_item, per_worker = subject.n_answers, subject.responses.votes_per_worker()
+    mean, median = per_item.mean() if len(per_item) else 0.0, np.median(per_worker) if len(per_worker) else 0.0
+    told = (
+        (per_item, "Answers per item", f"Items have {mean:.1f} answers on average.", "Items", "Each item has"),
+        (per_worker, "Answers per worker", f"Half of the workers gave {median:,.0f} answers or fewer.", "Workers", "Each worker gave"),
+    )
+    words, charts = [], []
+    for numbers, title, alt, what, each in told:
+        if len(numbers) and numbers.min() == numbers.max():
+            words.append(f"{each} {plural(int(numbers[0]), 'answer')}.")
+        else:
+            charts.append(draw_bars(title, alt, *bin_counts(numbers), "Answers", what))
+    return Answers(words, charts)
 
 
 def draw_classes(subject: Subject) -> Chart:
@@ -83,7 +92,8 @@ def draw_agreement(subject: Subject) -> Chart | None:
     names, counts = [*names[first:], "all"], [*counts[first:], unanimous]
     counts[-2] -= unanimous
     share = unanimous / len(top)
-    alt = f"All workers agree on {share:.1%} of the {plural(len(top), 'item')} with two or more answers."
+    whole = "all of" if unanimous == len(top) else "none of" if not unanimous else f"{share:.1%} of"
+    alt = f"All workers agree on {whole} the {plural(len(top), 'item')} with two or more answers."
     return draw_bars("How many workers share the most frequent answer", alt, names, counts, "Share of an item's workers", "Items")
 
 

@@ -39,8 +39,8 @@ _CONFIG = {
         "gridColor": LINE,
         "domainColor": LINE,
         "tickColor": LINE,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
+        "labelFontSize": 13,
+        "titleFontSize": 13,
         "titleFontWeight": "normal",
         "titlePadding": 8,
         "labelLimit": 130,
@@ -51,7 +51,7 @@ _CONFIG = {
     "legend": {
         "labelColor": MUTED,
         "titleColor": MUTED,
-        "labelFontSize": 12,
+        "labelFontSize": 13,
         "symbolType": "square",
         "orient": "top",
         "title": None,
@@ -154,7 +154,7 @@ def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Fl
         for kind in kinds
     ]
     spec = {
-        "width": WIDTH - 90,
+        "width": WIDTH - 60,
         "height": {"step": 11},
         "data": _data(rows),
         "mark": {"type": "bar", "cornerRadiusEnd": 2},
@@ -208,7 +208,7 @@ def draw_heat(
     }
     shade = {"field": "share", "type": "quantitative", "legend": None, "scale": {"domain": [0, 1], "range": [0.04, 1]}}
     written: Spec = {
-        "mark": {"type": "text", "fontSize": 11},
+        "mark": {"type": "text", "fontSize": 12},
         "transform": [{"filter": "datum.share >= 0.005"}],
         "encoding": {
             "text": {"field": "share", "type": "quantitative", "format": ".0%" if side >= 34 else ".2~f"},
@@ -238,7 +238,7 @@ def draw_intervals(title: str, alt: str, names: Sequence[str], values: Floats, l
     scale = {"domain": [0, 1]}
     axis = {"format": "%", "tickCount": 5}
     spec = {
-        "width": WIDTH - 90,
+        "width": WIDTH - 60,
         "height": {"step": ROW},
         "data": _data(rows),
         "encoding": {"y": y},

@@ -125,7 +125,8 @@ class Subject:
 
     def name_of(self, item: int) -> str:
         """Return what an item is called, short enough to be shown."""
-        return ", ".join(to_name(part) for part in self.key_of(item))
+        parts = [to_name(part) for part in self.key_of(item)]
+        return f"Item {parts[0]}" if len(parts) == 1 else f"Sequence {parts[0]}, position {parts[1]}"
 
     def show(self, item: int) -> Content | None:
         """Return what an item looks like, if that is known."""
