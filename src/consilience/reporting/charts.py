@@ -139,7 +139,7 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
                 "axis": {"labelAngle": 0, "labelOverlap": True, "grid": False},
                 "scale": {"paddingInner": 0.15},
             },
-            "y": {"field": "count", "type": "quantitative", "title": y, "axis": {"tickCount": 4, "format": "~s"}},
+            "y": {"field": "count", "type": "quantitative", "title": y, "axis": {"tickCount": 4, "labelExpr": "format(datum.value, '~s')"}},
         },
     }
     return Chart(title, alt, spec, (x, y), [(name, int(n)) for name, n in zip(names, counts, strict=True)])

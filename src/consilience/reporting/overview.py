@@ -206,39 +206,31 @@ def note_graph(model: Any) -> list[Note]:
     return []
 
 
+# What remarks on workers mean, of one and of several.
+MEANINGS = {
+    "uninformative": ("tells little: the answers hardly depend on the label", "tell little: their answers hardly depend on the label"),
+    "contrary": ("is right less often than by chance", "are right less often than by chance"),
+    "one label": ("gives nearly always the same label", "give nearly always the same label"),
+}
+
+
 def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
     """Return which workers to talk to."""
-    meanings = {
-        "uninformative": "tell next to nothing: their answers hardly depend on the label",
-        "contrary": "are right less often than by chance",
-        "one label": "give nearly always the same label",
-    }
-    weighed = "They count fully in a majority vote." if isinstance(model, MajorityVote) else "The fit gives little weight to what tells nothing."
+    weight = "Majority vote counts them fully." if isinstance(model, MajorityVote) else "The fit gives their answers little weight."
+    n_all = max(sum(worker["answers"] for worker in workers), 1)
     notes = []
-    for remark, meaning in meanings.items():
+    for remark, (one, several) in MEANINGS.items():
         found = [worker for worker in workers if remark in worker["remarks"].split("; ")]
         if not found:
             continue
         found.sort(key=lambda worker: -worker["answers"])
-        names = ", ".join(to_name(worker["worker"], 30) for worker in found[:MOST_NAMES])
+        names = ", ".join(to_name(worker["name"], 30) for worker in found[:MOST_NAMES])
         more = f" and {len(found) - MOST_NAMES:,} more" if len(found) > MOST_NAMES else ""
-        share = sum(worker["answers"] for worker in found) / max(sum(worker["answers"] for worker in workers), 1)
-        subject = plural(len(found), "worker")
-        meaning = meaning if len(found) > 1 else in_singular(meaning)
-        problem = f"{subject} {meaning}: {names}{more}. {share:.1%} of the answers come from them."
-        who = "them" if len(found) > 1 else "this worker"
-        notes.append(Note(problem, [f"Look at their answers, and ask {who} how the task was understood.", weighed], "workers"))
+        share = sum(worker["answers"] for worker in found) / n_all
+        problem = f"{plural(len(found), 'worker')} {one if len(found) == 1 else several} ({names}{more}). {share:.1%} of the answers are theirs."
+        remedies = ["Look at their answers, and ask how they understood the task."]
+        notes.append(Note(problem, remedies if remark == "contrary" else [*remedies, weight], "workers"))
     return notes
-
-
-def in_singular(meaning: str) -> str:
-    """Return a predicate for one worker.
-
-    >>> in_singular("are right less often than by chance")
-    'is right less often than by chance'
-    """
-    verb, _, rest = meaning.partition(" ")
-    return f"{ {'are': 'is', 'tell': 'tells', 'give': 'gives'}[verb] } {rest}"
 
 
 def note_items(subject: Subject) -> list[Note]:

@@ -62,7 +62,7 @@ def describe_chain(subject: Subject) -> tuple[str, Chart | None] | None:
     model = subject.model
     if not isinstance(model, HiddenMarkov):
         return None
-    words = f"Coupling of neighbours: {model.coupling_:g}. {model.explain_coupling()}"
+    words = model.explain_coupling()
     transition = np.asarray(model.transition_)
     size = np.bincount(subject.codes, minlength=len(subject.classes)).astype(float)
     place, names = choose_classes(size, subject.classes, MOST_CELLS)
@@ -115,7 +115,8 @@ def list_examples(subject: Subject) -> list[Example]:
     differs = np.add.reduceat(np.append(subject.differs, False).astype(np.int64), starts)[eligible]
     doubt = np.add.reduceat(np.append(subject.entropy, 0.0), starts)[eligible] / length[eligible]
     fits = length[eligible] <= LONGEST
-    order = np.lexsort((-doubt, -differs, ~fits))
+    alone = np.add.reduceat(np.append(subject.n_answers, 0), starts)[eligible] < 2 * length[eligible]
+    order = np.lexsort((-doubt, -differs, ~fits, alone))
     model = subject.model
     passages = model._passages
     with_text = passages is not None and passages.texts is not None and are_tags(model.classes_)
@@ -149,7 +150,7 @@ def bounds_of(subject: Subject, sequence: int) -> tuple[int, int]:
 
 
 def name_sequence(subject: Subject, sequence: int) -> str:
-    """Return what a sequence is called."""
+    """Return what a sequence is called, short enough to be shown."""
     sequences = subject.responses.sequences
     assert sequences is not None
     return to_name(sequences.ids[[sequence]].tolist()[0])
