@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -86,6 +87,8 @@ class Options:
     seed: int | None
     save: str | None
     workers_report: str | None
+    report: str | None
+    content: str | None
     disagreements: str | None
     all_workers: bool
     engine: str
@@ -257,6 +260,12 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all that is random. Default: 0.")
 @click.option("--save", metavar="FILE", help="Write the fitted model here, for consilience.load.")
 @click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
+@click.option("--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send.")
+@click.option(
+    "--content",
+    metavar="COL",
+    help="With --report: the column of SOURCE with the text of each item, or the path of its picture.",
+)
 @click.option(
     "--disagreements",
     metavar="FILE",
@@ -292,20 +301,21 @@ def run(options: Options) -> None:
         raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
     folder = check_masks(options)
     tables = [None if folder else options.output, options.workers_report, options.disagreements]
-    check_outputs(tables, [options.save], sources)
+    check_outputs(tables, [options.save, options.report], sources)
+    check_report(options)
     if options.disagreements is not None and options.features is None:
         raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
-        model, responses, n_gold = fit(options, display)
+        model, responses, graph, gold, n_gold = fit(options, display)
         labels, workers = model.to_frame(), model.worker_report()
         summary = summarise(model, responses, labels, workers, options.source, n_gold, options.all_workers)
         display.say("Writing")
-        files = write(options, model, labels, workers, folder)
+        files = write(options, model, labels, workers, folder, (responses, graph, gold))
     print_results(summary, files, time.perf_counter() - started, options)
 
 
-def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
-    """Return the fitted model, the answers, and the number of items of known label."""
+def fit(options: Options, display: Display) -> tuple[Any, Responses, Any, Any, int]:
+    """Return the fitted model, the answers, the graph, known labels, and the number of items that these are for."""
     from ..formats.features import read_features
     from ..formats.masks import open_masks
     from ..models.fuse import fuse as fuse_answers
@@ -332,10 +342,25 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
         item_prior=options.item_prior,
         **{name: value for name, value in parameters.items() if value is not None},
     )
-    return fitted, responses, n_gold
+    return fitted, responses, graph, gold, n_gold
 
 
-def write(options: Options, model: Any, labels: Any, workers: Any, folder: bool) -> dict[str, str]:
+def check_report(options: Options) -> None:
+    """Raise the error that a report would meet, as far as it can be told before the work."""
+    if options.report is None:
+        if options.content is not None:
+            raise click.UsageError("--content needs --report: it says what the report shows of the items.")
+        return
+    from ..reporting.write import check_installed
+
+    check_installed()
+    if options.content is not None and options.source == "-":
+        raise click.UsageError("--content cannot be read from standard input. Give a file.")
+
+
+def write(
+    options: Options, model: Any, labels: Any, workers: Any, folder: bool, known: tuple[Any, Any, Any]
+) -> dict[str, str]:
     """Write the files asked for, labels as masks if they go to a folder; return what is where."""
     from ..formats.masks import write_masks
     from ..formats.writing import replace_together, write_table
@@ -344,12 +369,14 @@ def write(options: Options, model: Any, labels: Any, workers: Any, folder: bool)
         "labels": options.output,
         "workers": options.workers_report,
         "disagreements": options.disagreements,
+        "report": options.report,
         "model": options.save,
     }
     writers: dict[str, Callable[[str], object]] = {
         "disagreements": lambda path: write_table(model.disagreements(), path),
         "labels": partial(write_masks, model.to_masks()) if folder else partial(write_table, labels),
         "workers": partial(write_table, workers),
+        "report": lambda path: write_report(options, model, path, known),
         "model": model.save,
     }
     files = {kind: path for kind, path in paths.items() if path is not None}
@@ -357,6 +384,29 @@ def write(options: Options, model: Any, labels: Any, workers: Any, folder: bool)
         for kind, path in files.items():
             writers[kind](path)
     return files
+
+
+def write_report(options: Options, model: Any, path: str, known: tuple[Any, Any, Any]) -> None:
+    """Write the report, with the content of the items if its column is named."""
+    from ..reporting.write import report
+
+    responses, graph, gold = known
+    content = None if options.content is None else read_content(options, responses)
+    title, folder = os.path.basename(options.source.rstrip("/")), os.path.dirname(options.source)
+    report(model, path, content, responses=responses, graph=graph, gold=gold, title=title, folder=folder)
+
+
+def read_content(options: Options, responses: Responses) -> dict[str, Any]:
+    """Return the columns of the answers' table that say which item a row is about, and what it looks like."""
+    from ..formats.reading import open_file
+
+    formats = {each.name for each in readable_formats()}
+    table = open_file(options.source, format=options.format if options.format in formats else None)
+    if options.content not in table.names:
+        raise table.no_column("content", options.content, "content")
+    roles = ("item",) if responses.sequences is None else ("sequence", "position")
+    names = [responses.columns.get(role, role) for role in roles]
+    return {role: table.read(name) for role, name in zip((*roles, "content"), (*names, str(options.content)), strict=True)}
 
 
 def print_results(summary: Summary, files: dict[str, str], seconds: float, options: Options) -> None:

@@ -27,6 +27,8 @@ INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "
 WIDTH = 400
 # A row of a chart with one row for each of several things.
 ROW = 22
+# The most that a label of an axis takes.
+LABEL = 130
 FONT = "system-ui, sans-serif"
 
 _CONFIG = {
@@ -43,7 +45,7 @@ _CONFIG = {
         "titleFontSize": 13,
         "titleFontWeight": "normal",
         "titlePadding": 8,
-        "labelLimit": 130,
+        "labelLimit": LABEL,
         "ticks": False,
         "labelPadding": 6,
         "domain": False,
@@ -95,7 +97,7 @@ class Chart:
 def draw(spec: Spec, alt: str) -> str:
     """Return a specification as SVG, with a text for those who cannot see it."""
     full = {"background": "transparent", "config": _CONFIG, "padding": 2, "autosize": {"type": "pad"}, **spec}
-    svg = _import_converter().vegalite_to_svg(full)
+    svg = import_converter().vegalite_to_svg(full)
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"\d+\.\d{3,}", _shorten, tag[0]), svg)
     size = re.search(r'width="([\d.]+)" height="([\d.]+)" viewBox="([\d. ]+)"', svg)
     assert size is not None
@@ -108,7 +110,8 @@ def _shorten(number: re.Match[str]) -> str:
     return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
-def _import_converter() -> Any:
+def import_converter() -> Any:
+    """Return vl-convert, or raise the error that it is not installed."""
     try:
         import vl_convert
     except ImportError as error:
@@ -116,6 +119,15 @@ def _import_converter() -> Any:
             "Reports need vl-convert-python, which is not installed.", "Install it: pip install 'consilience[report]'"
         ) from error
     return vl_convert
+
+
+def widen(names: Sequence[str], most: int) -> int:
+    """Return how much wider names may be in the browser, whose font is not the one that they were measured in.
+
+    >>> widen(["cat"], 130), widen(["a" * 60], 130)
+    (3, 19)
+    """
+    return round(0.15 * min(7 * max(map(len, names), default=0), most))
 
 
 def _data(rows: list[dict[str, Any]]) -> Spec:
@@ -136,7 +148,7 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
                 "type": "ordinal",
                 "sort": None,
                 "title": x,
-                "axis": {"labelAngle": 0, "labelOverlap": True, "grid": False},
+                "axis": {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 14, "grid": False},
                 "scale": {"paddingInner": 0.15},
             },
             "y": {"field": "count", "type": "quantitative", "title": y, "axis": {"tickCount": 4, "labelExpr": "format(datum.value, '~s')"}},
@@ -155,6 +167,7 @@ def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Fl
     ]
     spec = {
         "width": WIDTH - 60,
+        "padding": {"left": 2 + widen(names, LABEL), "right": 2, "top": 2, "bottom": 2},
         "height": {"step": 11},
         "data": _data(rows),
         "mark": {"type": "bar", "cornerRadiusEnd": 2},
@@ -198,7 +211,7 @@ def draw_heat(
     side = max(22, min(46, (WIDTH - 80) // max(len(columns), 1)))
     ordered = {"type": "nominal", "sort": None}
     encoding = {
-        "y": {"field": "row", **ordered, "title": y, "axis": {"grid": False, "labelLimit": 90}},
+        "y": {"field": "row", **ordered, "title": y, "axis": {"grid": False, "labelLimit": 90, "titlePadding": 8 + widen(rows, 90)}},
         "x": {
             "field": "column",
             **ordered,
@@ -239,6 +252,7 @@ def draw_intervals(title: str, alt: str, names: Sequence[str], values: Floats, l
     axis = {"format": "%", "tickCount": 5}
     spec = {
         "width": WIDTH - 60,
+        "padding": {"left": 2 + widen(names, LABEL), "right": 2, "top": 2, "bottom": 2},
         "height": {"step": ROW},
         "data": _data(rows),
         "encoding": {"y": y},

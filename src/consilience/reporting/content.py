@@ -7,6 +7,7 @@ for that picture. Pictures are opened only for the items that are shown.
 from __future__ import annotations
 
 import base64
+import functools
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,7 +25,7 @@ from ..formats.png import shrink_picture
 from ..formats.reading import open_path
 
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
-# The most characters of a text that are shown, and of an SVG or a name.
+# The most characters of a text that are shown.
 LONGEST_TEXT = 700
 # The longer side of a picture in the page.
 SIDE = 240
@@ -37,55 +38,53 @@ class Content(NamedTuple):
     picture: str = ""  # a data: URL
 
 
-def find_content(content: Any, r: Responses, folder: str | os.PathLike[str] | None = None) -> Callable[[int], Content | None]:
-    """Return a function that tells what an item looks like.
+def find_content(
+    content: Any, r: Responses, folder: str | os.PathLike[str] | None = None
+) -> Callable[[int], Content | None]:
+    """Return a function that tells what an item looks like, by its index.
 
     Parameters
     ----------
     content : dict, Series, table or path
-        {item: text}, or a table with the items and one other column (or one called content, text or image).
+        {item: text}, or a table with the items and one other column (or one called content, text or image). Of several
+        rows about one item the first counts.
     r : Responses
         Whose items they are.
     folder : path, optional
         Where relative paths of pictures start.
     """
-    texts = match_content(content, r)
-    opened: dict[int, Content | None] = {}
-
-    def show(item: int) -> Content | None:
-        if item not in opened:
-            text = texts.get(item)
-            opened[item] = None if text is None else open_content(text, folder)
-        return opened[item]
-
-    return show
-
-
-def match_content(content: Any, r: Responses) -> Mapping[int, str]:
-    """Return the content of items by their index; of several for one item the first."""
-    series = open_series(content)
-    if series is not None:
-        keys, values = split_keys(series[0], r), series[1]
-    elif isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values()):
-        keys, values = split_keys(to_column(list(content)), r), to_column(list(content.values()))
-    else:
-        table = open_item_table(open_path(content), "content").prefer(r.columns)
-        names = key_names(table, r)
-        keys, values = [table.read(name) for name in names], table.read(find_column(table, names))
+    keys, values = open_columns(content, r)
     known = np.ones(len(values), bool)
     known[find_missing(values)] = False
     item = r.find_items(keys)
-    rows = np.flatnonzero(known & (item >= 0))
+    rows = np.flatnonzero(known & (item >= 0))[::-1]
     if not len(rows):
         raise InputError(
             f"The content is about none of the items of the answers, such as {listing(first_items(r))}.",
             "Check that both use the same ids.",
             keyword="content",
         )
-    found: dict[int, str] = {}
-    for index, text in zip(item[rows].tolist(), to_values(values)[rows].tolist(), strict=True):
-        found.setdefault(index, str(text))
-    return found
+    row_of_item = np.full(r.n_items, -1)
+    row_of_item[item[rows]] = rows  # from the last to the first
+
+    @functools.cache
+    def show(index: int) -> Content | None:
+        row = int(row_of_item[index])
+        return None if row < 0 else open_content(str(to_values(values.take([row])).tolist()[0]), folder)
+
+    return show
+
+
+def open_columns(content: Any, r: Responses) -> tuple[list[Column], Column]:
+    """Return the keys of items, and what is said of each."""
+    series = open_series(content)
+    if series is not None:
+        return split_keys(series[0], r), to_column(series[1])
+    if isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values()):
+        return split_keys(to_column(list(content)), r), to_column(list(content.values()))
+    table = open_item_table(open_path(content), "content").prefer(r.columns)
+    names = key_names(table, r)
+    return [table.read(name) for name in names], table.read(find_column(table, names))
 
 
 def split_keys(keys: Column, r: Responses) -> list[Column]:

@@ -170,7 +170,7 @@ def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
     model, r = subject.model, subject.responses
     notes = []
     if hasattr(model, "comparison_"):
-        doubts = find_doubts(model, r, subject.graph, subject.given_gold)
+        doubts = find_doubts(model, r, subject.graph, subject.known_labels)
         notes += [to_note(doubt, "bad" if n == len(doubts) - 1 else "care") for n, doubt in enumerate(doubts)]
     elif r.n_items > 1 and not are_checked(r, subject.graph, subject.gold):
         notes.append(to_note(doubt_checks(model, r), "bad"))

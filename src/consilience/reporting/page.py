@@ -26,7 +26,7 @@ def render(**context: Any) -> str:
     **context
         What the template shows; `data` is for the script.
     """
-    jinja2 = _import_jinja()
+    jinja2 = import_jinja()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER),
         autoescape=True,
@@ -94,7 +94,8 @@ def _mark_safe(text: str) -> Any:
     return Markup(text)
 
 
-def _import_jinja() -> Any:
+def import_jinja() -> Any:
+    """Return jinja2, or raise the error that it is not installed."""
     try:
         import jinja2
     except ImportError as error:

@@ -39,8 +39,6 @@ class Subject:
         The neighbours of each item.
     content : callable or None
         What an item looks like, by its index.
-    given_gold : optional
-        Known labels as they were given.
     """
 
     model: Any
@@ -48,7 +46,6 @@ class Subject:
     gold: Gold | None = None
     graph: Any = None
     content: Callable[[int], Content | None] | None = None
-    given_gold: Any = None
 
     @property
     def n_items(self) -> int:
@@ -101,6 +98,15 @@ class Subject:
     def is_known(self) -> NDArray[np.bool_]:
         """Whether the label of each item is known."""
         return np.zeros(self.n_items, bool) if self.gold is None else np.asarray(self.gold.codes >= 0)
+
+    @cached_property
+    def known_labels(self) -> dict[Any, Any] | None:
+        """Known labels by id of the item; None if there are none."""
+        if self.gold is None:
+            return None
+        rows = np.flatnonzero(self.is_known)
+        labels = self.model.classes_[self.gold.codes[rows]].tolist()
+        return dict(zip(self.responses.items[rows].tolist(), labels, strict=True))
 
     @cached_property
     def vote(self) -> Floats:

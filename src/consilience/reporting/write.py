@@ -17,8 +17,9 @@ from ..models.base import Model
 from ..models.inputs import as_responses
 from ..models.latent import LatentModel
 from . import answers, items, overview, sequences, workers
+from .charts import import_converter
 from .content import find_content
-from .page import render
+from .page import import_jinja, render
 from .subject import Subject
 
 
@@ -79,6 +80,12 @@ def report(
     return Path(target)
 
 
+def check_installed() -> None:
+    """Raise the error that a report would meet if what it needs is not installed."""
+    import_jinja()
+    import_converter()
+
+
 def gather(model: Any, responses: Any, content: Any, graph: Any, gold: Any, folder: Any) -> Subject:
     """Return what the report is about, after a check that all belongs together."""
     if not isinstance(model, Model):
@@ -96,7 +103,7 @@ def gather(model: Any, responses: Any, content: Any, graph: Any, gold: Any, fold
     with quietly():
         known = match_gold(open_path(gold), r, r.classes)
     shown = None if content is None else find_content(content, r, folder)
-    return Subject(model, r, known, graph, shown, gold)
+    return Subject(model, r, known, graph, shown)
 
 
 def same(found: Any, expected: Any) -> bool:
