@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from ..arguments import check_truth, to_path
 from ..data.frames import build_frame
+from ..data.gold import Gold
+from ..data.graph import Graph
 from ..data.masks import FusedMasks, Masks, Pictures
 from ..data.responses import Passages, Responses
 from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column
@@ -66,6 +68,9 @@ class Model(ABC):
         "_normalised": is_truth,
     }
 
+    #: Whether the model is fitted to a graph.
+    _takes_graph: ClassVar[bool] = False
+
     classes_: Values
     workers_: Values
     answer_labels_: Values
@@ -89,6 +94,11 @@ class Model(ABC):
     _backend: str
     _passages: Passages | None = None  # of tokens: the texts that they are in
     _pictures: Pictures | None = None  # where items are pixels: the images that they are in
+    # What the model was fitted to: the answers, before near-copies count once, and without features and priors of
+    # items; the known labels; and the graph as it was given. None if there are none, or if the file holds none.
+    _answers: Responses | None = None
+    _gold: Gold | None = None
+    _graph: Graph | None = None
 
     @abstractmethod
     def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
@@ -136,6 +146,20 @@ class Model(ABC):
         """The fused label of each item."""
         self._check_fitted()
         return np.asarray(self.classes_[self._label_codes])
+
+    @property
+    def responses_(self) -> Responses:
+        """The answers that the model was fitted to, without features and priors of items.
+
+        They are not copied: the model holds the same arrays. `save` writes them to the file, unless it is told not to.
+        """
+        self._check_fitted()
+        if self._answers is None:
+            raise NotFittedError(
+                "The file of this model holds no answers: it was saved with answers=False, or by an earlier release.",
+                "Fit the model again.",
+            )
+        return self._answers
 
     @property
     def copies_(self) -> list[list[Any]]:
@@ -364,13 +388,16 @@ class Model(ABC):
             self._worker_intervals,
         )
 
-    def save(self, path: str | os.PathLike[str], *, texts: bool = True) -> Path:
+    def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:
         """Write the fitted model to one file, without pickle; `consilience.load` reads it.
 
         Parameters
         ----------
         path : str or path
             The file.
+        answers : bool, default True
+            Whether the answers are written too, and the graph of a `MarkovField`: who said what about which item.
+            Without them `responses_` of the loaded model is not available. All results are, and `predict` works.
         texts : bool, default True
             Whether the texts of a model that was fitted to `Spans` are written too. Without them the file still has
             the offsets of all tokens, and `to_spans` of the loaded model gives spans without their texts.
@@ -378,8 +405,9 @@ class Model(ABC):
         from .saved import save_model
 
         self._check_fitted()
+        check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
-        return save_model(self, to_path("path", "save", path), texts)
+        return save_model(self, to_path("path", "save", path), texts, answers)
 
 
 def distinct_names(names: list[str], taken: dict[str, Column]) -> list[str]:
