@@ -84,6 +84,7 @@ class Options:
     calibration: str | float | None
     max_iter: int | None
     seed: int | None
+    undecided: float | None
     save: str | None
     workers_report: str | None
     disagreements: str | None
@@ -255,7 +256,13 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 )
 @click.option("--max-iter", type=click.IntRange(min=1), metavar="N", help="Most iterations. Default: the model's.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all that is random. Default: 0.")
-@click.option("--save", metavar="FILE", help="Write the fitted model here, for consilience.load.")
+@click.option(
+    "--undecided",
+    type=click.FloatRange(0, 1),
+    metavar="P",
+    help="Leave labels open whose confidence is below P. The summary says how many are kept.",
+)
+@click.option("--save", metavar="FILE", help="Write the fitted model here, with the answers, for consilience.load.")
 @click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
 @click.option(
     "--disagreements",
@@ -293,12 +300,18 @@ def run(options: Options) -> None:
     folder = check_masks(options)
     tables = [None if folder else options.output, options.workers_report, options.disagreements]
     check_outputs(tables, [options.save], sources)
+    if folder and options.undecided is not None:
+        raise click.UsageError("--undecided is for tables: a mask has a class for each pixel. Leave it out.")
     if options.disagreements is not None and options.features is None:
         raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
         model, responses, n_gold = fit(options, display)
         labels, workers = model.to_frame(), model.worker_report()
-        summary = summarise(model, responses, labels, workers, options.source, n_gold, options.all_workers)
+        summary = summarise(
+            model, responses, labels, workers, options.source, n_gold, options.all_workers, options.undecided
+        )
+        if options.undecided is not None:
+            labels = model.to_frame(undecided=options.undecided)
         display.say("Writing")
         files = write(options, model, labels, workers, folder)
     print_results(summary, files, time.perf_counter() - started, options)

@@ -393,7 +393,7 @@ class PredictingModel(Model):
     def expected_accuracy_(self) -> float:
         """Share of the labels that are right, by their probabilities."""
         self._check_fitted()
-        return float(self.posterior_[np.arange(len(self._label_codes)), self._label_codes].mean())
+        return float(self._confidence().mean())
 
     @property
     def expected_accuracy_low_(self) -> float:
