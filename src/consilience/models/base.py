@@ -317,8 +317,8 @@ class Model(ABC):
         >>> import consilience as cs
         >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
         >>> print(fused.undecided(0.9).describe())
-        410 of 500 labels (82.0%) are kept, with a confidence of at least 0.9. By their probabilities, 1.8% of these are
-        wrong (about 7.5).
+        282 of 500 labels (56.4%) are kept, with a confidence of at least 0.9. By their probabilities, 3.1% of these are
+        wrong (about 8.7).
         """
         self._check_fitted()
         return count_kept(self._confidence(), check_confidence(confidence, "confidence", "undecided"))

@@ -124,7 +124,7 @@ def narrow(values: NDArray[np.integer[Any]]) -> NDArray[np.unsignedinteger[Any]]
     >>> narrow(np.array([0, 300])).dtype
     dtype('uint16')
     """
-    return values.astype(np.min_scalar_type(int(values.max(initial=0))).newbyteorder("<"))
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
 def _pack_answers(r: Responses) -> dict[str, NDArray[Any]]:
