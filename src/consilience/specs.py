@@ -103,6 +103,7 @@ def _are_counts(array: NDArray[Any]) -> bool:
 
 
 FLOAT, WHOLE, BOOLEAN = ("<f8",), ("<i8",), ("|b1",)
+NARROW = ("|u1", "<u2", "<u4")  # whole numbers, in as few bytes as they need
 
 DISTRIBUTIONS = Kind(FLOAT, "probabilities that sum to 1", lambda array, _: _sum_to_one(array, -1))
 # Matrices (R, L, K) as models learn them: for each class a distribution over the labels.
@@ -128,6 +129,20 @@ OBJECTIVES = Kind(FLOAT, "values of an objective", lambda array, _: _within(arra
 WHOLE_COUNTS = Kind(WHOLE, "counts", lambda array, _: bool((array >= 0).all()))
 CLASS_CODES = Kind(WHOLE, "indices of classes", lambda array, sizes: _within(array, 0, sizes["K"] - 1))
 TRUTH = Kind(BOOLEAN, "a truth value", lambda _array, _sizes: True)
+BOOLEANS = Kind(BOOLEAN, "truth values", lambda _array, _sizes: True)
+ANSWER_WEIGHTS = Kind(FLOAT, "weights in (0, 1]", lambda array, _: _within(array, np.nextafter(0, 1), 1))
+
+
+def _codes_of(words: str, letter: str) -> Kind:
+    """Return the kind of indices, in the narrowest type that holds them, into what there are `letter` of."""
+    return Kind(NARROW, words, lambda array, sizes: bool((array < sizes[letter]).all()))
+
+
+NARROW_COUNTS = Kind(NARROW, "counts", lambda _array, _sizes: True)
+NARROW_ITEM_CODES = _codes_of("indices of items", "N")
+NARROW_WORKER_CODES = _codes_of("indices of workers", "M")
+NARROW_LABEL_CODES = _codes_of("indices of labels", "L")
+NARROW_CLASS_CODES = _codes_of("indices of classes", "K")
 
 
 def one_of(choices: tuple[str, ...]) -> Kind:

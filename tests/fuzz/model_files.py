@@ -60,6 +60,10 @@ def saved_models() -> list[Saved]:
             path = model.fit(answers, graph=graph).save(Path(folder, "model"))
             found.append(Saved(unpack(path.read_bytes()), answers, graph))
             use(cs.load(path), answers, graph)
+        weighted = cs.Responses.from_probabilities(np.random.default_rng(1).dirichlet([1, 1], size=(6, 3)))
+        gold = {"item": [0, 3], "label": [1, 0], "random": [True, False]}
+        known = cs.DawidSkene().fit(weighted, gold=gold).save(Path(folder, "model"))
+        found.append(Saved(unpack(known.read_bytes()), weighted, None))
         compared = cs.fuse(flat).save(Path(folder, "model"))
         found.append(Saved(unpack(compared.read_bytes()), flat, None))
     return found
@@ -92,6 +96,12 @@ def use(model: Any, answers: Any, graph: Any) -> None:
         raise Nonsense("a score that is no number")
     assert len(model.to_frame()) == len(model.labels_)
     assert len(model.worker_report()) == len(model.workers_)
+    r = model._answers
+    if r is not None:
+        assert r.n_items == len(model.labels_)
+        links = model._graph if isinstance(model, cs.MarkovField) else None
+        cs.MajorityVote().fit(r)
+        model.predict_proba(r, graph=links)
     repr(model)
     str(getattr(model, "comparison_", ""))
 
@@ -209,7 +219,8 @@ def change_values(rng: np.random.Generator, members: Members) -> Members:
         whole = [-1, -(2**63), 2**63 - 1, 2**31, 1, 2, 3, 100, 0]
         value = values[rng.integers(len(values))] if array.dtype.kind == "f" else whole[rng.integers(len(whole))]
         chosen = rng.random(array.shape) < rng.choice([0.05, 0.5, 1.0])
-        array = np.where(chosen, np.array(value, array.dtype), array)
+        value = np.array(value) if array.dtype.kind == "f" else np.array(value).astype(array.dtype)  # which may wrap
+        array = np.where(chosen, value, array).astype(array.dtype)
     members[name] = to_bytes(array)
     return members
 

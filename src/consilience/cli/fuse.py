@@ -85,6 +85,7 @@ class Options:
     calibration: str | float | None
     max_iter: int | None
     seed: int | None
+    undecided: float | None
     save: str | None
     workers_report: str | None
     report: str | None
@@ -258,7 +259,13 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 )
 @click.option("--max-iter", type=click.IntRange(min=1), metavar="N", help="Most iterations. Default: the model's.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all that is random. Default: 0.")
-@click.option("--save", metavar="FILE", help="Write the fitted model here, for consilience.load.")
+@click.option(
+    "--undecided",
+    type=click.FloatRange(0, 1),
+    metavar="P",
+    help="Leave labels open whose confidence is below P. The summary says how many are kept.",
+)
+@click.option("--save", metavar="FILE", help="Write the fitted model here, with the answers, for consilience.load.")
 @click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
 @click.option("--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send.")
 @click.option(
@@ -303,19 +310,25 @@ def run(options: Options) -> None:
     tables = [None if folder else options.output, options.workers_report, options.disagreements]
     check_outputs(tables, [options.save, options.report], sources)
     check_report(options)
+    if folder and options.undecided is not None:
+        raise click.UsageError("--undecided is for tables: a mask has a class for each pixel. Leave it out.")
     if options.disagreements is not None and options.features is None:
         raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
-        model, responses, graph, gold, n_gold = fit(options, display)
+        model, responses, n_gold = fit(options, display)
         labels, workers = model.to_frame(), model.worker_report()
-        summary = summarise(model, responses, labels, workers, options.source, n_gold, options.all_workers)
+        summary = summarise(
+            model, responses, labels, workers, options.source, n_gold, options.all_workers, options.undecided
+        )
+        if options.undecided is not None:
+            labels = model.to_frame(undecided=options.undecided)
         display.say("Writing")
-        files = write(options, model, labels, workers, folder, (responses, graph, gold))
+        files = write(options, model, labels, workers, folder)
     print_results(summary, files, time.perf_counter() - started, options)
 
 
-def fit(options: Options, display: Display) -> tuple[Any, Responses, Any, Any, int]:
-    """Return the fitted model, the answers, the graph, known labels, and the number of items that these are for."""
+def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
+    """Return the fitted model, the answers, and the number of items of known label."""
     from ..formats.features import read_features
     from ..formats.masks import open_masks
     from ..models.fuse import fuse as fuse_answers
@@ -342,7 +355,7 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, Any, Any, i
         item_prior=options.item_prior,
         **{name: value for name, value in parameters.items() if value is not None},
     )
-    return fitted, responses, graph, gold, n_gold
+    return fitted, responses, n_gold
 
 
 def check_report(options: Options) -> None:
@@ -358,9 +371,7 @@ def check_report(options: Options) -> None:
         raise click.UsageError("--content cannot be read from standard input. Give a file.")
 
 
-def write(
-    options: Options, model: Any, labels: Any, workers: Any, folder: bool, known: tuple[Any, Any, Any]
-) -> dict[str, str]:
+def write(options: Options, model: Any, labels: Any, workers: Any, folder: bool) -> dict[str, str]:
     """Write the files asked for, labels as masks if they go to a folder; return what is where."""
     from ..formats.masks import write_masks
     from ..formats.writing import replace_together, write_table
@@ -376,7 +387,7 @@ def write(
         "disagreements": lambda path: write_table(model.disagreements(), path),
         "labels": partial(write_masks, model.to_masks()) if folder else partial(write_table, labels),
         "workers": partial(write_table, workers),
-        "report": lambda path: write_report(options, model, path, known),
+        "report": lambda path: write_report(options, model, path),
         "model": model.save,
     }
     files = {kind: path for kind, path in paths.items() if path is not None}
@@ -386,14 +397,13 @@ def write(
     return files
 
 
-def write_report(options: Options, model: Any, path: str, known: tuple[Any, Any, Any]) -> None:
+def write_report(options: Options, model: Any, path: str) -> None:
     """Write the report, with the content of the items if its column is named."""
-    from ..reporting.write import report
+    from ..reporting.write import write_page
 
-    responses, graph, gold = known
-    content = None if options.content is None else read_content(options, responses)
+    content = None if options.content is None else read_content(options, model.responses_)
     title, folder = os.path.basename(options.source.rstrip("/")), os.path.dirname(options.source)
-    report(model, path, content, responses=responses, graph=graph, gold=gold, title=title, folder=folder)
+    write_page(model, path, content, title, folder)
 
 
 def read_content(options: Options, responses: Responses) -> dict[str, Any]:

@@ -69,6 +69,8 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     else:
         facts += _compare(summary.comparison)
+    if summary.undecided is not None:
+        facts.append(("Undecided", summary.undecided["explanation"]))
     if summary.iterations or not summary.converged:
         facts.append(("Iterations", f"{summary.iterations}, {'converged' if summary.converged else 'not converged'}"))
     if summary.chain is not None:

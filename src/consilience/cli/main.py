@@ -20,6 +20,7 @@ from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
 from .fuse import fuse
+from .next_items import next_items
 from .simulate import simulate
 
 
@@ -80,6 +81,7 @@ def program() -> None:
 
 program.add_command(fuse)
 program.add_command(evaluate)
+program.add_command(next_items)
 program.add_command(simulate)
 program.add_command(datasets)
 program.add_command(demo)

@@ -45,6 +45,7 @@ class Summary:
     calibration: str | None
     features: Record | None
     mean_confidence: float
+    undecided: Record | None
     comparison: Record | None
     most_reliable: list[Record]
     least_reliable: list[Record]
@@ -63,6 +64,7 @@ def summarise(
     source: str,
     n_gold: int,
     all_workers: bool = False,
+    undecided: float | None = None,
 ) -> Summary:
     """Return the figures of a fitted model.
 
@@ -80,6 +82,8 @@ def summarise(
         Number of items whose label was known.
     all_workers : bool
         Whether all workers are among the most reliable, also those with few answers.
+    undecided : float, optional
+        The least confidence of a label that is not left open.
     """
     ranked, n_few = rank_workers(workers)
     if all_workers:
@@ -104,6 +108,7 @@ def summarise(
         **_describe_calibration(model),
         features=_describe_features(model),
         mean_confidence=float(np.mean(labels["confidence"])),
+        undecided=None if undecided is None else _count_undecided(model, undecided),
         comparison=_compare(model),
         most_reliable=workers.take(ranked[:n_best]).to_pylist(),
         least_reliable=workers.take(ranked[::-1][:n_worst]).to_pylist(),
@@ -139,6 +144,13 @@ def find_least_certain(model: Model, labels: Any) -> list[Record]:
         record["runner_up"] = None if second is None else model.classes_[[second]].tolist()[0]
         record["runner_up_probability"] = None if second is None else float(model.posterior_[row, second])
     return records
+
+
+def _count_undecided(model: Model, confidence: float) -> Record:
+    """Return how many labels are kept, and how many of these are expected to be wrong."""
+    found = model.undecided(confidence)
+    figures = {"share_kept": found.share_kept, "expected_error_rate": found.expected_error_rate}
+    return {**found._asdict(), **figures, "explanation": found.describe()}
 
 
 def _describe_chain(model: Model) -> Record | None:

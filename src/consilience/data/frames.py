@@ -256,15 +256,21 @@ def _to_arrow(column: Column) -> pa.Array:
         column = to_column(column)
     if isinstance(column, np.ndarray):
         # Arrow has no type for these objects (enums, tuples, mixed types): their text has to do.
-        return pa.array([spell_surrogates(str(entry)) for entry in column], pa.string())
+        texts = [None if entry is None else spell_surrogates(str(entry)) for entry in column]
+        return pa.array(texts, pa.string())
     return column
 
 
 def _to_pandas(column: Column) -> Any:
     import pandas as pd
 
-    # pandas would make text of its own of objects that are text, and that takes no half characters.
-    return pd.Series(column, dtype=object) if isinstance(column, np.ndarray) else column.to_pandas()
+    if isinstance(column, np.ndarray):
+        # pandas would make text of its own of objects that are text, and that takes no half characters.
+        return pd.Series(column, dtype=object)
+    if pa.types.is_integer(column.type) and column.null_count:
+        kind = "UInt64" if pa.types.is_unsigned_integer(column.type) else "Int64"
+        return pd.Series(column.to_pandas(integer_object_nulls=True), dtype=kind)  # not floats
+    return column.to_pandas()
 
 
 def _to_polars(column: Column) -> Any:

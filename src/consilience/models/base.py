@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_truth, to_path
+from ..arguments import is_whole as is_whole_number
 from ..data.frames import build_frame
+from ..data.gold import Gold
+from ..data.graph import Graph
 from ..data.masks import FusedMasks, Masks, Pictures
 from ..data.responses import Passages, Responses
 from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column
@@ -31,6 +34,7 @@ from ..specs import (
 )
 from .cells import Cells
 from .copies import count_once, number_groups
+from .undecided import Undecided, check_confidence, count_kept, find_open, leave_open
 from .worker_report import describe_workers, name_copies
 
 if TYPE_CHECKING:
@@ -66,6 +70,9 @@ class Model(ABC):
         "_normalised": is_truth,
     }
 
+    #: Whether the model is fitted to a graph.
+    _takes_graph: ClassVar[bool] = False
+
     classes_: Values
     workers_: Values
     answer_labels_: Values
@@ -89,6 +96,11 @@ class Model(ABC):
     _backend: str
     _passages: Passages | None = None  # of tokens: the texts that they are in
     _pictures: Pictures | None = None  # where items are pixels: the images that they are in
+    # What the model was fitted to: the answers, before near-copies count once, and without features and priors of
+    # items; the known labels; and the graph as it was given. None if there are none, or if the file holds none.
+    _answers: Responses | None = None
+    _gold: Gold | None = None
+    _graph: Graph | None = None
 
     @abstractmethod
     def fit(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Self:
@@ -136,6 +148,20 @@ class Model(ABC):
         """The fused label of each item."""
         self._check_fitted()
         return np.asarray(self.classes_[self._label_codes])
+
+    @property
+    def responses_(self) -> Responses:
+        """The answers that the model was fitted to, without features and priors of items.
+
+        They are not copied: the model holds the same arrays. `save` writes them to the file, unless it is told not to.
+        """
+        self._check_fitted()
+        if self._answers is None:
+            raise NotFittedError(
+                "The file of this model holds no answers: it was saved with answers=False, or by an earlier release.",
+                "Fit the model again.",
+            )
+        return self._answers
 
     @property
     def copies_(self) -> list[list[Any]]:
@@ -247,20 +273,87 @@ class Model(ABC):
         for name in self._arrays:
             setattr(self, name, arrays[name.strip("_")])
 
-    def to_frame(self) -> Any:
+    def _confidence(self) -> Floats:
+        """Return the probability of each item's label."""
+        return np.asarray(self.posterior_[np.arange(len(self.posterior_)), self._label_codes])
+
+    def to_frame(self, *, undecided: float | None = None) -> Any:
         """Return a table with one row per item: its id, label, confidence, and the probability of each class.
 
         The table is of the library that the answers came in (pandas, polars), pyarrow for files and matrices.
+
+        Parameters
+        ----------
+        undecided : float, optional
+            Labels whose confidence is below this number, from 0 to 1, are left open: they are missing in the table.
+            `labels_` does not change. The method `undecided` counts how many are kept.
         """
         self._check_fitted()
         columns: dict[str, Column] = dict(self._keys)
         columns["label"] = to_column(self.labels_)
-        rows = np.arange(len(self.posterior_))
-        columns["confidence"] = to_column(self.posterior_[rows, self._label_codes])
+        confidence = self._confidence()
+        if undecided is not None:
+            is_open = find_open(confidence, check_confidence(undecided, "undecided", "to_frame"))
+            columns["label"] = leave_open(columns["label"], is_open)
+        columns["confidence"] = to_column(confidence)
         names = [f"p({spell_surrogates(str(name))})" for name in self.classes_.tolist()]
         for k, name in enumerate(distinct_names(names, columns)):
             columns[name] = to_column(np.ascontiguousarray(self.posterior_[:, k]))
         return build_frame(columns, self._backend)
+
+    def undecided(self, confidence: float) -> Undecided:
+        """Return how many labels have at least this confidence, and how many of these are expected to be wrong.
+
+        The expectation is as good as the probabilities are. Without known labels it is often too low, since errors that
+        workers share cannot be seen; see `explain_calibration`.
+
+        Parameters
+        ----------
+        confidence : float
+            From 0 to 1. `to_frame(undecided=confidence)` leaves the other labels open.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
+        >>> print(fused.undecided(0.9).describe())
+        282 of 500 labels (56.4%) are kept, with a confidence of at least 0.9. By their probabilities, 3.1% of these are
+        wrong (about 8.7).
+        """
+        self._check_fitted()
+        return count_kept(self._confidence(), check_confidence(confidence, "confidence", "undecided"))
+
+    def next_items(self, n: int = 50) -> Any:
+        """Return a table of the items that a person should label next.
+
+        The items whose probabilities have the largest entropy come first. Two of ten are drawn at random. No item is
+        listed whose label was given to the fit as `gold`.
+
+        Columns: item (or sequence and position); random, whether the item was drawn at random; fused_label and
+        confidence, the label of the fit and its probability; entropy, in nats. Add a column label with what the person
+        says, and give the table to `fit` as `gold`: probabilities are calibrated by the random items alone.
+
+        Independent items that nobody answered come last. In a sequence each position is an item, and one with a less
+        certain neighbour comes after those without: the label of the neighbour may settle both.
+
+        Parameters
+        ----------
+        n : int, default 50
+            The most items to list. Labels teach more if the model is fitted again after each ten or so.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
+        >>> fused.next_items(5).to_pydict()["random"]
+        [False, False, True, False, False]
+        """
+        from .next_items import list_next_items
+
+        self._check_fitted()
+        if not (is_whole_number(n) and n >= 0):
+            raise parameter_error("n", "next_items", "a whole number >= 0", n)
+        return build_frame(list_next_items(self, int(n)), self._backend)
 
     def to_spans(self) -> Any:
         """Return a table with one row per fused span, for labels that are tags such as B-PER, I-PER and O.
@@ -326,8 +419,7 @@ class Model(ABC):
         codes = lookup(pictures.coding.labels, to_column(self.classes_))
         if len(self._label_codes) != pictures.offsets[-1] or (codes < 0).any():
             raise ParameterError("These are not the masks that the model was fitted to.", keyword="masks")
-        confidence = self.posterior_[np.arange(len(self.posterior_)), self._label_codes]
-        return FusedMasks(pictures, codes.astype(np.int8)[self._label_codes], confidence)
+        return FusedMasks(pictures, codes.astype(np.int8)[self._label_codes], self._confidence())
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
@@ -364,13 +456,16 @@ class Model(ABC):
             self._worker_intervals,
         )
 
-    def save(self, path: str | os.PathLike[str], *, texts: bool = True) -> Path:
+    def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:
         """Write the fitted model to one file, without pickle; `consilience.load` reads it.
 
         Parameters
         ----------
         path : str or path
             The file.
+        answers : bool, default True
+            Whether the answers are written too, and the graph of a `MarkovField`: who said what about which item.
+            Without them `responses_` of the loaded model is not available. All results are, and `predict` works.
         texts : bool, default True
             Whether the texts of a model that was fitted to `Spans` are written too. Without them the file still has
             the offsets of all tokens, and `to_spans` of the loaded model gives spans without their texts.
@@ -378,8 +473,9 @@ class Model(ABC):
         from .saved import save_model
 
         self._check_fitted()
+        check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
-        return save_model(self, to_path("path", "save", path), texts)
+        return save_model(self, to_path("path", "save", path), texts, answers)
 
 
 def distinct_names(names: list[str], taken: dict[str, Column]) -> list[str]:

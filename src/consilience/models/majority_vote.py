@@ -71,9 +71,6 @@ class MajorityVote(PredictingModel):
     _needs_same_silence = False
     _finds_copies_later = True
 
-    _answers: Responses  # those of the fit, from which matrices are worked out
-    _gold: Gold | None
-
     def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
         self.ties = ties
         self.seed = seed
@@ -104,7 +101,6 @@ class MajorityVote(PredictingModel):
         self._prior_interval, self._expected_interval = judge_votes(shares, label_codes, self.prior_, r.sequences)
         for name in (*_MATRICES, "_copies"):
             self.__dict__.pop(name, None)  # of the answers of an earlier fit
-        self._answers, self._gold = r, gold
 
     def __getattr__(self, name: str) -> Any:
         """Work out the matrices when one is first asked for: the vote itself needs none, and they may be large."""
@@ -113,22 +109,28 @@ class MajorityVote(PredictingModel):
         self._check_fitted()
         with open_engine(None) as engine:
             if name == "_copies":
-                self._copies = self._find_copies(self._answers, self._gold, engine)
+                self._copies = self._find_copies(self.responses_, self._gold, engine)
             else:
                 self._work_out_matrices(engine)
         return self.__dict__[name]
 
     def _work_out_matrices(self, engine: Engine) -> None:
         """Count the answers, and keep the matrices that they make."""
-        r = self._answers
+        r = self._weighed_answers()
         check_matrices(type(self).__name__, voters(r), r.n_items, START_TABLES)
         problem = self._pose_votes(r, None, self._gold, engine)
         statistics = expect_from_votes(problem)
         self._keep_matrices(problem, maximise(problem, statistics), statistics)
 
+    def _weighed_answers(self) -> Responses:
+        """Return the answers as the vote counted them."""
+        return self._weigh_copies(self.responses_, np.arange(len(self.workers_)))
+
     def _answer_counts(self) -> Cells:
         has_matrices = "_counts" in self.__dict__
-        return Cells.of_table(self._counts) if has_matrices else Cells.of_answers(self._answers, self.posterior_)
+        return (
+            Cells.of_table(self._counts) if has_matrices else Cells.of_answers(self._weighed_answers(), self.posterior_)
+        )
 
     def _scalar_values(self) -> dict[str, Any]:
         known = {"_copies": []} | vars(self)

@@ -118,6 +118,7 @@ class MarkovField(LatentModel):
     """
 
     _structure_type = FieldParameters
+    _takes_graph = True
     _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         **LatentModel._scalars,
         "coupling_": is_finite,
@@ -244,9 +245,12 @@ class MarkovField(LatentModel):
                 keyword="max_iter",
             )
 
+    def _align(self, r: Responses, graph: Any) -> Graph:
+        return require_graph(graph).aligned_with(r.items)
+
     def _links(self, r: Responses, graph: Any) -> Graph:
         """Return the graph over these items, with the weights that the parameters call for."""
-        aligned = require_graph(graph).aligned_with(r.items)
+        aligned = self._align(r, graph)
         # What is the usual weight, and so the largest, depends on the weights that are left.
         while aligned.weights.max(initial=0.0) > (most := most_weight(aligned.weights, self._given_coupling())):
             aligned = replace(aligned, weights=np.minimum(aligned.weights, most))

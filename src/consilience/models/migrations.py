@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..specs import Fault
+from .kept_answers import are_kept
 from .register import MODELS, model_class
 
 Members = dict[str, str | None]  # the member of an archive that holds each array
@@ -37,6 +38,10 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
         arrays = _add_intervals(header.get("model"), arrays)
     if header["schema"] < 5 and _is_calibrated(header.get("model")):
         header = _upgrade_header_4(header)
+    if header["schema"] < 6:
+        if any(map(are_kept, arrays)):
+            raise Fault("it holds arrays of two schemas")
+        header = header | {"answers": None}  # answers and known labels were not in the file
     return header, arrays
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -129,6 +130,7 @@ class PredictingModel(Model):
         """Fit; near-copies count once together if asked for. They are looked for unless `copies` tells who they are."""
         self._check_parameters()
         r = self._prepare(as_responses(responses))
+        graph = self._align(r, graph)
         links = self._links(r, graph)
         known = match_gold(open_path(gold), r, r.classes)
         self._check_size(r, links)
@@ -140,6 +142,9 @@ class PredictingModel(Model):
         self.copies_count_once_ = used is not r
         if copies is not None:
             self._copies = copies
+        # New objects, which share the arrays and nothing that was derived from them meanwhile.
+        self._answers = replace(r, features=None, log_prior=None, gold=None)
+        self._gold, self._graph = known, None if graph is None else replace(graph)
         return self
 
     def _find_copies(self, r: Responses, gold: Gold | None, engine: Engine) -> list[list[int]]:
@@ -298,6 +303,10 @@ class PredictingModel(Model):
         self._refuse_graph(graph)
         return None
 
+    def _align(self, r: Responses, graph: Any) -> Any:  # noqa: ARG002
+        """Return the graph with the items of the answers as its nodes, for models that take one."""
+        return graph
+
     def _check_answers(self, r: Responses) -> Responses:
         """Return the answers, if the model can take them."""
         return r
@@ -384,7 +393,7 @@ class PredictingModel(Model):
     def expected_accuracy_(self) -> float:
         """Share of the labels that are right, by their probabilities."""
         self._check_fitted()
-        return float(self.posterior_[np.arange(len(self._label_codes)), self._label_codes].mean())
+        return float(self._confidence().mean())
 
     @property
     def expected_accuracy_low_(self) -> float:

@@ -34,6 +34,7 @@ from .base import Model
 from .checks import in_order_of_classes
 from .comparison import Comparison
 from .graph_check import GraphCheck
+from .kept_answers import describe_answers, restore_answers, specs_of_answers, state_of_answers
 from .migrations import upgrade
 from .predicting import PredictingModel, part_of
 from .register import MODELS, model_class, name_of
@@ -43,7 +44,15 @@ _BY_CLASS = ("prior", "transitions")
 # The vocabularies, and the attributes that hold them.
 _VOCABULARIES = {"classes": "classes_", "workers": "workers_", "answer labels": "answer_labels_"}
 # What the header holds beside format and schema, and of which type.
-_HEADER = {"model": str, "parameters": dict, "scalars": dict, "backend": str, "keys": list, "notes": dict}
+_HEADER: dict[str, Any] = {
+    "model": str,
+    "parameters": dict,
+    "scalars": dict,
+    "backend": str,
+    "keys": list,
+    "notes": dict,
+    "answers": dict | None,
+}
 
 # Notes that only `fuse` makes, by attribute.
 _NOTES = {"comparison_": Comparison, "graph_check_": GraphCheck}
@@ -53,7 +62,7 @@ _NOTES = {"comparison_": Comparison, "graph_check_": GraphCheck}
 _PASSAGES = ("passages documents", "passages texts", "passages origin")
 
 
-def save_model(model: Model, path: str | os.PathLike[str], texts: bool = True) -> Path:
+def save_model(model: Model, path: str | os.PathLike[str], texts: bool = True, answers: bool = True) -> Path:
     """Write a fitted model to one file; see `Model.save`."""
     notes = {name: getattr(model, name) for name in _NOTES if hasattr(model, name)}
     header = {
@@ -63,11 +72,12 @@ def save_model(model: Model, path: str | os.PathLike[str], texts: bool = True) -
         "backend": model._backend,
         "keys": list(model._keys),
         "notes": {name: None if note is None else asdict(note) for name, note in notes.items()},
+        "answers": describe_answers(model, answers),
     }
     columns = {name: to_column(getattr(model, attribute)) for name, attribute in _VOCABULARIES.items()}
     columns |= {f"key {name}": column for name, column in model._keys.items()}
     columns |= _list_passages(model._passages, texts)
-    return write_archive(path, header, model._state(), columns)
+    return write_archive(path, header, model._state() | state_of_answers(model, answers), columns)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -99,7 +109,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         model = _make_model(header, path)
         model._check_parameters()
         sizes = _restore_vocabularies(model, archive)
-        specs = model._specs(archive.arrays)
+        specs = model._specs(archive.arrays) | specs_of_answers(archive.arrays)
         _compare("array", specs, archive.arrays)
         arrays = {name: archive.read_array(name, spec, sizes) for name, spec in specs.items()}
         model._restore(arrays)
@@ -107,6 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         # Only now is it known that there are as many items as keys, which might have been a few bits each.
         if pa.table(model._keys).group_by(header["keys"]).aggregate([]).num_rows < sizes["N"]:
             raise Fault("several items have the same key")
+        restore_answers(model, header["answers"], arrays)
         for name, figures in header["notes"].items():
             setattr(model, name, _read_note(name, figures, sizes["N"]))
     return model

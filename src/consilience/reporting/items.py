@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.hashing import draw_numbers, hash_items
+from ..models.next_items import choose_next_items
 from .content import Content
 from .subject import Subject, spell
 
 # How many items each list shows, and workers for each label.
 N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW = 12, 12, 8, 50
 MOST_WORKERS, MOST_LABELS, MOST_PROBABLE = 6, 6, 4
-# Of ten items to review so many are drawn at random: by these alone probabilities can be judged.
-RANDOM, OF = 2, 10
+# Labels of at least this confidence are not called uncertain.
+SURE = 0.95
 
 
 class Said(NamedTuple):
@@ -78,8 +78,9 @@ def list_uncertain(subject: Subject) -> list[Item]:
     """Return the items with the lowest confidence among those with answers; those without if there are no others."""
     if len(subject.classes) < 2:
         return []
-    eligible = ~subject.is_known & (subject.n_answers > 0)
-    rows = np.flatnonzero(eligible if eligible.any() else ~subject.is_known)
+    answered = (subject.n_answers > 0) | subject.responses.silence_counts
+    doubtful = ~subject.is_known & (subject.confidence < SURE)
+    rows = np.flatnonzero(doubtful & answered if (doubtful & answered).any() else doubtful)
     return [describe_item(subject, item) for item in first(rows, subject.confidence[rows], N_UNCERTAIN)]
 
 
@@ -124,27 +125,6 @@ def compare_labels(subject: Subject) -> Difference:
     return Difference(len(rows), flows, len(order) - len(flows), [describe_item(subject, item) for item in examples])
 
 
-def choose_review(subject: Subject, n: int = N_REVIEW, seed: int = 0) -> list[tuple[int, bool]]:
-    """Return the items that a person should label next, and whether each was drawn at random.
-
-    Of ten items eight have the highest entropy, and two are drawn at random among all items whose label is not known.
-    """
-    rows = np.flatnonzero(~subject.is_known)
-    if not len(rows) or len(subject.classes) < 2:
-        return []
-    n = min(n, len(rows))
-    n_random = max(1, n * RANDOM // OF)
-    drawn = first(rows, draw_numbers(seed, hash_items(subject.responses.keys, rows)), n_random)
-    others = np.setdiff1d(rows, drawn)
-    doubtful = first(others, -subject.entropy[others], n - n_random)
-    chosen = [(item, False) for item in doubtful]
-    # The random ones stand among the others, so that they are judged in the same way.
-    step = max(1, len(chosen) // max(n_random, 1))
-    for number, item in enumerate(drawn):
-        chosen.insert(min(number * (step + 1) + step // 2, len(chosen)), (item, True))
-    return chosen
-
-
 class Review(NamedTuple):
     """The items to review, for the page and for its script."""
 
@@ -154,7 +134,9 @@ class Review(NamedTuple):
 
 def prepare_review(subject: Subject) -> Review:
     """Return the items to review, with what a person sees and what is written to gold.csv."""
-    chosen = [] if subject.model._pictures is not None else choose_review(subject)
+    n = 0 if subject.model._pictures is not None or len(subject.classes) < 2 else N_REVIEW
+    found = choose_next_items(subject.model, n)
+    chosen = list(zip(found.items.tolist(), found.drawn.tolist(), strict=True))
     cards = []
     for number, (item, drawn) in enumerate(chosen):
         cards.append({"number": number, "random": drawn, "item": describe_item(subject, item), "context": context_of(subject, item)})

@@ -6,15 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..arguments import to_path
-from ..data.gold import match_gold
-from ..errors import ParameterError, Sentence, parameter_error, quietly
-from ..formats.reading import open_path
+from ..errors import parameter_error
 from ..formats.writing import replace_file
 from ..models.base import Model
-from ..models.inputs import as_responses
 from ..models.latent import LatentModel
 from . import answers, items, overview, sequences, workers
 from .charts import import_converter
@@ -23,17 +18,7 @@ from .page import import_jinja, render
 from .subject import Subject
 
 
-def report(
-    model: Any,
-    path: str | os.PathLike[str],
-    content: Any = None,
-    *,
-    responses: Any = None,
-    graph: Any = None,
-    gold: Any = None,
-    title: str | None = None,
-    folder: str | os.PathLike[str] | None = None,
-) -> Path:
+def report(model: Any, path: str | os.PathLike[str], content: Any = None) -> Path:
     """Write one HTML page about a fitted model: whether to trust the labels, whom to talk to, what to look at.
 
     The page needs no network and no other file. It holds sums over the data, and some items, workers and answers as
@@ -42,22 +27,14 @@ def report(
     Parameters
     ----------
     model : Model
-        A fitted model, best one that `consilience.fuse` returned: it was compared with majority vote.
+        A fitted model, with its answers. Best is one that `consilience.fuse` returned: it was compared with majority
+        vote.
     path : str or path
         The file to write.
     content : dict, Series, table or path, optional
-        What the items look like: a text, or the path of a picture, which is embedded small. {item: text}, for sequences
-        {(sequence, position): text}; or a table with the items and a column of content.
-    responses : Responses, Spans or table
-        The answers that the model was fitted to.
-    graph : Graph, optional
-        The graph that it was fitted with.
-    gold : dict, Series, table or path, optional
-        Known labels that it was fitted with.
-    title : str, optional
-        What the page is called: usually the name of the file of answers.
-    folder : str or path, optional
-        Where relative paths of pictures start. Default: the current folder.
+        What the items look like: a text, or the path of a picture, which is embedded small (this needs pillow). {item:
+        text}, for sequences {(sequence, position): text}; or a table with the items and a column of content. Relative
+        paths of pictures start in the current folder.
 
     Returns
     -------
@@ -67,17 +44,29 @@ def report(
     Examples
     --------
     >>> import consilience as cs, tempfile
-    >>> crowd = cs.simulate.independent(n_items=200, n_workers=12, seed=1).responses
-    >>> fused = cs.fuse(crowd)
-    >>> path = cs.report(fused, f"{tempfile.mkdtemp()}/report.html", responses=crowd)
-    >>> path.stat().st_size < 1_000_000
-    True
+    >>> fused = cs.fuse(cs.simulate.independent(n_items=200, n_workers=12, seed=1).responses)
+    >>> cs.report(fused, f"{tempfile.mkdtemp()}/report.html").name
+    'report.html'
     """
-    target = to_path("path", "report", path)
-    page = make_page(gather(model, responses, content, graph, gold, folder), title)
-    with replace_file(target) as temporary:
+    return write_page(model, to_path("path", "report", path), content)
+
+
+def write_page(model: Any, path: str, content: Any = None, title: str = "Fused labels", folder: str = "") -> Path:
+    """Write the page.
+
+    Parameters
+    ----------
+    model, path, content
+        As for `report`.
+    title : str
+        What the page is called: usually the name of the file of answers.
+    folder : str
+        Where relative paths of pictures start.
+    """
+    page = make_page(gather(model, content, folder), title)
+    with replace_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
-    return Path(target)
+    return Path(path)
 
 
 def check_installed() -> None:
@@ -86,32 +75,16 @@ def check_installed() -> None:
     import_converter()
 
 
-def gather(model: Any, responses: Any, content: Any, graph: Any, gold: Any, folder: Any) -> Subject:
-    """Return what the report is about, after a check that all belongs together."""
+def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
+    """Return what the report is about."""
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
-    model._check_fitted()
-    if responses is None:
-        raise ParameterError(
-            "The report needs the answers that the model was fitted to.",
-            Sentence("Give them with {responses}."),
-            keyword="responses",
-        )
-    r = as_responses(responses).with_classes(model.classes_)
-    if r.n_items != len(model._label_codes) or not same(r.workers, model.workers_) or not same(r.labels, model.answer_labels_):
-        raise ParameterError("These are not the answers that the model was fitted to.", keyword="responses")
-    with quietly():
-        known = match_gold(open_path(gold), r, r.classes)
+    r = model.responses_.with_classes(model.classes_)
     shown = None if content is None else find_content(content, r, folder)
-    return Subject(model, r, known, graph, shown)
+    return Subject(model, r, model._gold, model._graph, shown)
 
 
-def same(found: Any, expected: Any) -> bool:
-    """Tell whether two arrays of ids are the same."""
-    return len(found) == len(expected) and bool(np.all(found == expected))
-
-
-def make_page(subject: Subject, title: str | None = None) -> str:
+def make_page(subject: Subject, title: str) -> str:
     """Return the page as HTML."""
     from .. import __version__
 
@@ -123,7 +96,7 @@ def make_page(subject: Subject, title: str | None = None) -> str:
     chain = sequences.describe_chain(subject)
     compared = getattr(model, "comparison_", None)
     return render(
-        title=title or "Fused labels",
+        title=title,
         version=__version__,
         verdict=overview.judge(subject),
         figures=overview.list_figures(subject),

@@ -1,0 +1,211 @@
+"""A fitted model keeps what it was fitted to, in memory and in its file."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import consilience as cs
+from consilience.data.items import Sequences
+from fuzz import model_files
+
+PLAIN = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=3, seed=1).responses
+SEQUENCES = cs.simulate.sequences(4, length=6, n_workers=3, n_classes=2, seed=1).responses
+NETWORK = cs.simulate.network(30, n_workers=4, n_classes=2, degree=3, seed=1)
+SPARSE = {"item": ["a", "b", "a", "c"], "worker": [3, 3, 1, 1], "label": ["x", "y", "x", "unsure"]}
+EMPTY = cs.Responses.from_frame(SPARSE, items=["z", "b", "a", "c", "y"], classes=["y", "x", "never"])
+SILENT = cs.Responses.from_frame(SPARSE | {"label": list("xyxy")}, items=list("zbac"), abstain="answer", background="y")
+NORMAL = cs.Responses.from_frame(SPARSE | {"label": ["X ", "y", "x", "Y"]}, normalise=True)
+SOFT = cs.Responses.from_probabilities(np.random.default_rng(0).dirichlet([1, 1, 1], size=(8, 3)))
+TIMES = cs.Responses.from_frame(
+    pd.DataFrame({"sequence": ["s", "s", "t"], "position": pd.to_datetime(["2020-01-02", "2020-01-01", "2021-01-01"])})
+    .merge(pd.DataFrame({"worker": ["u", "v"]}), how="cross")
+    .assign(label=[True, True, False, True, False, False])
+)
+CROWDS = [
+    (cs.MajorityVote(), PLAIN),
+    (cs.DawidSkene(), PLAIN),
+    (cs.DawidSkene(), EMPTY),
+    (cs.DawidSkene(), SILENT),
+    (cs.MajorityVote(), NORMAL),
+    (cs.DawidSkene(), SOFT),
+    (cs.HiddenMarkov(coupling=0.5), SEQUENCES),
+    (cs.MajorityVote(), TIMES),
+]
+
+
+def same_answers(one: cs.Responses, other: cs.Responses) -> None:
+    """Compare all that answers hold, except for what is left out on purpose."""
+    for field in dataclasses.fields(cs.Responses):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if field.name == "keys" and isinstance(a, Sequences):
+            assert isinstance(b, Sequences)
+            for part in dataclasses.fields(Sequences):
+                np.testing.assert_array_equal(getattr(a, part.name), getattr(b, part.name))
+        elif isinstance(a, np.ndarray):
+            assert a.dtype == b.dtype, field.name
+            np.testing.assert_array_equal(a, b)
+        elif field.name not in ("features", "log_prior", "gold", "pictures", "passages"):
+            assert a == b, field.name
+
+
+@pytest.mark.parametrize(("model", "answers"), CROWDS)
+def test_answers_come_back_from_the_file(model, answers, tmp_path):
+    fitted = model.fresh().fit(answers)
+    same_answers(fitted.responses_, answers.with_classes(fitted.classes_))
+    loaded = cs.load(fitted.save(tmp_path / "model"))
+    same_answers(loaded.responses_, fitted.responses_)
+    again = model.fresh().fit(loaded.responses_)
+    np.testing.assert_array_equal(again.posterior_, fitted.posterior_)
+    assert loaded.save(tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_answers_are_not_copied():
+    for model in (cs.MajorityVote(), cs.DawidSkene()):
+        kept = model.fit(SOFT).responses_
+        for name in ("offsets", "worker", "label", "weight", "workers", "keys"):
+            assert getattr(kept, name) is getattr(SOFT, name)
+
+
+def test_copies_that_count_once_are_kept_with_their_own_weight(tmp_path):
+    crowd = cs.simulate.independent(300, n_workers=8, n_classes=3, seed=2).responses
+    matrix = np.full((300, 8), -1)
+    matrix[crowd.item_of_answer(), crowd.worker] = crowd.label
+    answers = cs.Responses.from_matrix(np.column_stack([matrix, matrix[:, 0], matrix[:, 0]]))
+    for name in ("dawid-skene", "majority"):
+        with pytest.warns(cs.errors.DataWarning, match="copy each other"):
+            fused = cs.fuse(answers, model=name)
+        assert fused.copies_count_once_
+        same_answers(fused.responses_, answers)
+        assert cs.load(fused.save(tmp_path / name)).responses_.weight is None
+    # The vote still counts copies once when its matrices are worked out.
+    table = fused.worker_report().to_pydict()
+    assert table["answers"] == [300] * 10
+    assert fused._counts.sum() == pytest.approx(300 * 8)
+
+
+def test_known_labels_come_back_whether_or_not_answers_are_saved(tmp_path):
+    gold = {"item": PLAIN.items[[5, 2, 9]], "label": PLAIN.classes[[0, 1, 2]], "random": [True, False, True]}
+    for model in (cs.DawidSkene(), cs.MajorityVote()):
+        fitted = model.fit(PLAIN, gold=gold)
+        for keep in (True, False):
+            loaded = cs.load(fitted.save(tmp_path / "model", answers=keep))
+            assert np.flatnonzero(loaded._gold.codes >= 0).tolist() == [2, 5, 9]
+            assert loaded._gold.codes[[2, 5, 9]].tolist() == [1, 0, 2]
+            assert np.flatnonzero(loaded._gold.judging).tolist() == [5, 9]
+        assert model.fit(PLAIN)._gold is None
+
+
+@pytest.mark.parametrize("weight", [None, [0.5, 2.0, 1.0]])
+def test_the_graph_comes_back_as_it_was_given(weight, tmp_path):
+    graph = cs.Graph.from_edges(["c", "b", "z"], ["a", "a", "y"], weight, items=EMPTY.items)
+    fitted = cs.MarkovField(coupling="paper", degree_normalised=True).fit(EMPTY, graph=graph)
+    loaded = cs.load(fitted.save(tmp_path / "model"))
+    for kept in (fitted._graph, loaded._graph):
+        assert (kept.to_scipy() != graph.aligned_with(EMPTY.items).to_scipy()).nnz == 0
+        assert kept.description == "given edges"
+        np.testing.assert_array_equal(kept.items, EMPTY.items)
+    assert cs.load(fitted.save(tmp_path / "model", answers=False))._graph is None
+
+
+def test_a_grid_takes_little_room(tmp_path):
+    answers = cs.Responses.from_matrix(np.random.default_rng(0).integers(0, 2, (2500, 3)))
+    fitted = cs.MarkovField(coupling=0.5, max_iter=2, tol=0).fit(answers, graph=cs.Graph.grid((50, 50)))
+    sizes = [fitted.save(tmp_path / "m", answers=keep).stat().st_size for keep in (True, False)]
+    assert sizes[0] - sizes[1] < 2500 * 2.5  # three answers and nearly four edges for each item
+
+
+def test_a_file_without_answers(tmp_path):
+    fitted = cs.DawidSkene().fit(PLAIN)
+    paths = [fitted.save(tmp_path / name, answers=keep) for name, keep in (("with", True), ("without", False))]
+    loaded = cs.load(paths[1])
+    with pytest.raises(cs.errors.NotFittedError, match="holds no answers: it was saved with answers=False"):
+        _ = loaded.responses_
+    assert not [name for name in model_files.unpack(paths[1].read_bytes()) if "answers " in name]
+    np.testing.assert_array_equal(loaded.posterior_, fitted.posterior_)
+    assert loaded.save(tmp_path / "again").read_bytes() == paths[1].read_bytes()
+    with pytest.raises(cs.errors.ParameterError, match="'answers' parameter of save must be True or False"):
+        fitted.save(tmp_path / "x", answers="no")
+    with pytest.raises(cs.errors.NotFittedError, match="not fitted yet"):
+        _ = cs.DawidSkene().responses_
+
+
+def test_features_are_not_kept():
+    rng = np.random.default_rng(0)
+    fitted = cs.DawidSkene().fit(PLAIN, item_prior=rng.dirichlet([5, 5, 5], size=40))
+    assert fitted.responses_.log_prior is None
+    same_answers(fitted.responses_, PLAIN)
+
+
+def test_texts_of_spans_come_back_with_the_answers(tmp_path):
+    spans = cs.simulate.spans(5, seed=1).spans
+    fitted = cs.HiddenMarkov(transitions="bio", coupling=0.5).fit(spans)
+    loaded = cs.load(fitted.save(tmp_path / "model"))
+    same_answers(loaded.responses_, fitted.responses_)
+    assert loaded.responses_.passages.texts == spans.to_responses().passages.texts
+    assert cs.load(fitted.save(tmp_path / "model", texts=False)).responses_.passages.texts is None
+
+
+def test_an_answer_takes_about_two_bytes(tmp_path):
+    answers = cs.simulate.independent(10_000, n_workers=1000, n_classes=4, answers_per_item=5, seed=1).responses
+    fitted = cs.MajorityVote().fit(answers)
+    sizes = [fitted.save(tmp_path / "m", answers=keep).stat().st_size for keep in (True, False)]
+    assert sizes[0] - sizes[1] < 2.1 * 50_000
+
+
+def test_damaged_answers_are_explained(tmp_path):
+    gold = {0: PLAIN.classes[0]}
+    path = cs.DawidSkene().fit(PLAIN, gold=gold).save(tmp_path / "a")
+    field = cs.MarkovField(coupling=0.5).fit(NETWORK.responses, graph=NETWORK.graph).save(tmp_path / "b")
+    sequences = cs.MajorityVote().fit(SEQUENCES).save(tmp_path / "c")
+    array, narrow = model_files.to_bytes, np.uint8
+    order = pd.Series(np.arange(24)[::-1] % 6)
+    cases = [
+        (path, {"arrays/answers workers.npy": None}, "the array 'answers workers' is missing"),
+        (path, {"arrays/answers more.npy": array(np.zeros(1))}, "there is no array 'answers more'"),
+        (path, {"arrays/answers labels.npy": array(np.zeros(3, narrow))}, "not as many answers as the items have"),
+        (path, {"arrays/answers labels.npy": array(np.full(120, 3, narrow))}, "does not hold indices of labels"),
+        (path, {"arrays/answers counts.npy": array(np.full(40, 2, narrow))}, "not as many answers as the items"),
+        (path, {"arrays/answers weights.npy": array(np.zeros(120))}, r"does not hold weights in \(0, 1\]"),
+        (path, {"arrays/gold items.npy": array(np.array([40], narrow))}, "does not hold indices of items"),
+        (path, {"arrays/gold items.npy": array(np.array([2, 2], narrow))}, "not those of as many items"),
+        (path, {"arrays/graph counts.npy": array(np.zeros(40, narrow))}, "the array 'graph steps' is missing"),
+        (field, {"arrays/graph steps.npy": array(np.full(45, 99, narrow))}, "edge|edges"),
+        (field, {"arrays/graph steps.npy": None, "arrays/graph counts.npy": None}, "only a part of the answers"),
+        (
+            sequences,
+            {"columns/key position.arrow": model_files.write_column(model_files.pa.table({"values": order}))},
+            "must stand together, in the order of their positions",
+        ),
+    ]
+    for file, members, expected in cases:
+        damaged = tmp_path / "damaged"
+        parts = model_files.unpack(file.read_bytes()) | members
+        damaged.write_bytes(model_files.pack({name: part for name, part in parts.items() if part is not None}))
+        with pytest.raises(cs.errors.StoreError, match=f"is damaged: .*{expected}"):
+            cs.load(damaged)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        None,
+        {},
+        {"columns": {"item": 3}, "format": "", "background": None, "graph": None},
+        {"columns": {}, "format": "excel", "background": None, "graph": None},
+        {"columns": {}, "format": [], "background": None, "graph": None},
+        {"columns": {}, "format": "", "background": 3, "graph": None},
+        {"columns": {}, "format": "", "background": None, "graph": {"description": "x", "self_loops": 0}},
+        {"columns": {}, "format": "", "background": None, "graph": 1},
+    ],
+)
+def test_a_header_must_describe_the_answers(words, tmp_path):
+    from test_damaged_models import change_header
+
+    path = cs.DawidSkene().fit(PLAIN).save(tmp_path / "a")
+    change_header(path, answers=words)
+    with pytest.raises(cs.errors.StoreError, match="is damaged"):
+        cs.load(path)

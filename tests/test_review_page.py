@@ -1,0 +1,29 @@
+"""The table of docs/review.md is that of a run, and bears out what the page says."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import review
+from real_data import needs_data
+from test_gold_page import read_tables
+
+
+def test_what_the_page_says():
+    (table,) = read_tables("review.md")
+    mean = table.pop("mean")
+    assert list(table) == list(review.CROWDS)
+    assert mean["highest entropy"] > 2 * mean["random"]
+    assert 0.85 < mean["next_items"] / mean["highest entropy"] < 0.95
+    assert all(row["random"] < row["next_items"] for row in table.values())
+
+
+@needs_data
+def test_the_table_agrees_with_a_run():
+    (table,) = read_tables("review.md")
+    crowd = review.load("bluebird")
+    found = review.measure(crowd, review.N_SEEDS)
+    expected = table["bluebird"]
+    assert expected["labels"] == crowd.n_labels
+    for name, column in {"start": "no labels", "entropy": "highest entropy", "next_items": "next_items"}.items():
+        assert found[name] == pytest.approx(expected[column], abs=0.01)
