@@ -416,7 +416,9 @@ def read_content(options: Options, responses: Responses) -> dict[str, Any]:
         raise table.no_column("content", options.content, "content")
     roles = ("item",) if responses.sequences is None else ("sequence", "position")
     names = [responses.columns.get(role, role) for role in roles]
-    return {role: table.read(name) for role, name in zip((*roles, "content"), (*names, str(options.content)), strict=True)}
+    return {
+        role: table.read(name) for role, name in zip((*roles, "content"), (*names, str(options.content)), strict=True)
+    }
 
 
 def print_results(summary: Summary, files: dict[str, str], seconds: float, options: Options) -> None:

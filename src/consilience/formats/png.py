@@ -141,7 +141,9 @@ def shrink_picture(path: str, side: int) -> tuple[str, bytes]:
     return "png" if clear else "jpeg", stream.getvalue()
 
 
-def _import_pillow(what: str = "Masks in PNG files", instead: str = "Or save the masks with numpy.save, as .npy.") -> Any:
+def _import_pillow(
+    what: str = "Masks in PNG files", instead: str = "Or save the masks with numpy.save, as .npy."
+) -> Any:
     try:
         from PIL import Image
     except ImportError as error:

@@ -36,7 +36,13 @@ def draw_answers(subject: Subject) -> Answers:
     mean, median = per_item.mean() if len(per_item) else 0.0, np.median(per_worker) if len(per_worker) else 0.0
     told = (
         (per_item, "Answers per item", f"Items have {mean:.1f} answers on average.", "Items", "Each item has"),
-        (per_worker, "Answers per worker", f"Half of the workers gave {median:,.0f} answers or fewer.", "Workers", "Each worker gave"),
+        (
+            per_worker,
+            "Answers per worker",
+            f"Half of the workers gave {median:,.0f} answers or fewer.",
+            "Workers",
+            "Each worker gave",
+        ),
     )
     words, charts = [], []
     for numbers, title, alt, what, each in told:
@@ -61,7 +67,8 @@ def draw_classes(subject: Subject) -> Chart:
         "Fused labels": fold(fused / max(fused.sum(), 1), order, len(names)),
     }
     most = int(fused.argmax())
-    alt = f"The most frequent label is {subject.classes[most]}, with {fused[most] / max(fused.sum(), 1):.1%} of the items."
+    share = fused[most] / max(fused.sum(), 1)
+    alt = f"The most frequent label is {subject.classes[most]}, with {share:.1%} of the items."
     return draw_shares("Classes in answers and labels", alt, names, shares)
 
 
@@ -94,7 +101,9 @@ def draw_agreement(subject: Subject) -> Chart | None:
     share = unanimous / len(top)
     whole = "all of" if unanimous == len(top) else "none of" if not unanimous else f"{share:.1%} of"
     alt = f"All workers agree on {whole} the {plural(len(top), 'item')} with two or more answers."
-    return draw_bars("How many workers share the most frequent answer", alt, names, counts, "Share of an item's workers", "Items")
+    return draw_bars(
+        "How many workers share the most frequent answer", alt, names, counts, "Share of an item's workers", "Items"
+    )
 
 
 def draw_confusion(subject: Subject) -> Chart | None:
@@ -108,7 +117,9 @@ def draw_confusion(subject: Subject) -> Chart | None:
     table = fold_table(counts.T, rows, columns, len(row_names), len(column_names))
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
     alt = describe_confusion(shares, row_names, column_names)
-    return draw_heat("What the crowd says about items of each class", alt, row_names, column_names, shares, "Fused label", "Answer")
+    return draw_heat(
+        "What the crowd says about items of each class", alt, row_names, column_names, shares, "Fused label", "Answer"
+    )
 
 
 def crowd_counts(subject: Subject) -> Floats | None:
@@ -118,11 +129,15 @@ def crowd_counts(subject: Subject) -> Floats | None:
     if n_labels * n_classes > MOST_ENTRIES:
         return None
     if isinstance(counts, Cells):
-        return sum_by(counts.label * n_classes + counts.klass, counts.count, n_labels * n_classes).reshape(n_labels, n_classes)
+        return sum_by(counts.label * n_classes + counts.klass, counts.count, n_labels * n_classes).reshape(
+            n_labels, n_classes
+        )
     return np.asarray(counts.sum(axis=0))
 
 
-def fold_table(table: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64], n_rows: int, n_columns: int) -> Floats:
+def fold_table(
+    table: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64], n_rows: int, n_columns: int
+) -> Floats:
     """Return the sums of a table by places of its rows and columns."""
     folded = np.zeros((n_rows, n_columns))
     np.add.at(folded, (rows[:, None], columns[None, :]), table)
@@ -136,8 +151,10 @@ def describe_confusion(shares: Floats, rows: list[str], columns: list[str]) -> s
         for j, column in enumerate(columns):
             if row == column or OTHERS in row:
                 wrong[i, j] = 0.0
-    i, j = np.unravel_index(int(wrong.argmax()), wrong.shape)
-    return f"The most frequent confusion: items of {rows[i]} are called {columns[j]} in {wrong[i, j]:.0%} of the answers."
+    i, j = divmod(int(wrong.argmax()), wrong.shape[1])
+    return (
+        f"The most frequent confusion: items of {rows[i]} are called {columns[j]} in {wrong[i, j]:.0%} of the answers."
+    )
 
 
 def draw_confidence(subject: Subject) -> Chart:
@@ -162,7 +179,7 @@ def list_kept(subject: Subject) -> list[Kept]:
     rows = []
     for limit in UNDECIDED:
         kept = subject.confidence >= limit
-        right = f"{subject.confidence[kept].mean():.1%}" if kept.any() else "–"
+        right = f"{subject.confidence[kept].mean():.1%}" if kept.any() else ""
         rows.append(Kept(f"{limit:.0%}", f"{kept.mean():.1%}", right))
     return rows
 
@@ -192,8 +209,8 @@ def judge_by_gold(subject: Subject) -> Reliability | None:
     curve = reliability_curve(gold.codes[rows], posterior, names, bins=10, adaptive=True)
     confidence, accuracy = posterior.max(axis=1).mean(), right.mean()
     words = (
-        f"By {plural(len(rows), 'known label')}, the answers alone give the right label to {accuracy:.1%} of the items. "
-        f"Their mean confidence is {confidence:.1%}."
+        f"By {plural(len(rows), 'known label')}, the answers alone give the right label to {accuracy:.1%} of the "
+        f"items. Their mean confidence is {confidence:.1%}."
     )
     chart = draw_reliability("Confidence and known labels", words, curve.confidence, curve.accuracy, curve.n_items)
     return Reliability(words, chart)

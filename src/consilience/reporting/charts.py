@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import MissingDependencyError
 from ..kernels.types import Floats
@@ -151,7 +153,12 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
                 "axis": {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 14, "grid": False},
                 "scale": {"paddingInner": 0.15},
             },
-            "y": {"field": "count", "type": "quantitative", "title": y, "axis": {"tickCount": 4, "labelExpr": "format(datum.value, '~s')"}},
+            "y": {
+                "field": "count",
+                "type": "quantitative",
+                "title": y,
+                "axis": {"tickCount": 4, "labelExpr": "format(datum.value, '~s')"},
+            },
         },
     }
     return Chart(title, alt, spec, (x, y), [(name, int(n)) for name, n in zip(names, counts, strict=True)])
@@ -211,7 +218,12 @@ def draw_heat(
     side = max(22, min(46, (WIDTH - 80) // max(len(columns), 1)))
     ordered = {"type": "nominal", "sort": None}
     encoding = {
-        "y": {"field": "row", **ordered, "title": y, "axis": {"grid": False, "labelLimit": 90, "titlePadding": 8 + widen(rows, 90)}},
+        "y": {
+            "field": "row",
+            **ordered,
+            "title": y,
+            "axis": {"grid": False, "labelLimit": 90, "titlePadding": 8 + widen(rows, 90)},
+        },
         "x": {
             "field": "column",
             **ordered,
@@ -270,13 +282,11 @@ def draw_intervals(title: str, alt: str, names: Sequence[str], values: Floats, l
             },
         ],
     }
-    table = [
-        (name, f"{v:.1%}", f"{a:.1%} to {b:.1%}") for name, v, a, b in zip(names, values, low, high, strict=True)
-    ]
+    table = [(name, f"{v:.1%}", f"{a:.1%} to {b:.1%}") for name, v, a, b in zip(names, values, low, high, strict=True)]
     return Chart(title, alt, spec, ("Worker", "Accuracy", "95% interval"), list(table))
 
 
-def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats, counts: Floats) -> Chart:
+def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats, counts: NDArray[np.int64]) -> Chart:
     """Return how often labels are right against how probable they are said to be."""
     rows = [
         {"confidence": float(c), "accuracy": float(a), "items": int(n)}
@@ -306,9 +316,7 @@ def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats,
             },
         ],
     }
-    table = [
-        (f"{c:.1%}", f"{a:.1%}", int(n)) for c, a, n in zip(confidence, accuracy, counts, strict=True)
-    ]
+    table = [(f"{c:.1%}", f"{a:.1%}", int(n)) for c, a, n in zip(confidence, accuracy, counts, strict=True)]
     return Chart(title, alt, spec, ("Mean confidence", "Share of right labels", "Items"), list(table))
 
 
@@ -318,20 +326,20 @@ def bin_counts(values: np.ndarray[Any, Any], most: int = 16) -> tuple[list[str],
     >>> bin_counts(np.array([1, 1, 3]))
     (['1', '2', '3'], [2, 0, 1])
     >>> bin_counts(np.array([0, 99]), 3)
-    (['0–39', '40–79', '80–119'], [1, 0, 1])
+    (['0-39', '40-79', '80-119'], [1, 0, 1])
     """
     if not len(values):
         return [], []
     low, high = int(values.min()), int(values.max())
     width = 1
-    for width in (step * 10**power for power in range(15) for step in (1, 2, 4, 5)):  # noqa: B007
+    for width in (step * 10**power for power in range(15) for step in (1, 2, 4, 5)):
         first = low if width == 1 else low // width * width
         if (high - first) // width < most:
             break
     n_bins = (high - first) // width + 1
     counts = np.bincount((values - first) // width, minlength=n_bins)
     starts = [first + n * width for n in range(n_bins)]
-    names = [f"{start:,}" if width == 1 else f"{start:,}–{start + width - 1:,}" for start in starts]
+    names = [f"{start:,}" if width == 1 else f"{start:,}-{start + width - 1:,}" for start in starts]
     return names, counts.tolist()
 
 
@@ -339,9 +347,9 @@ def bin_shares(values: Floats, n_bins: int = 20) -> tuple[list[str], list[int]]:
     """Return how many numbers from 0 to 1 fall into each of some bins of equal width.
 
     >>> bin_shares(np.array([0.0, 0.2, 1.0]), 4)
-    (['0–25%', '25–50%', '50–75%', '75–100%'], [2, 0, 0, 1])
+    (['0-25%', '25-50%', '50-75%', '75-100%'], [2, 0, 0, 1])
     """
     place = np.minimum((values * n_bins).astype(np.int64), n_bins - 1)
     ends = [round(100 * n / n_bins) for n in range(n_bins + 1)]
-    names = [f"{low}–{high}%" for low, high in zip(ends[:-1], ends[1:], strict=True)]
+    names = [f"{low}-{high}%" for low, high in pairwise(ends)]
     return names, np.bincount(place, minlength=n_bins).tolist()

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..data.frames import open_series
 from ..data.item_tables import key_names, open_item_table
-from ..data.responses import Responses
+from ..data.responses import Passages, Responses
 from ..data.tables import Table
 from ..data.vocabulary import Column, find_missing, to_column, to_values
 from ..errors import InputError, Sentence, listing
@@ -71,6 +71,21 @@ def find_content(
     def show(index: int) -> Content | None:
         row = int(row_of_item[index])
         return None if row < 0 else open_content(str(to_values(values.take([row])).tolist()[0]), folder)
+
+    return show
+
+
+def find_words(passages: Passages, r: Responses) -> Callable[[int], Content | None]:
+    """Return a function that tells the word that each token is, of a model that was fitted to texts."""
+    sequences, texts = r.sequences, passages.texts
+    assert sequences is not None
+    assert texts is not None
+
+    def show(index: int) -> Content | None:
+        number = int(np.searchsorted(sequences.offsets, index, side="right")) - 1
+        document = int(passages.fused[number])
+        token = int(passages.offsets[document]) + index - int(sequences.offsets[number])
+        return Content(texts[document][int(passages.start[token]) : int(passages.end[token])])
 
     return show
 

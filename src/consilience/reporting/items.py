@@ -24,7 +24,7 @@ class Said(NamedTuple):
     """A label and the workers who gave it."""
 
     label: str
-    count: int
+    n_workers: int
     workers: list[str]
     more: int
 
@@ -70,7 +70,7 @@ def list_said(subject: Subject, item: int) -> list[Said]:
         who = worker[label == code].tolist()
         names = [subject.workers[w] for w in who[:MOST_WORKERS]]
         found.append(Said(subject.labels[code], len(who), names, len(who) - len(names)))
-    found.sort(key=lambda said: -said.count)
+    found.sort(key=lambda said: -said.n_workers)
     return found[:MOST_LABELS]
 
 
@@ -98,7 +98,7 @@ class Flow(NamedTuple):
 
     vote: str
     fused: str
-    count: int
+    n_items: int
 
 
 class Difference(NamedTuple):
@@ -139,7 +139,14 @@ def prepare_review(subject: Subject) -> Review:
     chosen = list(zip(found.items.tolist(), found.drawn.tolist(), strict=True))
     cards = []
     for number, (item, drawn) in enumerate(chosen):
-        cards.append({"number": number, "random": drawn, "item": describe_item(subject, item), "context": context_of(subject, item)})
+        cards.append(
+            {
+                "number": number,
+                "random": drawn,
+                "item": describe_item(subject, item),
+                "context": context_of(subject, item),
+            }
+        )
     keys = ["item"] if subject.responses.sequences is None else ["sequence", "position"]
     data = {
         "columns": keys,
@@ -152,7 +159,7 @@ def prepare_review(subject: Subject) -> Review:
 
 
 def context_of(subject: Subject, item: int) -> list[tuple[str, bool]]:
-    """Return the texts around an item of a sequence, and whether each is the item itself; none if they are not known."""
+    """Return the texts around an item of a sequence, and whether each is the item itself; none if some are unknown."""
     sequences = subject.responses.sequences
     if sequences is None or subject.content is None:
         return []

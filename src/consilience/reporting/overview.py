@@ -89,7 +89,9 @@ def judge(subject: Subject) -> Verdict:
     if compared.verdict == "worse":
         headline = "Majority vote may be better than these labels."
         return Verdict("bad", "Worse than majority vote", headline, lead)
-    headline = expect(compared.expected_accuracy, compared.expected_accuracy_low, compared.expected_accuracy_high, n_labels)
+    headline = expect(
+        compared.expected_accuracy, compared.expected_accuracy_low, compared.expected_accuracy_high, n_labels
+    )
     sure = compared.expected_accuracy >= GOOD
     if not compared.tested:
         return Verdict("care", "Not tested", headline, lead)
@@ -136,7 +138,9 @@ def list_figures(subject: Subject) -> list[Figure]:
         low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
         figures.append(Figure("Expected accuracy", f"{compared.expected_accuracy:.1%}", f"{low:.1%} to {high:.1%}"))
     if compared is not None:
-        figures.append(Figure("Differ from majority vote", f"{compared.n_differ:,}", f"{1 - compared.agreement:.1%} of the labels"))
+        figures.append(
+            Figure("Differ from majority vote", f"{compared.n_differ:,}", f"{1 - compared.agreement:.1%} of the labels")
+        )
         if not math.isnan(compared.alpha):
             interval = f"{compared.alpha_low:.2f} to {compared.alpha_high:.2f}"
             figures.append(Figure("Agreement of workers (alpha)", f"{compared.alpha:.2f}", interval))
@@ -176,19 +180,22 @@ def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
         notes.append(to_note(doubt_checks(model, r), "bad"))
     notes += note_graph(model)
     if model.copies_:
-        told = tell_copies(model) if model.copies_count_once_ else None
-        problem = (
-            say(told.problem)
-            if told is not None
-            else f"{plural(sum(map(len, model.copies_)), 'worker')} seem to copy each other, or a common source. Each counts fully."
-        )
-        remedy = "Ask them how they worked. The column Group of the table shows who belongs together."
-        notes.append(Note(problem, [remedy], "workers"))
+        notes.append(note_copies(model))
     notes += note_workers(model, workers)
     if not model.converged_:
         notes.append(Note("The fit stopped before it settled.", ["Allow more iterations with “max_iter”."]))
     notes += note_items(subject)
     return notes
+
+
+def note_copies(model: Any) -> Note:
+    """Return who seems to copy whom, and what the fit did about it."""
+    remedy = "Ask them how they worked. The column Group of the table shows who belongs together."
+    if model.copies_count_once_:
+        return Note(say(tell_copies(model).problem), [remedy], "workers")
+    n_workers = plural(sum(map(len, model.copies_)), "worker")
+    problem = f"{n_workers} seem to copy each other, or a common source. Each of them counts fully."
+    return Note(problem, [remedy, "fuse lets each group count as one worker."], "workers")
 
 
 def note_graph(model: Any) -> list[Note]:
@@ -208,7 +215,10 @@ def note_graph(model: Any) -> list[Note]:
 
 # What remarks on workers mean, of one and of several.
 MEANINGS = {
-    "uninformative": ("tells little: the answers hardly depend on the label", "tell little: their answers hardly depend on the label"),
+    "uninformative": (
+        "tells little: the answers hardly depend on the label",
+        "tell little: their answers hardly depend on the label",
+    ),
     "contrary": ("is right less often than by chance", "are right less often than by chance"),
     "one label": ("gives nearly always the same label", "give nearly always the same label"),
 }
@@ -216,7 +226,11 @@ MEANINGS = {
 
 def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
     """Return which workers to talk to."""
-    weight = "Majority vote counts them fully." if isinstance(model, MajorityVote) else "The fit gives their answers little weight."
+    weight = (
+        "Majority vote counts them fully."
+        if isinstance(model, MajorityVote)
+        else "The fit gives their answers little weight."
+    )
     n_all = max(sum(worker["answers"] for worker in workers), 1)
     notes = []
     for remark, (one, several) in MEANINGS.items():
@@ -227,7 +241,8 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
         names = ", ".join(to_name(worker["name"], 30) for worker in found[:MOST_NAMES])
         more = f" and {len(found) - MOST_NAMES:,} more" if len(found) > MOST_NAMES else ""
         share = sum(worker["answers"] for worker in found) / n_all
-        problem = f"{plural(len(found), 'worker')} {one if len(found) == 1 else several} ({names}{more}). {share:.1%} of the answers are theirs."
+        who = f"{plural(len(found), 'worker')} {one if len(found) == 1 else several} ({names}{more})"
+        problem = f"{who}. {share:.1%} of the answers are theirs."
         remedies = ["Look at their answers, and ask how they understood the task."]
         notes.append(Note(problem, remedies if remark == "contrary" else [*remedies, weight], "workers"))
     return notes
@@ -239,7 +254,11 @@ def note_items(subject: Subject) -> list[Note]:
     n_silent = int((subject.n_answers == 0).sum())
     if n_silent and not subject.responses.silence_counts:
         verb = "has" if n_silent == 1 else "have"
-        source = "class frequencies and neighbours" if subject.graph is not None or subject.responses.sequences is not None else "class frequencies"
+        source = (
+            "class frequencies and neighbours"
+            if subject.graph is not None or subject.responses.sequences is not None
+            else "class frequencies"
+        )
         problem = f"{plural(n_silent, 'item')} {verb} no answer. What is said of them comes from {source} alone."
         notes.append(Note(problem, ["Have them answered, or leave them out."], "answers"))
     n_doubtful = int((subject.confidence < DOUBTFUL).sum()) if len(subject.classes) > 1 else 0
@@ -247,7 +266,9 @@ def note_items(subject: Subject) -> list[Note]:
         verb = "has" if n_doubtful == 1 else "have"
         share = n_doubtful / subject.n_items
         problem = f"{plural(n_doubtful, 'label')} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
-        notes.append(Note(problem, ["Collect more answers for them, or review the items that would teach most."], "review"))
+        notes.append(
+            Note(problem, ["Collect more answers for them, or review the items that would teach most."], "review")
+        )
     return notes
 
 
@@ -278,4 +299,3 @@ def to_sentence(words: str) -> str:
     'No signal.'
     """
     return f"{words[:1].upper()}{words[1:]}."
-

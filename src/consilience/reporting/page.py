@@ -61,10 +61,10 @@ def digest(text: str) -> str:
 
 
 def to_json(data: Any) -> str:
-    """Return data as JSON that can stand in a script element.
+    r"""Return data as JSON that can stand in a script element.
 
     >>> to_json({"a": "</script>"})
-    '{"a":"\\\\u003c/script\\\\u003e"}'
+    '{"a":"\\u003c/script\\u003e"}'
     """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

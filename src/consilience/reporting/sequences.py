@@ -80,12 +80,16 @@ def describe_network(subject: Subject) -> tuple[str, list[tuple[str, str]]] | No
     check = getattr(model, "graph_check_", None)
     if not isinstance(model, MarkovField) and check is None:
         return None
-    figures = [("Coupling, in nats per agreeing neighbour", f"{model.coupling_:.2f}")] if hasattr(model, "coupling_") else []
+    figures = (
+        [("Coupling, in nats per agreeing neighbour", f"{model.coupling_:.2f}")] if hasattr(model, "coupling_") else []
+    )
     if check is None:
         return "The graph was not checked. fuse does that.", figures
     words = str(check)
     if getattr(model, "listeners", "") == "unanswered":
-        used = "is not used" if find_answered(subject.responses).all() else "is used only for items that nobody answered"
+        used = (
+            "is not used" if find_answered(subject.responses).all() else "is used only for items that nobody answered"
+        )
         words += f" The graph {used}."
     figures += [
         ("Coupling on a shuffled graph", f"{check.shuffled_coupling:.2f}"),

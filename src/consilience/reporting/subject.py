@@ -140,10 +140,10 @@ class Subject:
 
 
 def spell(value: Any) -> str:
-    """Return a value as text that can be written to a file.
+    r"""Return a value as text that can be written to a file.
 
-    >>> spell(7), spell(None), spell("a\\ud800")
-    ('7', 'None', 'a\\\\ud800')
+    >>> spell(7), spell(None), spell("a\ud800")
+    ('7', 'None', 'a\\ud800')
     """
     return spell_surrogates(str(value))
 

@@ -168,12 +168,10 @@ def to_row(row: dict[str, Any]) -> dict[str, Any]:
         "name": row["name"],
         "answers": row["answers"],
         "accuracy": accuracy if is_number(accuracy) else None,
-        "interval": f"{low:.0%}–{high:.0%}" if is_number(low) and is_number(high) else "",
+        "interval": f"{low:.0%} to {high:.0%}" if is_number(low) and is_number(high) else "",
         "informativeness": row["informativeness"] if is_number(row["informativeness"]) else None,
         "worst": to_name(row["worst_confusion"].replace(" -> ", " → "), 60) if row["worst_confusion"] else "",
         "bias": row["bias"],
         "remarks": spell(row["remarks"])[:200],
         "group": int(group) if is_number(group) else None,
     }
-
-

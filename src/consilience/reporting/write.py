@@ -13,7 +13,7 @@ from ..models.base import Model
 from ..models.latent import LatentModel
 from . import answers, items, overview, sequences, workers
 from .charts import import_converter
-from .content import find_content
+from .content import find_content, find_words
 from .page import import_jinja, render
 from .subject import Subject
 
@@ -80,14 +80,16 @@ def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
     r = model.responses_.with_classes(model.classes_)
-    shown = None if content is None else find_content(content, r, folder)
+    shown = None
+    if content is not None:
+        shown = find_content(content, r, folder)
+    elif model._passages is not None and model._passages.texts is not None:
+        shown = find_words(model._passages, r)
     return Subject(model, r, model._gold, model._graph, shown)
 
 
 def make_page(subject: Subject, title: str) -> str:
     """Return the page as HTML."""
-    from .. import __version__
-
     model = subject.model
     table = workers.tabulate(subject)
     shown = workers.choose_workers(table)
@@ -97,7 +99,6 @@ def make_page(subject: Subject, title: str) -> str:
     compared = getattr(model, "comparison_", None)
     return render(
         title=title,
-        version=__version__,
         verdict=overview.judge(subject),
         figures=overview.list_figures(subject),
         facts=overview.list_facts(subject),
