@@ -21,6 +21,7 @@ from .demo import demo
 from .evaluate import evaluate
 from .fuse import fuse
 from .next_items import next_items
+from .report import report
 from .simulate import simulate
 
 
@@ -81,6 +82,7 @@ def program() -> None:
 
 program.add_command(fuse)
 program.add_command(evaluate)
+program.add_command(report)
 program.add_command(next_items)
 program.add_command(simulate)
 program.add_command(datasets)

@@ -1,0 +1,46 @@
+"""`consilience report`: a page about a saved model."""
+
+from __future__ import annotations
+
+import click
+
+from .command import Command, debug_option, quiet_option
+
+_EXAMPLES = """\b
+Examples:
+  consilience fuse answers.csv --save crowd.model
+  consilience report crowd.model -o report.html
+"""  # \b keeps the lines apart
+
+
+@click.command("report", cls=Command, epilog=_EXAMPLES)
+@click.argument("model")
+@click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="Write the page here.")
+@click.option(
+    "--content",
+    metavar="FILE",
+    help="What the items look like: a table with a column item (or sequence and position) and one with the text of each, "
+    "or the path of its picture.",
+)
+@quiet_option
+@debug_option
+def report(model: str, output: str, content: str | None, quiet: bool, debug: bool) -> None:  # noqa: ARG001
+    """Write a report on a saved model: one HTML page to look at and to send.
+
+    MODEL is a file written by `fuse --save`. The page needs no network. It says whether to trust the labels, whom to
+    talk to and what to look at, and lets you review items.
+    """
+    import os
+
+    from ..models.saved import load
+    from ..reporting.write import check_installed, write_page
+    from .outputs import check_outputs
+    from .tables import open_console, print_facts
+    from .text import fit_text
+
+    check_installed()
+    check_outputs([], [output], [model, content])
+    folder = "" if content is None else os.path.dirname(content)
+    write_page(load(model), output, content, os.path.basename(model), folder)
+    if not quiet:
+        print_facts(open_console(), [("Report", fit_text(output, 60))])
