@@ -19,8 +19,8 @@ Examples:
 @click.option(
     "--content",
     metavar="FILE",
-    help="What the items look like: a table with a column item (or sequence and position) and one with the text of each, "
-    "or the path of its picture.",
+    help="What the items look like: a table with a column item (or sequence and position), and one with the text of "
+    "each item or the path of its picture.",
 )
 @quiet_option
 @debug_option

@@ -187,30 +187,36 @@ def list_kept(subject: Subject) -> list[Kept]:
 class Reliability(NamedTuple):
     """Probabilities judged by known labels."""
 
-    words: str
-    chart: Chart
+    words: list[str]
+    chart: Chart | None
 
 
 def judge_by_gold(subject: Subject) -> Reliability | None:
-    """Return how far the probabilities hold, by known labels that say something about all items.
+    """Return what known labels say about what the answers alone call for; None if none are known.
 
-    The probabilities are those that the answers call for if these labels are not known. Known labels still took part in
-    learning about the workers.
+    Known labels took part in learning about the workers, but do not decide about their own items here. Probabilities
+    are judged by those that were drawn at random, if it is known which these are.
     """
     gold = subject.gold
     findings = getattr(subject.model, "feature_findings_", None)
-    if gold is None or gold.judging.sum() < LEAST_KNOWN or (findings is not None and findings.used):
+    if gold is None or not subject.is_known.any() or (findings is not None and findings.used):
         return None
-    rows = np.flatnonzero(gold.judging)
     with quietly():
-        posterior = subject.model.predict_proba(subject.responses, graph=subject.graph)[rows]
-    names = np.array(range(len(subject.classes)))
-    right = posterior.argmax(axis=1) == gold.codes[rows]
-    curve = reliability_curve(gold.codes[rows], posterior, names, bins=10, adaptive=True)
-    confidence, accuracy = posterior.max(axis=1).mean(), right.mean()
-    words = (
-        f"By {plural(len(rows), 'known label')}, the answers alone give the right label to {accuracy:.1%} of the "
-        f"items. Their mean confidence is {confidence:.1%}."
+        posterior = subject.model.predict_proba(subject.responses, graph=subject.graph)
+    known, rows = np.flatnonzero(subject.is_known), np.flatnonzero(gold.judging)
+    n_wrong = int((posterior[known].argmax(axis=1) != gold.codes[known]).sum())
+    differ = "differs" if n_wrong == 1 else "differ"
+    words = [f"{n_wrong:,} of {plural(len(known), 'known label')} {differ} from what the answers alone call for."]
+    if len(rows) < LEAST_KNOWN:
+        return Reliability(words, None)
+    posterior, truth = posterior[rows], gold.codes[rows]
+    accuracy, confidence = float((posterior.argmax(axis=1) == truth).mean()), float(posterior.max(axis=1).mean())
+    drawn = "" if len(rows) == len(known) else " that were drawn at random"
+    judged = (
+        f"Of {plural(len(rows), 'item')} of known label{drawn}, the answers alone get {accuracy:.1%} right, with a "
+        f"mean confidence of {confidence:.1%}."
     )
-    chart = draw_reliability("Confidence and known labels", words, curve.confidence, curve.accuracy, curve.n_items)
+    curve = reliability_curve(truth, posterior, np.arange(posterior.shape[1]), bins=10, adaptive=True)
+    title = "Confidence, and how often it is right"
+    chart = draw_reliability(title, judged, curve.confidence, curve.accuracy, curve.n_items)
     return Reliability(words, chart)

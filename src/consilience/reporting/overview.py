@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ..errors import Message, Python, plural
-from ..models.comparison import Comparison, are_checked
+from ..models.comparison import LEAST_HIDDEN, MOST_UNCLEAR, Comparison, are_checked
 from ..models.fuse import doubt_checks, find_doubts, tell_copies
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
@@ -17,6 +17,9 @@ from .subject import Subject, to_name
 DOUBTFUL, WORTH_A_NOTE = 0.7, 0.01
 # The least expected accuracy that is shown as good.
 GOOD = 0.75
+# From this accuracy on, percentages with one decimal would say 100.
+NEARLY_ALL = 0.9995
+UNCALIBRATED = "The probabilities of this model are not calibrated."
 # Names that a note lists.
 MOST_NAMES = 5
 
@@ -61,20 +64,28 @@ class Figure(NamedTuple):
 
 def judge(subject: Subject) -> Verdict:
     """Return whether to trust the labels, as the comparison with majority vote tells."""
-    model, n_labels = subject.model, plural(subject.n_items, "label")
+    model, r = subject.model, subject.responses
     compared: Comparison | None = getattr(model, "comparison_", None)
+    if len(subject.classes) == 1:
+        return Verdict("care", "One class", "There is only one class, so every label is the same.", [])
+    if subject.is_known.all():
+        return Verdict("good", "All known", "The label of every item is known, so nothing was fused.", [])
     if isinstance(model, MajorityVote):
-        return Verdict(
-            "care",
-            "Majority vote",
-            f"These {n_labels} come from a majority vote, which trusts every worker equally.",
-            ["Shares of votes are no calibrated probabilities, so it is not known how many labels are right."],
-        )
-    if subject.n_items > 1 and not are_checked(subject.responses, subject.graph, subject.gold):
+        headline = "These labels come from a majority vote, which trusts every worker equally."
+        return Verdict("care", "Majority vote", headline, [UNCALIBRATED, "So it is not known how many are right."])
+    if subject.n_items > 1 and not are_checked(r, subject.graph, subject.gold):
         headline = "Do not rely on these labels yet: nothing checks the answers that they come from."
         return Verdict("bad", "Not checked", headline, ["No item has answers from two workers."])
+    if r.n_responses < LEAST_HIDDEN or (compared is not None and not compared.tested and not r.silence_counts):
+        headline = "There are too few answers to tell how far these labels can be trusted."
+        return Verdict("care", "Too few answers", headline, [])
     if compared is None:
         return judge_alone(subject)
+    return judge_compared(subject, compared)
+
+
+def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
+    """Return the verdict on a model that was compared with majority vote."""
     test, accuracy = to_sentence(compared.describe_test()), to_sentence(compared.describe_accuracy())
     if compared.by_chance:
         headline = "Do not rely on these labels: the answers show no signal."
@@ -82,51 +93,52 @@ def judge(subject: Subject) -> Verdict:
     if compared.collapsed:
         headline = "Check these labels before you use them: one class takes the items of others."
         return Verdict("bad", "Classes collapsed", headline, [test])
-    record = [to_sentence(compared.describe_record())] if compared.tested and compared.n_differ else []
-    if getattr(model, "feature_findings_", None) is not None:
-        record = []  # it was made without features
-    lead = [accuracy, test, *record]
+    lead = [accuracy, test]
+    if not isinstance(subject.model, LatentModel):
+        lead.append(UNCALIBRATED)
+    if compared.tested and compared.n_differ and getattr(subject.model, "feature_findings_", None) is None:
+        lead.append(to_sentence(compared.describe_record()))  # which was made without features
     if compared.verdict == "worse":
-        headline = "Majority vote may be better than these labels."
-        return Verdict("bad", "Worse than majority vote", headline, lead)
-    headline = expect(
-        compared.expected_accuracy, compared.expected_accuracy_low, compared.expected_accuracy_high, n_labels
-    )
-    sure = compared.expected_accuracy >= GOOD
+        return Verdict("bad", "Worse than majority vote", "Majority vote may be better than these labels.", lead)
+    low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
+    headline = expect(compared.expected_accuracy, low, high, subject.n_items)
+    level = "good" if compared.expected_accuracy >= GOOD else "care"
     if not compared.tested:
         return Verdict("care", "Not tested", headline, lead)
     if compared.n_differ == 0:
-        return Verdict("good" if sure else "care", "Same as majority vote", headline, lead)
+        return Verdict(level, "Same as majority vote", headline, lead)
     if compared.better:
-        return Verdict("good" if sure else "care", "Better than majority vote", headline, lead)
+        return Verdict(level, "Better than majority vote", headline, lead)
     return Verdict("care", "No clear difference from majority vote", headline, lead)
 
 
 def judge_alone(subject: Subject) -> Verdict:
     """Return the verdict on a model that was not compared with majority vote."""
-    model, n_labels = subject.model, plural(subject.n_items, "label")
-    untested = "They were not compared with majority vote. fuse does that."
+    model = subject.model
+    untested = "They were not compared with majority vote; fuse does that."
     if not isinstance(model, LatentModel):
-        headline = f"It is not known how many of these {n_labels} are right."
-        return Verdict("care", "Not compared", headline, [untested])
+        headline = f"It is not known how many of these {subject.n_items:,} labels are right."
+        return Verdict("care", "Not compared", headline, [UNCALIBRATED, untested])
     low, high = model.expected_accuracy_low_, model.expected_accuracy_high_
     interval = f"The 95% interval is {low:.1%} to {high:.1%} if workers err independently."
-    return Verdict("care", "Not compared", expect(model.expected_accuracy_, low, high, n_labels), [interval, untested])
+    headline = expect(model.expected_accuracy_, low, high, subject.n_items)
+    return Verdict("care", "Not compared", headline, [interval, untested])
 
 
-def expect(accuracy: float, low: float, high: float, n_labels: str) -> str:
+def expect(accuracy: float, low: float, high: float, n_items: int) -> str:
     """Return in a sentence how many labels are expected to be right; see `Comparison.describe_accuracy`.
 
-    >>> expect(0.934, 0.92, 0.95, "800 labels")
+    >>> expect(0.934, 0.92, 0.95, 800)
     'About 93.4% of these 800 labels should be right.'
-    >>> expect(0.61, 0.6, 0.95, "800 labels")
+    >>> expect(0.61, 0.6, 0.95, 800)
     'Between 60.0% and 95.0% of these 800 labels should be right.'
     """
+    labels = f"of these {n_items:,} labels"
     if math.isnan(accuracy):
-        return f"It is not known how many of these {n_labels} are right."
-    if accuracy - low < (high - low) / 10 > 0.01:
-        return f"Between {low:.1%} and {high:.1%} of these {n_labels} should be right."
-    return f"About {accuracy:.1%} of these {n_labels} should be right."
+        return f"It is not known how many {labels} are right."
+    if accuracy - low < (high - low) / 10 > MOST_UNCLEAR:
+        return f"Between {low:.1%} and {high:.1%} {labels} should be right."
+    return f"{'Nearly all' if accuracy >= NEARLY_ALL else f'About {accuracy:.1%}'} {labels} should be right."
 
 
 def list_figures(subject: Subject) -> list[Figure]:
@@ -134,7 +146,8 @@ def list_figures(subject: Subject) -> list[Figure]:
     model = subject.model
     compared: Comparison | None = getattr(model, "comparison_", None)
     figures = []
-    if compared is not None and not math.isnan(compared.expected_accuracy):
+    told = compared is not None and (compared.tested or subject.responses.silence_counts)
+    if compared is not None and told and not math.isnan(compared.expected_accuracy):
         low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
         figures.append(Figure("Expected accuracy", f"{compared.expected_accuracy:.1%}", f"{low:.1%} to {high:.1%}"))
     if compared is not None:
@@ -172,19 +185,22 @@ def list_facts(subject: Subject) -> list[tuple[str, str]]:
 def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
     """Return what needs attention, the most serious first."""
     model, r = subject.model, subject.responses
+    compared: Comparison | None = getattr(model, "comparison_", None)
     notes = []
     if hasattr(model, "comparison_"):
-        doubts = find_doubts(model, r, subject.graph, subject.known_labels)
-        notes += [to_note(doubt, "bad" if n == len(doubts) - 1 else "care") for n, doubt in enumerate(doubts)]
+        level = judge(subject).level
+        notes += [to_note(doubt, level) for doubt in find_doubts(model, r, subject.graph, subject.known_labels)]
     elif r.n_items > 1 and not are_checked(r, subject.graph, subject.gold):
         notes.append(to_note(doubt_checks(model, r), "bad"))
     notes += note_graph(model)
     if model.copies_:
         notes.append(note_copies(model))
-    notes += note_workers(model, workers)
+    makes_sense = compared is None or not (compared.by_chance or compared.collapsed)
+    notes += note_workers(model, workers) if makes_sense else []
     if not model.converged_:
         notes.append(Note("The fit stopped before it settled.", ["Allow more iterations with “max_iter”."]))
-    notes += note_items(subject)
+    notes += note_unanswered(subject)
+    notes += note_doubtful(subject) if makes_sense else []
     return notes
 
 
@@ -248,28 +264,27 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
     return notes
 
 
-def note_items(subject: Subject) -> list[Note]:
-    """Return notes on items without answers, and on doubtful labels."""
-    notes = []
+def note_unanswered(subject: Subject) -> list[Note]:
+    """Return a note on items that nobody answered."""
     n_silent = int((subject.n_answers == 0).sum())
-    if n_silent and not subject.responses.silence_counts:
-        verb = "has" if n_silent == 1 else "have"
-        source = (
-            "class frequencies and neighbours"
-            if subject.graph is not None or subject.responses.sequences is not None
-            else "class frequencies"
-        )
-        problem = f"{plural(n_silent, 'item')} {verb} no answer. What is said of them comes from {source} alone."
-        notes.append(Note(problem, ["Have them answered, or leave them out."], "answers"))
-    n_doubtful = int((subject.confidence < DOUBTFUL).sum()) if len(subject.classes) > 1 else 0
-    if n_doubtful >= WORTH_A_NOTE * subject.n_items and n_doubtful:
-        verb = "has" if n_doubtful == 1 else "have"
-        share = n_doubtful / subject.n_items
-        problem = f"{plural(n_doubtful, 'label')} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
-        notes.append(
-            Note(problem, ["Collect more answers for them, or review the items that would teach most."], "review")
-        )
-    return notes
+    if not n_silent or subject.responses.silence_counts:
+        return []
+    has_neighbours = subject.graph is not None or subject.responses.sequences is not None
+    source = "class frequencies and neighbours" if has_neighbours else "class frequencies"
+    verb, them = ("has", "it") if n_silent == 1 else ("have", "them")
+    problem = f"{plural(n_silent, 'item')} {verb} no answer. What is said of {them} comes from {source} alone."
+    return [Note(problem, [f"Have {them} answered, or leave {them} out."], "answers")]
+
+
+def note_doubtful(subject: Subject) -> list[Note]:
+    """Return a note on labels of low confidence, if they are more than a few."""
+    n_doubtful = int((subject.confidence < DOUBTFUL).sum())
+    if len(subject.classes) < 2 or not n_doubtful or n_doubtful < WORTH_A_NOTE * subject.n_items:
+        return []
+    verb = "has" if n_doubtful == 1 else "have"
+    share = n_doubtful / subject.n_items
+    problem = f"{plural(n_doubtful, 'label')} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
+    return [Note(problem, ["Collect more answers for such items, or review those that would teach most."], "review")]
 
 
 def to_note(message: Message, level: str) -> Note:

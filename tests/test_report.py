@@ -1,0 +1,593 @@
+"""The report: what it says, that it is inert and whole, and that odd data do not break it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
+from consilience.reporting import answers, charts, items, overview, sequences, workers
+from consilience.reporting.page import render, to_json
+from consilience.reporting.subject import Subject
+from consilience.reporting.write import gather, make_page
+from real_data import needs_data
+from test_cli import run
+
+pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
+pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+HOSTILE = ["<img src=x onerror=alert(1)>", "cat</script><script>alert(2)</script>", 'a "b", c', "{{ 7 * 7 }}&amp;"]
+VOID = {"meta", "img", "input", "br", "path", "line"}
+
+
+class Page(HTMLParser):
+    """A page as a browser would read it: elements with their attributes and texts; every end closes its own start."""
+
+    def __init__(self, html: str):
+        super().__init__(convert_charrefs=True)
+        self.open: list[tuple[str, dict]] = []
+        self.elements: list[tuple[str, dict, list[str]]] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        assert len(dict(attrs)) == len(attrs), "an attribute is there twice"
+        element = (tag, dict(attrs), [])
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs), []))
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        for element in self.open:
+            element[2].append(data)
+
+    def all(self, tag: str) -> list[tuple[dict, str]]:
+        return [(attrs, "".join(text)) for name, attrs, text in self.elements if name == tag]
+
+    def text(self) -> str:
+        return self.all("body")[0][1]
+
+    def data(self) -> dict:
+        return next(json.loads(text) for attrs, text in self.all("script") if attrs.get("id") == "data")
+
+
+def page_of(model, content=None) -> Page:
+    return Page(make_page(gather(model, content), "answers.csv"))
+
+
+def make_crowd(n_items=120, n_workers=8, labels=("cat", "dog", "fox"), seed=1):
+    """Return answers of workers who are right seven times of ten."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, len(labels), n_items)
+    said = np.where(
+        rng.random((n_items, n_workers)) < 0.7, truth[:, None], rng.integers(0, len(labels), (n_items, n_workers))
+    )
+    names = [f"w{m}" for m in range(n_workers)]
+    return cs.Responses.from_matrix(said, labels=list(labels), workers=names)
+
+
+@pytest.fixture(scope="module")
+def fused():
+    return cs.fuse(make_crowd())
+
+
+@pytest.fixture(scope="module")
+def page(fused):
+    return page_of(fused)
+
+
+# ------------------------------------------------------------------------------------------------------- the whole page
+
+
+def test_the_page_says_first_whether_to_trust_the_labels(fused, page):
+    headings = page.all("h1")
+    assert len(headings) == 1
+    assert headings[0][1] == f"About {fused.comparison_.expected_accuracy:.1%} of these 120 labels should be right."
+    assert f"{fused.comparison_.expected_accuracy_low:.1%} to" in page.text()
+
+
+def test_headings_are_in_order_and_links_lead_somewhere(page):
+    levels = [int(tag[1]) for tag, _, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    ids = [attrs["id"] for _, attrs, _ in page.elements if "id" in attrs]
+    assert len(set(ids)) == len(ids)
+    for _, attrs, _ in page.elements:
+        for name in ("aria-labelledby", "for"):
+            assert attrs.get(name, ids[0]) in ids
+        if "href" in attrs:
+            assert attrs["href"].startswith("#")
+            assert attrs["href"][1:] in ids
+
+
+def test_tables_have_captions_and_charts_have_words_and_a_table(page):
+    n_captions, n_tables = len(page.all("caption")), len(page.all("table"))
+    assert n_captions == n_tables > 5
+    pictures = page.all("svg")
+    assert len(pictures) >= 5
+    assert all(attrs["role"] == "img" and len(attrs["aria-label"]) > 20 for attrs, _ in pictures)
+    assert len(page.all("figure")) == len(pictures)
+    for attrs, text in page.all("figure"):
+        assert "Table" in text
+    assert sum(tag == "path" for tag, _, _ in page.elements) > 30  # the charts have marks
+
+
+def test_the_page_loads_nothing_and_runs_only_its_own_script(fused):
+    html = make_page(gather(fused), "x")
+    page = Page(html)
+    assert not re.search(r"https?:|//cdn|@import|url\(|<link|<iframe|<object", html)
+    policy = next(attrs["content"] for attrs, _ in page.all("meta") if attrs.get("http-equiv"))
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    scripts = [text for attrs, text in page.all("script") if attrs.get("type") is None]
+    for texts in (scripts, [text for _, text in page.all("style")]):
+        assert len(texts) == 1
+        assert f"sha256-{base64.b64encode(hashlib.sha256(texts[0].encode()).digest()).decode()}" in policy
+    assert not [attrs for _, attrs, _ in page.elements if "style" in attrs]
+
+
+def test_the_same_model_gives_the_same_bytes_also_after_saving(fused, tmp_path):
+    first, second = tmp_path / "a.html", tmp_path / "b.html"
+    assert cs.report(fused, first) == first
+    cs.report(cs.load(fused.save(tmp_path / "m.model")), str(second))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_large_crowd_makes_a_small_page():
+    crowd = cs.simulate.independent(n_items=60_000, n_workers=1500, n_classes=6, answers_per_item=3, seed=1).responses
+    html = make_page(gather(cs.fuse(crowd)), "x")
+    assert len(html.encode()) < 1_500_000
+    assert "The table has 1,000 of them" in html
+
+
+# ------------------------------------------------------------------------------------------------------- text from data
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, 60)
+    said = np.where(rng.random((60, 5)) < 0.6, truth[:, None], rng.integers(0, 4, (60, 5)))
+    r = cs.Responses.from_matrix(
+        said,
+        labels=HOSTILE,
+        items=[f"<b onclick=alert(1)>item {n}</b>" for n in range(60)],
+        workers=[f"</td><svg onload=alert({m})>" for m in range(5)],
+    )
+    content = {item: f"Text </script><script>alert(3)</script> --> {item}" for item in r.items.tolist()}
+    return page_of(cs.fuse(r), content)
+
+
+def test_text_from_data_is_inert(hostile):
+    for tag, attrs, _ in hostile.elements:
+        assert not [name for name in attrs if name.startswith("on")], tag
+    assert len(hostile.all("script")) == 2
+    assert hostile.all("img") == []
+    assert hostile.all("b") != []
+    assert not [attrs for attrs, _ in hostile.all("b") if attrs]
+    text = hostile.text()
+    for shown in (*HOSTILE, "Text </script><script>alert(3)</script> -->", "</td><svg onload=alert(4)>"):
+        assert shown in text
+
+
+def test_data_for_the_script_are_exact(hostile):
+    data = hostile.data()
+    assert sorted(data["review"]["classes"]) == sorted(HOSTILE)
+    assert all(item.startswith("<b onclick") for item, _ in data["review"]["items"])
+
+
+def test_json_cannot_leave_its_element():
+    values = {"a": "</script><!-- & \u2028"}
+    assert not set("<>&\u2028") & set(to_json(values))
+    assert json.loads(to_json(values)) == values
+
+
+def test_long_and_odd_names_are_cut_and_distinct():
+    names = np.array(["x" * 500 + "1", "x" * 500 + "2", "\ud800", " \n "], dtype=object)
+    page = page_of(cs.fuse(make_crowd(labels=names)))
+    shown = {text for attrs, text in page.all("th") if attrs.get("scope") == "row"}
+    assert {"x" * 59 + "…", "x" * 59 + "… (2)", "\\ud800", "(empty)"} <= shown
+
+
+# ------------------------------------------------------------------------------------------------------------- odd data
+
+
+def fuse_matrix(matrix, **more):
+    return cs.fuse(cs.Responses.from_matrix(matrix, **more))
+
+
+RNG = np.random.default_rng(5)
+ODD = {
+    "one worker": lambda: fuse_matrix(RNG.integers(0, 2, (30, 1))),
+    "one item": lambda: fuse_matrix([[0, 1, 1]]),
+    "one answer": lambda: fuse_matrix([[0]]),
+    "one class": lambda: fuse_matrix(np.zeros((30, 4), int)),
+    "300 classes": lambda: fuse_matrix(np.where(RNG.random((600, 5)) < 0.8, np.arange(600)[:, None] % 300, 7)),
+    "unanswered items": lambda: fuse_matrix(np.where(np.arange(40)[:, None] < 30, RNG.integers(0, 2, (40, 4)), -1)),
+    "silence": lambda: fuse_matrix(
+        np.where(RNG.random((90, 5)) < 0.3, (np.arange(90) % 2)[:, None], -1), abstain="answer", background=0
+    ),
+    "soft votes": lambda: cs.fuse(cs.Responses.from_probabilities(RNG.dirichlet([1, 1], (30, 4)))),
+    "majority vote": lambda: cs.fuse(make_crowd(40), model="majority"),
+    "moments": lambda: cs.fuse(make_crowd(), model="moments"),
+    "no comparison": lambda: cs.DawidSkene().fit(make_crowd(40)),
+    "a label that is no class": lambda: cs.fuse(
+        {"item": [1, 1, 2, 2], "worker": [1, 2, 1, 2], "label": ["a", "unsure", "b", "b"]}, classes=["a", "b"]
+    ),
+    "one-item sequences": lambda: fuse_matrix(RNG.integers(0, 2, (20, 3)), lengths=[1] * 20),
+    "everything known": lambda: cs.fuse(make_crowd(40), gold=dict.fromkeys(range(40), "cat")),
+    "pandas": lambda: cs.fuse(pandas_frame()),
+    "masks": lambda: cs.fuse(cs.Masks.from_arrays({w: {"a": np.pad(np.ones((5, 5), int), 4)} for w in "xyz"})),
+}
+
+
+def pandas_frame():
+    import pandas as pd
+
+    return pd.DataFrame({"item": [1, 1, 2, 2, 3, 3], "worker": ["a", "b"] * 3, "label": ["x", "y", "x", "x", "y", "y"]})
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_data_make_a_page_without_odd_numbers(name):
+    page = page_of(ODD[name]())
+    assert not re.search(r"\b(nan|inf|None)\b", page.text().split("{", 1)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("one worker", "Do not rely on these labels yet: nothing checks the answers that they come from."),
+        ("one answer", "There are too few answers to tell how far these labels can be trusted."),
+        ("one class", "There is only one class, so every label is the same."),
+        ("majority vote", "These labels come from a majority vote, which trusts every worker equally."),
+        ("everything known", "The label of every item is known, so nothing was fused."),
+    ],
+)
+def test_the_headline_promises_no_more_than_is_known(name, words):
+    assert page_of(ODD[name]()).all("h1")[0][1] == words
+
+
+def test_noise_is_called_so_and_workers_are_not_blamed():
+    page = page_of(fuse_matrix(np.random.default_rng(0).integers(0, 3, (400, 6))))
+    assert page.all("h1")[0][1] == "Do not rely on these labels: the answers show no signal."
+    notes = overview.list_notes(gather(fuse_matrix(np.random.default_rng(0).integers(0, 3, (400, 6)))), [])
+    assert len(notes) == 1
+    assert notes[0].level == "bad"
+
+
+def test_a_good_crowd_has_nothing_to_attend_to():
+    truth = np.arange(300) % 3
+    said = np.where(np.random.default_rng(2).random((300, 7)) < 0.95, truth[:, None], (truth[:, None] + 1) % 3)
+    assert "Nothing stands out." in page_of(fuse_matrix(said)).text()
+
+
+def test_copies_and_useless_workers_are_named():
+    r = make_crowd(300, 6)
+    rng = np.random.default_rng(3)
+    matrix = r.labels[r.label.reshape(300, 6)]
+    spam = np.full(300, "cat", object)
+    random = np.array(["cat", "dog", "fox"], object)[rng.integers(0, 3, 300)]
+    names = ["a", "b", "c", "d", "e", "f", "twin of a", "spam", "random"]
+    model = cs.fuse(cs.Responses.from_matrix(np.column_stack([matrix, matrix[:, 0], spam, random]), workers=names))
+    subject = gather(model)
+    notes = overview.list_notes(subject, workers.tabulate(subject))
+    text = " ".join(note.problem for note in notes)
+    assert "('a', 'twin of a')" in text
+    assert "1 worker gives nearly always the same label (spam). 11.1% of the answers are theirs." in text
+    assert "1 worker tells little: the answers hardly depend on the label (random)." in text
+
+
+# ------------------------------------------------------------------------------------------------- figures and their twins
+
+
+def slow_counts(subject: Subject):
+    """Return how often each worker gives each label to items of each class, one answer after the other."""
+    r, q = subject.responses, subject.model.uncalibrated_posterior_
+    counts = np.zeros((r.n_workers, r.n_labels, r.n_classes))
+    for item in range(r.n_items):
+        for answer in range(r.offsets[item], r.offsets[item + 1]):
+            counts[r.worker[answer], r.label[answer]] += q[item]
+    return counts
+
+
+def test_confusions_are_those_of_the_answers(fused, page):
+    subject, counts = gather(fused), slow_counts(gather(fused))
+    shares = counts.sum(axis=0).T / counts.sum(axis=(0, 1))[:, None]
+    chart = answers.draw_confusion(subject)
+    assert chart.rows[0] == ("cat", *(f"{share:.1%}" for share in shares[0]))
+    found = page.data()["confusions"]
+    assert found["classes"] == found["labels"] == ["cat", "dog", "fox"]
+    for worker, table in found["counts"].items():
+        np.testing.assert_allclose(table, counts[int(worker)].T, atol=0.051)
+
+
+def test_biases_are_labels_given_too_often():
+    truth = np.arange(400) % 2
+    rng = np.random.default_rng(0)
+    fair = np.where(rng.random((400, 4)) < 0.9, truth[:, None], 1 - truth[:, None])
+    biased = np.where(rng.random(400) < 0.5, 1, truth)
+    model = cs.fuse(cs.Responses.from_matrix(np.column_stack([fair, biased]), labels=["no", "yes"]))
+    found = [row["bias"] for row in workers.tabulate(gather(model))]
+    assert found[:4] == [""] * 4
+    share = (biased == 1).mean() - 0.5
+    assert found[4].startswith("yes +")
+    assert abs(int(found[4].removeprefix("yes +").removesuffix("%")) / 100 - share) < 0.03
+
+
+def test_label_shares_and_agreement(fused):
+    subject = gather(fused)
+    r = subject.responses
+    rows = dict((row[0], row[1:]) for row in answers.draw_classes(subject).rows)
+    assert rows["cat"] == (f"{(r.label == 0).mean():.1%}", f"{(fused.labels_ == 'cat').mean():.1%}")
+    agree = sum(len(set(r.label[a:b])) == 1 for a, b in zip(r.offsets, r.offsets[1:], strict=False))
+    chart = answers.draw_agreement(subject)
+    assert chart.rows[-1] == ("all", agree)
+    assert sum(row[1] for row in chart.rows) == r.n_items
+
+
+def test_kept_labels_are_counted(fused):
+    subject = gather(fused)
+    confidence = fused.posterior_.max(axis=1)
+    for row in answers.list_kept(subject):
+        kept = confidence >= float(row.limit.rstrip("%")) / 100
+        assert row.kept == f"{kept.mean():.1%}"
+        assert row.right == (f"{confidence[kept].mean():.1%}" if kept.any() else "")
+
+
+def test_differences_from_the_vote(fused):
+    subject, r = gather(fused), make_crowd()
+    differ = 0
+    for item in range(r.n_items):
+        votes = np.bincount(r.label[r.offsets[item] : r.offsets[item + 1]], minlength=3)
+        differ += votes[fused._label_codes[item]] < votes.max()
+    found = items.compare_labels(subject)
+    assert found.n_items == differ == sum(flow.n_items for flow in found.flows)
+    example = found.examples[0]
+    assert example.label != example.vote
+    assert sum(said.n_workers for said in example.said) == 8
+
+
+def test_bins_hold_everything():
+    values = np.random.default_rng(0).integers(0, 5000, 300)
+    for most in (3, 16):
+        names, counts = charts.bin_counts(values, most)
+        assert len(names) == len(counts) <= most
+        assert sum(counts) == 300
+        low, high = (int(part.replace(",", "")) for part in names[0].split("-"))
+        assert counts[0] == ((values >= low) & (values <= high)).sum()
+
+
+def test_rare_classes_are_shown_together():
+    place, names = answers.choose_classes(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
+    assert names == ["a", "c", "2 other classes"]
+    assert place.tolist() == [0, 2, 1, 2]
+    table = answers.fold_table(np.ones((4, 4)), place, place, 3, 3)
+    assert table.tolist() == [[1, 1, 2], [1, 1, 2], [2, 2, 4]]
+
+
+def test_known_labels_judge_the_probabilities():
+    crowd = cs.simulate.independent(n_items=400, n_workers=6, n_classes=3, seed=2)
+    truth = np.asarray(crowd.truth)
+    gold = {int(item): crowd.responses.classes[truth[item]] for item in range(100)}
+    subject = gather(cs.fuse(crowd.responses, gold=gold))
+    found = answers.judge_by_gold(subject)
+    posterior = subject.model.predict_proba(subject.responses)[:100]
+    n_wrong = int((posterior.argmax(axis=1) != truth[:100]).sum())
+    assert found.words == [f"{n_wrong} of 100 known labels differ from what the answers alone call for."]
+    assert sum(row[2] for row in found.chart.rows) == 100
+    assert "Judged by known labels" in make_page(subject, "x")
+    assert answers.judge_by_gold(gather(cs.fuse(crowd.responses))) is None
+
+
+# ------------------------------------------------------------------------------------- sequences, texts and networks
+
+
+def test_sequences_show_every_workers_track_above_the_fused_one():
+    crowd = cs.simulate.sequences(20, length=9, n_workers=4, seed=1)
+    fused = cs.fuse(crowd.responses)
+    example = sequences.list_examples(gather(fused))[0]
+    number = crowd.responses.sequences.ids.tolist().index(int(example.name))
+    start, stop = crowd.responses.sequences.offsets[number : number + 2]
+    assert [cell.text for cell in example.fused.cells] == [str(name) for name in fused.labels_[start:stop]]
+    r = crowd.responses
+    for track in example.tracks:
+        worker = [str(name) for name in r.workers.tolist()].index(track.name)
+        for cell, item in zip(track.cells, range(start, stop), strict=True):
+            mine = r.worker[r.offsets[item] : r.offsets[item + 1]] == worker
+            said = r.label[r.offsets[item] : r.offsets[item + 1]][mine]
+            assert (cell.text if cell else None) == (str(r.labels[said[0]]) if len(said) else None)
+    page = page_of(fused)
+    assert fused.explain_coupling() in page.text()
+    assert "Which label follows which" in page.text()
+
+
+def test_words_stand_above_the_tracks():
+    crowd = cs.simulate.sequences(5, length=6, n_workers=4, seed=1).responses
+    content = {key: f"word{n}" for n, key in enumerate(crowd.items.tolist())}
+    page = page_of(cs.fuse(crowd), content)
+    assert any(text.startswith("word") for attrs, text in page.all("th") if attrs.get("scope") == "col")
+    assert any(text.startswith("word") for attrs, text in page.all("mark") if attrs["class"] == "here")
+
+
+def test_texts_show_their_spans():
+    project = cs.simulate.spans(40, seed=1)
+    fused = cs.fuse(project.spans)
+    page = page_of(fused)
+    marks = {text for attrs, text in page.all("mark") if attrs["class"] != "here"}
+    spans = {f"{row['text']}{row['label']}" for row in fused.to_spans().to_pylist()}
+    assert len(marks & spans) >= 5
+    example = sequences.list_examples(gather(fused))[0]
+    texts = dict(zip(project.spans.documents.tolist(), project.spans.texts, strict=True))
+    for _, pieces in [*example.readers, ("fused", example.text)]:
+        assert "".join(piece.text for piece in pieces) in {str(text) for text in texts.values()}
+
+
+def test_networks_say_what_the_graph_does():
+    network = cs.simulate.network(150, seed=1)
+    fused = cs.fuse(network.responses, graph=network.graph)
+    text = page_of(fused).text()
+    assert str(fused.graph_check_) in text
+    assert f"{fused.coupling_:.2f}" in text
+
+
+# ---------------------------------------------------------------------------------------------------- content and review
+
+
+def test_content_comes_from_dicts_tables_and_series(fused):
+    import pandas as pd
+
+    texts = [f"text {n}" for n in range(120)]
+    for content in (
+        dict(enumerate(texts)),
+        {"item": list(range(120)), "text": texts},
+        pd.DataFrame({"item": range(120), "text": texts}),
+        pd.Series(texts, index=range(120)),
+    ):
+        subject = gather(fused, content)
+        assert subject.show(7).text == "text 7"
+    assert gather(fused, {3: "only this"}).show(7) is None
+    with pytest.raises(InputError, match="about none of the items"):
+        gather(fused, {"nothing": "x"})
+    with pytest.raises(InputError, match="which of them is the content"):
+        gather(fused, {"item": [1], "a": ["x"], "b": ["y"]})
+
+
+def test_pictures_are_made_small_and_embedded(fused, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for number in range(120):
+        image.new("RGB", (900, 600), (number, 90, 200)).save(tmp_path / f"{number}.png")
+    (tmp_path / "5.png").write_bytes(b"no picture")
+    subject = gather(fused, {n: f"{n}.png" for n in range(120)}, str(tmp_path))
+    shown = subject.show(3)
+    head, data = shown.picture.split(",")
+    assert head == "data:image/jpeg;base64"
+    assert image.open(io.BytesIO(base64.b64decode(data))).size == (240, 160)
+    assert subject.show(5).text == "5.png (cannot be read)"
+    page = Page(make_page(subject, "x"))
+    assert page.all("img")
+    assert all(attrs["src"].startswith("data:image/") and attrs["alt"] for attrs, _ in page.all("img"))
+
+
+def test_items_to_review_are_those_of_next_items(fused, page):
+    table = fused.next_items(50).to_pydict()
+    found = page.data()["review"]
+    assert found["columns"] == ["item"]
+    assert [item for item, _ in found["items"]] == [str(item) for item in table["item"]]
+    assert [drawn for _, drawn in found["items"]] == table["random"]
+    assert page.text().count("drawn at random") >= sum(table["random"])
+
+
+def test_known_items_are_not_reviewed_and_labels_come_back(tmp_path):
+    """The page's script writes this file; tests/test_report_browser.py looks at the real one."""
+    crowd = make_crowd(60)
+    review = page_of(cs.fuse(crowd)).data()["review"]
+    with (tmp_path / "gold.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*review["columns"], "label", "random"])
+        for item, drawn in review["items"][:30]:
+            writer.writerow([item, "cat", str(drawn).lower()])
+    again = cs.fuse(crowd, gold=tmp_path / "gold.csv")
+    known = {item for item, _ in review["items"][:30]}
+    assert not known & {item for item, _ in page_of(again).data()["review"]["items"]}
+    assert "Known labels 30" in re.sub(r"\s+", " ", page_of(again).text())
+
+
+# ----------------------------------------------------------------------------------------------------- calling it, errors
+
+
+def test_models_without_answers_and_other_things_are_refused(fused, tmp_path):
+    path = tmp_path / "r.html"
+    with pytest.raises(ParameterError, match="must be a fitted model"):
+        cs.report("model", path)
+    with pytest.raises(NotFittedError):
+        cs.report(cs.DawidSkene(), path)
+    with pytest.raises(NotFittedError, match="holds no answers"):
+        cs.report(cs.load(fused.save(tmp_path / "m.model", answers=False)), path)
+    with pytest.raises(InputError, match="no folder"):
+        cs.report(fused, tmp_path / "nowhere" / "r.html")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "vl_convert"])
+def test_what_is_not_installed_is_named(fused, tmp_path, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'consilience\[report\]'"):
+        cs.report(fused, tmp_path / "r.html")
+
+
+def test_the_template_says_what_it_lacks():
+    with pytest.raises(Exception, match="is undefined"):
+        render(data={})
+
+
+@pytest.fixture
+def answers_file(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    r = make_crowd(40)
+    with open("answers.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["item", "worker", "label", "question"])
+        for item, worker, label in zip(r.item_of_answer(), r.worker, r.label, strict=True):
+            writer.writerow([f"q{item}", r.workers[worker], r.labels[label], f"What is on picture {item}?"])
+    return tmp_path / "answers.csv"
+
+
+def test_the_command_line_writes_reports(answers_file):
+    result = run("fuse", "answers.csv", "--report", "r.html", "--content", "question", "--save", "m.model", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["files"] == {"report": "r.html", "model": "m.model"}
+    assert "What is on picture" in Page(Path("r.html").read_text("utf-8")).text()
+    result = run("report", "m.model", "-o", "again.html", "--content", "answers.csv")
+    assert result.returncode == 2
+    assert "which of them is the content" in result.stderr
+    result = run("report", "m.model", "-o", "again.html")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "again.html" in result.stdout
+    assert Page(Path("again.html").read_text("utf-8")).all("h1") == Page(Path("r.html").read_text("utf-8")).all("h1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--content", "question"), "--content needs --report"),
+        (("--report", "r.html", "--content", "nothing"), "has no column 'nothing'"),
+        (("--report", "answers.csv"), "would change the input"),
+    ],
+)
+def test_the_command_line_says_what_is_wrong(answers_file, arguments, words):
+    result = run("fuse", "answers.csv", *arguments)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert not Path("r.html").exists()
+
+
+# --------------------------------------------------------------------------------------------------------------- real data
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["rte", "music"])
+def test_real_crowds(name):
+    data = cs.datasets.load(name)
+    html = make_page(gather(cs.fuse(data.responses, graph=data.graph)), name)
+    assert len(html) < 400_000
+    Page(html)
