@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import base64
 import csv
+import functools
 import hashlib
 import io
 import json
 import re
 import sys
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import consilience as cs
+from command_line import run
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.reporting import answers, charts, items, overview, sequences, workers
 from consilience.reporting.page import render, to_json
 from consilience.reporting.subject import Subject
 from consilience.reporting.write import gather, make_page
 from real_data import needs_data
-from test_cli import run
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
@@ -76,14 +78,12 @@ def page_of(model, content=None) -> Page:
 
 
 def make_crowd(n_items=120, n_workers=8, labels=("cat", "dog", "fox"), seed=1):
-    """Return answers of workers who are right seven times of ten."""
+    """Return answers of workers of whom some are better than others."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, len(labels), n_items)
-    said = np.where(
-        rng.random((n_items, n_workers)) < 0.7, truth[:, None], rng.integers(0, len(labels), (n_items, n_workers))
-    )
-    names = [f"w{m}" for m in range(n_workers)]
-    return cs.Responses.from_matrix(said, labels=list(labels), workers=names)
+    knows = rng.random((n_items, n_workers)) < np.linspace(0.9, 0.2, n_workers)
+    said = np.where(knows, truth[:, None], rng.integers(0, len(labels), (n_items, n_workers)))
+    return cs.Responses.from_matrix(said, labels=list(labels), workers=[f"w{m}" for m in range(n_workers)])
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_the_page_says_first_whether_to_trust_the_labels(fused, page):
 def test_headings_are_in_order_and_links_lead_somewhere(page):
     levels = [int(tag[1]) for tag, _, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(levels))
     ids = [attrs["id"] for _, attrs, _ in page.elements if "id" in attrs]
     assert len(set(ids)) == len(ids)
     for _, attrs, _ in page.elements:
@@ -127,7 +127,7 @@ def test_tables_have_captions_and_charts_have_words_and_a_table(page):
     assert len(pictures) >= 5
     assert all(attrs["role"] == "img" and len(attrs["aria-label"]) > 20 for attrs, _ in pictures)
     assert len(page.all("figure")) == len(pictures)
-    for attrs, text in page.all("figure"):
+    for _, text in page.all("figure"):
         assert "Table" in text
     assert sum(tag == "path" for tag, _, _ in page.elements) > 30  # the charts have marks
 
@@ -154,7 +154,7 @@ def test_the_same_model_gives_the_same_bytes_also_after_saving(fused, tmp_path):
 
 
 def test_a_large_crowd_makes_a_small_page():
-    crowd = cs.simulate.independent(n_items=60_000, n_workers=1500, n_classes=6, answers_per_item=3, seed=1).responses
+    crowd = cs.simulate.independent(n_items=20_000, n_workers=1500, n_classes=6, answers_per_item=3, seed=1).responses
     html = make_page(gather(cs.fuse(crowd)), "x")
     assert len(html.encode()) < 1_500_000
     assert "The table has 1,000 of them" in html
@@ -220,9 +220,11 @@ RNG = np.random.default_rng(5)
 ODD = {
     "one worker": lambda: fuse_matrix(RNG.integers(0, 2, (30, 1))),
     "one item": lambda: fuse_matrix([[0, 1, 1]]),
-    "one answer": lambda: fuse_matrix([[0]]),
+    "one answer": lambda: fuse_matrix([[0]], labels=["a", "b"]),
     "one class": lambda: fuse_matrix(np.zeros((30, 4), int)),
-    "300 classes": lambda: fuse_matrix(np.where(RNG.random((600, 5)) < 0.8, np.arange(600)[:, None] % 300, 7)),
+    "300 classes": lambda: cs.DawidSkene(max_iter=2, tol=0, calibration="none").fit(
+        cs.Responses.from_matrix(np.where(RNG.random((300, 3)) < 0.8, np.arange(300)[:, None], 7))
+    ),
     "unanswered items": lambda: fuse_matrix(np.where(np.arange(40)[:, None] < 30, RNG.integers(0, 2, (40, 4)), -1)),
     "silence": lambda: fuse_matrix(
         np.where(RNG.random((90, 5)) < 0.3, (np.arange(90) % 2)[:, None], -1), abstain="answer", background=0
@@ -247,9 +249,14 @@ def pandas_frame():
     return pd.DataFrame({"item": [1, 1, 2, 2, 3, 3], "worker": ["a", "b"] * 3, "label": ["x", "y", "x", "x", "y", "y"]})
 
 
+@functools.cache
+def odd_page(name: str) -> Page:
+    return page_of(ODD[name]())
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_odd_data_make_a_page_without_odd_numbers(name):
-    page = page_of(ODD[name]())
+    page = odd_page(name)
     assert not re.search(r"\b(nan|inf|None)\b", page.text().split("{", 1)[0])
 
 
@@ -264,7 +271,7 @@ def test_odd_data_make_a_page_without_odd_numbers(name):
     ],
 )
 def test_the_headline_promises_no_more_than_is_known(name, words):
-    assert page_of(ODD[name]()).all("h1")[0][1] == words
+    assert odd_page(name).all("h1")[0][1] == words
 
 
 def test_noise_is_called_so_and_workers_are_not_blamed():
@@ -287,17 +294,17 @@ def test_copies_and_useless_workers_are_named():
     matrix = r.labels[r.label.reshape(300, 6)]
     spam = np.full(300, "cat", object)
     random = np.array(["cat", "dog", "fox"], object)[rng.integers(0, 3, 300)]
-    names = ["a", "b", "c", "d", "e", "f", "twin of a", "spam", "random"]
-    model = cs.fuse(cs.Responses.from_matrix(np.column_stack([matrix, matrix[:, 0], spam, random]), workers=names))
+    names = ["a", "b", "c", "d", "e", "f", "twin of d", "spam", "random"]
+    model = cs.fuse(cs.Responses.from_matrix(np.column_stack([matrix, matrix[:, 3], spam, random]), workers=names))
     subject = gather(model)
     notes = overview.list_notes(subject, workers.tabulate(subject))
     text = " ".join(note.problem for note in notes)
-    assert "('a', 'twin of a')" in text
+    assert "('d', 'twin of d')" in text
     assert "1 worker gives nearly always the same label (spam). 11.1% of the answers are theirs." in text
-    assert "1 worker tells little: the answers hardly depend on the label (random)." in text
+    assert "tell little: their answers hardly depend on the label (f, random)." in text
 
 
-# ------------------------------------------------------------------------------------------------- figures and their twins
+# ---------------------------------------------------------------------------------------------- figures and their twins
 
 
 def slow_counts(subject: Subject):
@@ -337,9 +344,9 @@ def test_biases_are_labels_given_too_often():
 def test_label_shares_and_agreement(fused):
     subject = gather(fused)
     r = subject.responses
-    rows = dict((row[0], row[1:]) for row in answers.draw_classes(subject).rows)
+    rows = {row[0]: row[1:] for row in answers.draw_classes(subject).rows}
     assert rows["cat"] == (f"{(r.label == 0).mean():.1%}", f"{(fused.labels_ == 'cat').mean():.1%}")
-    agree = sum(len(set(r.label[a:b])) == 1 for a, b in zip(r.offsets, r.offsets[1:], strict=False))
+    agree = sum(len(set(r.label[a:b])) == 1 for a, b in pairwise(r.offsets))
     chart = answers.draw_agreement(subject)
     assert chart.rows[-1] == ("all", agree)
     assert sum(row[1] for row in chart.rows) == r.n_items
@@ -399,7 +406,7 @@ def test_known_labels_judge_the_probabilities():
     assert answers.judge_by_gold(gather(cs.fuse(crowd.responses))) is None
 
 
-# ------------------------------------------------------------------------------------- sequences, texts and networks
+# ---------------------------------------------------------------------------------------- sequences, texts and networks
 
 
 def test_sequences_show_every_workers_track_above_the_fused_one():
@@ -450,7 +457,7 @@ def test_networks_say_what_the_graph_does():
     assert f"{fused.coupling_:.2f}" in text
 
 
-# ---------------------------------------------------------------------------------------------------- content and review
+# --------------------------------------------------------------------------------------------------- content and review
 
 
 def test_content_comes_from_dicts_tables_and_series(fused):
@@ -474,10 +481,10 @@ def test_content_comes_from_dicts_tables_and_series(fused):
 
 def test_pictures_are_made_small_and_embedded(fused, tmp_path):
     image = pytest.importorskip("PIL.Image")
-    for number in range(120):
+    for number in range(6):
         image.new("RGB", (900, 600), (number, 90, 200)).save(tmp_path / f"{number}.png")
     (tmp_path / "5.png").write_bytes(b"no picture")
-    subject = gather(fused, {n: f"{n}.png" for n in range(120)}, str(tmp_path))
+    subject = gather(fused, {n: f"{n % 6}.png" for n in range(120)}, str(tmp_path))
     shown = subject.show(3)
     head, data = shown.picture.split(",")
     assert head == "data:image/jpeg;base64"
@@ -509,10 +516,10 @@ def test_known_items_are_not_reviewed_and_labels_come_back(tmp_path):
     again = cs.fuse(crowd, gold=tmp_path / "gold.csv")
     known = {item for item, _ in review["items"][:30]}
     assert not known & {item for item, _ in page_of(again).data()["review"]["items"]}
-    assert "Known labels 30" in re.sub(r"\s+", " ", page_of(again).text())
+    assert ("Known labels", "30") in overview.list_facts(gather(again))
 
 
-# ----------------------------------------------------------------------------------------------------- calling it, errors
+# --------------------------------------------------------------------------------------------------- calling it, errors
 
 
 def test_models_without_answers_and_other_things_are_refused(fused, tmp_path):
@@ -554,14 +561,14 @@ def answers_file(tmp_path, monkeypatch) -> Path:
 
 def test_the_command_line_writes_reports(answers_file):
     result = run("fuse", "answers.csv", "--report", "r.html", "--content", "question", "--save", "m.model", "--json")
-    assert result.returncode == 0, result.stderr
+    assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["files"] == {"report": "r.html", "model": "m.model"}
     assert "What is on picture" in Page(Path("r.html").read_text("utf-8")).text()
     result = run("report", "m.model", "-o", "again.html", "--content", "answers.csv")
-    assert result.returncode == 2
+    assert result.exit_code == 2
     assert "which of them is the content" in result.stderr
     result = run("report", "m.model", "-o", "again.html")
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (0, "")
     assert "again.html" in result.stdout
     assert Page(Path("again.html").read_text("utf-8")).all("h1") == Page(Path("r.html").read_text("utf-8")).all("h1")
 
@@ -576,16 +583,16 @@ def test_the_command_line_writes_reports(answers_file):
 )
 def test_the_command_line_says_what_is_wrong(answers_file, arguments, words):
     result = run("fuse", "answers.csv", *arguments)
-    assert result.returncode == 2
+    assert result.exit_code == 2
     assert words in result.stderr
     assert not Path("r.html").exists()
 
 
-# --------------------------------------------------------------------------------------------------------------- real data
+# ------------------------------------------------------------------------------------------------------------ real data
 
 
 @needs_data
-@pytest.mark.parametrize("name", ["rte", "music"])
+@pytest.mark.parametrize("name", ["rte"])
 def test_real_crowds(name):
     data = cs.datasets.load(name)
     html = make_page(gather(cs.fuse(data.responses, graph=data.graph)), name)

@@ -100,7 +100,8 @@ def draw(spec: Spec, alt: str) -> str:
     """Return a specification as SVG, with a text for those who cannot see it."""
     full = {"background": "transparent", "config": _CONFIG, "padding": 2, "autosize": {"type": "pad"}, **spec}
     svg = import_converter().vegalite_to_svg(full)
-    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"\d+\.\d{3,}", _shorten, tag[0]), svg)
+    svg = re.sub(r"<defs>.*?</defs>", "", svg)  # clips, whose numbers differ from picture to picture
+    svg = re.sub(r"<[^>]*>", lambda tag: _tidy(tag[0]), svg)
     size = re.search(r'width="([\d.]+)" height="([\d.]+)" viewBox="([\d. ]+)"', svg)
     assert size is not None
     width, height, box = size.groups()
@@ -108,8 +109,12 @@ def draw(spec: Spec, alt: str) -> str:
     return re.sub(r"^<svg[^>]*>", lambda _: f'{head} aria-label="{escape(alt)}">', svg)
 
 
-def _shorten(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+def _tidy(tag: str) -> str:
+    """Return a tag without what nobody sees: the picture has one text, and parts of it need none."""
+    if tag.startswith("<path") and 'd=""' in tag:
+        return ""
+    tag = re.sub(r' (class|role|aria-[a-z]+|pointer-events|clip-path)="[^"]*"', "", tag)
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
 
 
 def import_converter() -> Any:
@@ -194,6 +199,7 @@ def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Fl
                 "title": None,
                 "axis": {"format": "%", "tickCount": 4},
                 "scale": {"zero": True},
+                "stack": None,
             },
             "color": {
                 "field": "kind",
