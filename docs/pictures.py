@@ -6,11 +6,14 @@ look at the result.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
+from PIL import Image
 
 import consilience as cs
 from paper.drawing import FAINT, INK, RC
@@ -264,6 +267,24 @@ def draw_pixels() -> None:
     plt.close(figure)
 
 
+def draw_report() -> None:
+    """The first screen of the report on the crowd of the demo. This needs playwright and Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    from consilience.cli.crowd import make_crowd
+    from consilience.reporting.write import write_page
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        page = write_page(cs.fuse(make_crowd().answers), f"{folder}/report.html", title="answers.csv")
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        view = browser.new_page(viewport={"width": 1200, "height": 860})
+        view.goto(page.as_uri())
+        view.screenshot(path=HERE / "report.png")
+        browser.close()
+    with Image.open(HERE / "report.png") as picture:
+        picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(HERE / "report.png", optimize=True)
+
+
 if __name__ == "__main__":
     plt.rcParams.update(RC)
     draw_fusion()
@@ -272,3 +293,4 @@ if __name__ == "__main__":
     draw_sentence()
     draw_network()
     draw_pixels()
+    draw_report()

@@ -38,8 +38,12 @@ class Item(NamedTuple):
     probable: list[tuple[str, float]]  # the most probable classes
     said: list[Said]
     content: Content | None
-    vote: str = ""
-    known: bool = False
+    vote: str  # the classes with most votes
+
+    @property
+    def is_most_probable(self) -> bool:
+        """Whether no other class is more probable than the label."""
+        return not self.probable or self.confidence >= self.probable[0][1]
 
 
 def describe_item(subject: Subject, item: int) -> Item:
@@ -56,7 +60,6 @@ def describe_item(subject: Subject, item: int) -> Item:
         list_said(subject, item),
         subject.show(item),
         ", ".join(subject.classes[k] for k in voted[:3].tolist()),
-        bool(subject.is_known[item]),
     )
 
 

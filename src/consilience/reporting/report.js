@@ -47,6 +47,8 @@
     head.replaceChildren(button);
   });
 
+  const allFound = byId("found").textContent;
+
   function search(words) {
     const wanted = words.trim().toLowerCase();
     closeDetails();
@@ -56,7 +58,7 @@
       row.hidden = !text.includes(wanted);
       found += !row.hidden;
     }
-    byId("found").textContent = wanted ? `${found.toLocaleString("en")} found` : "";
+    byId("found").textContent = wanted ? `${found.toLocaleString("en")} found` : allFound;
   }
   byId("search").addEventListener("input", (event) => search(event.target.value));
 
