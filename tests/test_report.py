@@ -20,7 +20,7 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
-from consilience.reporting import answers, charts, items, overview, sequences, workers
+from consilience.reporting import answers, charts, confusions, items, overview, sequences, workers
 from consilience.reporting.page import render, to_json
 from consilience.reporting.subject import Subject
 from consilience.reporting.write import gather, make_page
@@ -320,12 +320,26 @@ def slow_counts(subject: Subject):
 def test_confusions_are_those_of_the_answers(fused, page):
     subject, counts = gather(fused), slow_counts(gather(fused))
     shares = counts.sum(axis=0).T / counts.sum(axis=(0, 1))[:, None]
-    chart = answers.draw_confusion(subject)
+    chart = confusions.draw_confusion(subject)
     assert chart.rows[0] == ("cat", *(f"{share:.1%}" for share in shares[0]))
     found = page.data()["confusions"]
     assert found["classes"] == found["labels"] == ["cat", "dog", "fox"]
     for worker, table in found["counts"].items():
         np.testing.assert_allclose(table, counts[int(worker)].T, atol=0.051)
+
+
+def test_matrices_of_votes_are_counted_like_others():
+    vote = gather(cs.fuse(make_crowd(), model="majority"))
+    cells = vote.counts
+    table = np.zeros(cells.shape)
+    table[cells.worker, cells.label, cells.klass] = cells.count
+    shown = confusions.choose_shown(vote, 2)
+    assert shown.classes[1:] == ["2 other classes"]
+    for worker in (None, 3):
+        whole, part = confusions.count_shown(table, shown, worker), confusions.count_shown(cells, shown, worker)
+        np.testing.assert_allclose(part, whole, rtol=1e-12)
+    for axis in (1, 2):
+        np.testing.assert_allclose(confusions.sum_over_workers(cells, axis), confusions.sum_over_workers(table, axis))
 
 
 def test_biases_are_labels_given_too_often():
@@ -385,10 +399,10 @@ def test_bins_hold_everything():
 
 
 def test_rare_classes_are_shown_together():
-    place, names = answers.choose_classes(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
+    place, names = confusions.choose_classes(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
     assert names == ["a", "c", "2 other classes"]
     assert place.tolist() == [0, 2, 1, 2]
-    table = answers.fold_table(np.ones((4, 4)), place, place, 3, 3)
+    table = confusions.fold_table(np.ones((4, 4)), place, place, 3, 3)
     assert table.tolist() == [[1, 1, 2], [1, 1, 2], [2, 2, 4]]
 
 

@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..metrics.probabilities import reliability_curve
-from ..models.cells import Cells, sum_by
-from .charts import Chart, bin_counts, bin_shares, draw_bars, draw_heat, draw_reliability, draw_shares
+from .charts import Chart, bin_counts, bin_shares, draw_bars, draw_reliability, draw_shares
+from .confusions import choose_classes
 from .subject import Subject
 
 # The most classes that a chart shows; the others are one.
-MOST_BARS, MOST_CELLS = 15, 14
-OTHERS = "other classes"
+MOST_BARS = 15
 # Fewer known labels than this say little about probabilities.
 LEAST_KNOWN = 20
-MOST_ENTRIES = 4_000_000
 UNDECIDED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -72,16 +70,6 @@ def draw_classes(subject: Subject) -> Chart:
     return draw_shares("Classes in answers and labels", alt, names, shares)
 
 
-def choose_classes(size: Floats, names: list[str], most: int) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the place at which each class is shown, and the names of places: in order, the rare ones together."""
-    if len(names) <= most:
-        return np.arange(len(names)), names
-    shown = np.sort(np.argsort(-size, kind="stable")[: most - 1])
-    place = np.full(len(names), most - 1)
-    place[shown] = np.arange(most - 1)
-    return place, [*(names[k] for k in shown), f"{len(names) - most + 1:,} {OTHERS}"]
-
-
 def fold(values: Floats, place: NDArray[np.int64], n_places: int) -> Floats:
     """Return sums of values by their place."""
     return np.bincount(place, values, minlength=n_places).astype(float)
@@ -103,57 +91,6 @@ def draw_agreement(subject: Subject) -> Chart | None:
     alt = f"All workers agree on {whole} the {plural(len(top), 'item')} with two or more answers."
     return draw_bars(
         "How many workers share the most frequent answer", alt, names, counts, "Share of an item's workers", "Items"
-    )
-
-
-def draw_confusion(subject: Subject) -> Chart | None:
-    """Return how often the crowd gives each label to items of each class."""
-    r = subject.responses
-    counts = crowd_counts(subject)
-    if counts is None or r.n_classes < 2:
-        return None
-    rows, row_names = choose_classes(counts.sum(axis=0), subject.classes, MOST_CELLS)
-    columns, column_names = choose_classes(counts.sum(axis=1), subject.labels, MOST_CELLS)
-    table = fold_table(counts.T, rows, columns, len(row_names), len(column_names))
-    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
-    alt = describe_confusion(shares, row_names, column_names)
-    return draw_heat(
-        "What the crowd says about items of each class", alt, row_names, column_names, shares, "Fused label", "Answer"
-    )
-
-
-def crowd_counts(subject: Subject) -> Floats | None:
-    """Return how often each label was given to items of each class, (L, K); None if there are too many classes."""
-    counts = subject.counts
-    n_labels, n_classes = counts.shape[1:]
-    if n_labels * n_classes > MOST_ENTRIES:
-        return None
-    if isinstance(counts, Cells):
-        return sum_by(counts.label * n_classes + counts.klass, counts.count, n_labels * n_classes).reshape(
-            n_labels, n_classes
-        )
-    return np.asarray(counts.sum(axis=0))
-
-
-def fold_table(
-    table: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64], n_rows: int, n_columns: int
-) -> Floats:
-    """Return the sums of a table by places of its rows and columns."""
-    folded = np.zeros((n_rows, n_columns))
-    np.add.at(folded, (rows[:, None], columns[None, :]), table)
-    return folded
-
-
-def describe_confusion(shares: Floats, rows: list[str], columns: list[str]) -> str:
-    """Return the most frequent confusion in words."""
-    wrong = shares.copy()
-    for i, row in enumerate(rows):
-        for j, column in enumerate(columns):
-            if row == column or OTHERS in row:
-                wrong[i, j] = 0.0
-    i, j = divmod(int(wrong.argmax()), wrong.shape[1])
-    return (
-        f"The most frequent confusion: items of {rows[i]} are called {columns[j]} in {wrong[i, j]:.0%} of the answers."
     )
 
 

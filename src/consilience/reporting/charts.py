@@ -132,7 +132,7 @@ def widen(names: Sequence[str], most: int) -> int:
     """Return how much wider names may be in the browser, whose font is not the one that they were measured in.
 
     >>> widen(["cat"], 130), widen(["a" * 60], 130)
-    (3, 19)
+    (3, 20)
     """
     return round(0.15 * min(7 * max(map(len, names), default=0), most))
 

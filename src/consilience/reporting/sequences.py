@@ -11,8 +11,8 @@ from ..data.tagging import split_tag
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField, find_answered
 from ..models.span_results import are_tags, find_runs
-from .answers import MOST_CELLS, choose_classes, fold_table
 from .charts import Chart, draw_heat
+from .confusions import MOST_CLASSES, choose_classes, fold_table
 from .subject import Subject, spell, to_name
 
 # How many examples there are, how long, and of how many workers.
@@ -65,7 +65,7 @@ def describe_chain(subject: Subject) -> tuple[str, Chart | None] | None:
     words = model.explain_coupling()
     transition = np.asarray(model.transition_)
     size = np.bincount(subject.codes, minlength=len(subject.classes)).astype(float)
-    place, names = choose_classes(size, subject.classes, MOST_CELLS)
+    place, names = choose_classes(size, subject.classes, MOST_CLASSES)
     weights = transition * np.maximum(model.prior_, 1e-12)[:, None]
     table = fold_table(weights, place, place, len(names), len(names))
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)

@@ -6,16 +6,19 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import plural
 from ..kernels.types import Floats
 from ..models.cells import Cells
-from .answers import choose_classes, fold_table
 from .charts import Chart, bin_shares, draw_bars, draw_intervals
+from .confusions import choose_shown, count_shown
 from .subject import Subject, spell, to_name
 
 # The most workers in the table, and numbers in all heat maps.
 MOST_WORKERS, MOST_NUMBERS = 1000, 120_000
+# So many entries of a table of workers are worked on at a time.
+MOST_ENTRIES = 1 << 20
 # Classes of a heat map.
 MOST_CLASSES = 12
 # Workers whose intervals are drawn one by one.
@@ -51,26 +54,37 @@ def find_biases(subject: Subject) -> list[str]:
     of a difference below two standard errors.
     """
     counts, r = subject.counts, subject.responses
-    by_label, by_class = sum_out(counts, 2), sum_out(counts, 1)
-    total = np.maximum(by_label.sum(axis=1), 1e-300)
     named = np.flatnonzero(r.class_of_label >= 0)
     if not len(named):
         return [""] * r.n_workers
-    said = by_label[:, named] / total[:, None]
-    true = by_class[:, r.class_of_label[named]] / total[:, None]
+    n_together = max(1, MOST_ENTRIES // max(r.n_labels, r.n_classes))
+    words = list[str]()
+    for first in range(0, r.n_workers, n_together):
+        by_label, by_class = sum_parts(counts, first, min(first + n_together, r.n_workers))
+        label, excess = find_excess(by_label[:, named], by_class[:, r.class_of_label[named]], by_label.sum(axis=1))
+        words += [
+            f"{subject.labels[named[code]]} +{size:.0%}" if size >= LEAST_BIAS else ""
+            for code, size in zip(label.tolist(), excess.tolist(), strict=True)
+        ]
+    return words
+
+
+def sum_parts(counts: Floats | Cells, first: int, last: int) -> tuple[Floats, Floats]:
+    """Return how often each of some workers gave each label, and met each class."""
+    if isinstance(counts, Cells):
+        part = counts.of_workers(first, last)
+        return part.sum_out(2), part.sum_out(1)
+    return np.asarray(counts[first:last].sum(axis=2)), np.asarray(counts[first:last].sum(axis=1))
+
+
+def find_excess(said: Floats, true: Floats, total: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return which label each worker gives too often, and by what share of all answers; 0 if that may be chance."""
+    scale = np.maximum(total, 1e-300)[:, None]
+    said, true = said / scale, true / scale
     error = np.sqrt(np.maximum(true * (1 - true), 0.0) / np.maximum(total, 1.0)[:, None])
     excess = np.where(said - true > STANDARD_ERRORS * error, said - true, 0.0)
-    most = excess.argmax(axis=1)
-    rows = np.arange(r.n_workers)
-    return [
-        f"{subject.labels[named[label]]} +{size:.0%}" if size >= LEAST_BIAS else ""
-        for label, size in zip(most.tolist(), excess[rows, most].tolist(), strict=True)
-    ]
-
-
-def sum_out(counts: Floats | Cells, axis: int) -> Floats:
-    """Return the sums of a table (M, L, K) over labels (axis 1) or classes (axis 2)."""
-    return counts.sum_out(axis) if isinstance(counts, Cells) else np.asarray(counts.sum(axis=axis))
+    label = excess.argmax(axis=1)
+    return label, np.asarray(excess[np.arange(len(excess)), label])
 
 
 def choose_workers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -92,27 +106,12 @@ class Confusions(NamedTuple):
     counts: dict[int, list[list[float]]]  # for the number of each worker, [class][label]
 
 
-def gather_confusions(subject: Subject, shown: list[dict[str, Any]]) -> Confusions:
-    """Return the expected counts of answers of the workers shown, of as many as there is room for."""
-    counts = subject.counts
-    rows, classes = choose_classes(sum_out(counts, 1).sum(axis=0), subject.classes, MOST_CLASSES)
-    columns, labels = choose_classes(sum_out(counts, 2).sum(axis=0), subject.labels, MOST_CLASSES)
-    most = MOST_NUMBERS // max(len(classes) * len(labels), 1)
-    found = {
-        row["number"]: fold_table(table_of(counts, row["number"]).T, rows, columns, len(classes), len(labels))
-        for row in shown[:most]
-    }
-    return Confusions(classes, labels, {number: shorten_table(table) for number, table in found.items()})
-
-
-def table_of(counts: Floats | Cells, worker: int) -> Floats:
-    """Return the table (L, K) of one worker."""
-    if not isinstance(counts, Cells):
-        return np.asarray(counts[worker])
-    part = counts.of_workers(worker, worker + 1)
-    table = np.zeros(counts.shape[1:])
-    table[part.label, part.klass] = part.count
-    return table
+def gather_confusions(subject: Subject, listed: list[dict[str, Any]]) -> Confusions:
+    """Return the expected counts of answers of the workers in the table, of as many as there is room for."""
+    shown = choose_shown(subject, MOST_CLASSES)
+    most = MOST_NUMBERS // max(len(shown.classes) * len(shown.labels), 1)
+    found = {row["number"]: shorten_table(count_shown(subject.counts, shown, row["number"])) for row in listed[:most]}
+    return Confusions(shown.classes, shown.labels, found)
 
 
 def shorten_table(table: Floats) -> list[list[float]]:

@@ -11,8 +11,10 @@ from ..errors import parameter_error
 from ..formats.writing import replace_file
 from ..models.base import Model
 from ..models.latent import LatentModel
+from ..models.majority_vote import MajorityVote
 from . import answers, items, overview, sequences, workers
 from .charts import import_converter
+from .confusions import draw_confusion
 from .content import find_content, find_words
 from .page import import_jinja, render
 from .subject import Subject
@@ -97,9 +99,10 @@ def make_page(subject: Subject, title: str) -> str:
     review = items.prepare_review(subject)
     chain = sequences.describe_chain(subject)
     compared = getattr(model, "comparison_", None)
+    verdict = overview.judge(subject)
     return render(
         title=title,
-        verdict=overview.judge(subject),
+        verdict=verdict,
         figures=overview.list_figures(subject),
         facts=overview.list_facts(subject),
         notes=overview.list_notes(subject, table),
@@ -111,14 +114,14 @@ def make_page(subject: Subject, title: str) -> str:
         n_workers=len(table),
         n_heat=len(confusions.counts),
         workers_chart=workers.draw_workers(table),
-        confusion_chart=answers.draw_confusion(subject),
+        confusion_chart=draw_confusion(subject),
         confidence_chart=answers.draw_confidence(subject),
-        kept=answers.list_kept(subject),
+        kept=answers.list_kept(subject) if isinstance(model, LatentModel) and verdict.level != "bad" else [],
         calibration=model.explain_calibration() if isinstance(model, LatentModel) else None,
         features=model.explain_features() if getattr(model, "feature_findings_", None) is not None else None,
         reliability=answers.judge_by_gold(subject),
         comparison=None if compared is None else overview.to_sentence(compared.describe_test()),
-        difference=items.compare_labels(subject),
+        difference=None if isinstance(model, MajorityVote) else items.compare_labels(subject),
         has_sequences=subject.responses.sequences is not None,
         chain=chain,
         examples=sequences.list_examples(subject),
