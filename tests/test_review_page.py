@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from benchmarks import review
@@ -22,8 +23,7 @@ def test_what_the_page_says():
 def test_the_table_agrees_with_a_run():
     (table,) = read_tables("review.md")
     crowd = review.load("bluebird")
-    found = review.measure(crowd, review.N_SEEDS)
     expected = table["bluebird"]
     assert expected["labels"] == crowd.n_labels
-    for name, column in {"start": "no labels", "entropy": "highest entropy", "next_items": "next_items"}.items():
-        assert found[name] == pytest.approx(expected[column], abs=0.01)
+    found = [review.review(crowd, review.choose_next, seed) for seed in range(review.N_SEEDS)]
+    assert np.mean(found) - expected["no labels"] == pytest.approx(expected["next_items"], abs=0.01)
