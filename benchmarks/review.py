@@ -1,9 +1,11 @@
-"""What a review of few items brings: accuracy of real crowds if a person labels what `next_items` lists.
+"""What a review of few items brings, and how many of the labels that are not left open are wrong, on real crowds.
 
 A person labels 50 items (30 of a crowd with fewer than 250) in five rounds, and the model is fitted again after each.
 Known labels play the person. Items without a known label are passed over. Accuracy is over all items with a known
 label; those that were labelled are right. Compared are items of the highest entropy, `next_items`, which draws two of
-ten at random, and random ones alone. Writes the table of docs/review.md, which is the same in every run:
+ten at random, and random ones alone. The second table compares how many labels of enough confidence are expected to be
+wrong, and how many are; with known labels of random items, the others are judged. Writes the tables of docs/review.md,
+which are the same in every run:
 
     python benchmarks/review.py            # some minutes; needs the real data ($CONSILIENCE_DATA)
     python benchmarks/review.py --quick    # one crowd and one seed; prints, writes nothing
@@ -23,7 +25,9 @@ from numpy.typing import NDArray
 import consilience as cs
 from consilience.models.next_items import find_entropy
 
-TABLE = Path(__file__).parent.parent / "docs" / "measured" / "review.md"
+MEASURED = Path(__file__).parent.parent / "docs" / "measured"
+TABLE, UNDECIDED = MEASURED / "review.md", MEASURED / "undecided.md"
+CONFIDENCES = (0.7, 0.9)
 CROWDS = ("bluebird", "rte", "dog", "web", "product", "llm_judges", "sentence_polarity", "music")
 N_ROUNDS, N_LABELS, N_FEW, SMALL = 5, 50, 30, 250
 N_SEEDS = 5
@@ -113,6 +117,55 @@ def measure(crowd: Crowd, n_seeds: int) -> dict[str, float]:
     return {"start": start, **gains}
 
 
+class Kept(NamedTuple):
+    """How many labels are judged and kept, and how many of those that are kept are expected to be wrong, and are."""
+
+    judged: float
+    kept: float
+    expected: float
+    wrong: float
+
+    def shares(self) -> list[float]:
+        """Return the share that is kept, and of these the shares that are expected to be wrong, and are."""
+        return [self.kept / self.judged, self.expected / self.kept, self.wrong / self.kept]
+
+
+def judge_kept(crowd: Crowd, confidence: float, n_labels: int, seed: int) -> Kept:
+    """Return how many labels are kept after known labels of random items were given, and what is wrong with them."""
+    order = choose_random(cs.DawidSkene(), crowd, seed)[0]
+    given = order[crowd.has_truth[order]][:n_labels]
+    model = fit(crowd, given, np.ones(n_labels, bool), seed)
+    judged = crowd.has_truth.copy()
+    judged[given] = False
+    sure = model.to_frame()["confidence"].to_numpy()
+    kept = judged & (sure >= confidence)
+    wrong = crowd.truth[kept] != model.labels_[kept]
+    return Kept(judged.sum(), kept.sum(), np.sum(1 - sure[kept]), wrong.sum())
+
+
+def measure_kept(crowd: Crowd, confidence: float, n_seeds: int) -> list[float]:
+    """Return the shares without known labels, and those with some, over all draws together."""
+    known = [judge_kept(crowd, confidence, crowd.n_labels, seed) for seed in range(n_seeds)]
+    together = Kept(*np.sum(known, axis=0).tolist())
+    return judge_kept(crowd, confidence, 0, 0).shares() + together.shares()
+
+
+def tabulate_kept(measured: dict[str, list[list[float]]]) -> str:
+    """Return a table for each confidence, as Markdown."""
+    tables = []
+    for number, confidence in enumerate(CONFIDENCES):
+        head = " | ".join(
+            f"{name}, {labels}" for labels in ("no labels", "with") for name in ("kept", "expected", "wrong")
+        )
+        lines = [f"Confidence of at least {confidence}:", "", f"| | {head} |", "|---|" + ":-:|" * 6]
+        rows = {name: each[number] for name, each in measured.items()}
+        rows["mean"] = np.mean(list(rows.values()), axis=0).tolist()
+        for name, row in rows.items():
+            lines.append(f"| {name if name == 'mean' else f'`{name}`'} | {' | '.join(f'{x:.3f}' for x in row)} |")
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
+
+
 def tabulate(measured: dict[str, dict[str, float]]) -> str:
     """Return the accuracy without labels, and the gain of each choice, as Markdown."""
     lines = ["| | labels | no labels | random | highest entropy | `next_items` |", "|---|:-:|:-:|:-:|:-:|:-:|"]
@@ -132,16 +185,18 @@ def main() -> None:
     absent = [name for name in names if not cs.datasets.is_present(name)]
     if absent:
         sys.exit(f"No data: {', '.join(absent)}. Set $CONSILIENCE_DATA to the folder that has them.")
-    measured = {}
+    measured, kept = {}, {}
     for name in names:
         crowd = load(name)
+        kept[name] = [measure_kept(crowd, confidence, n_seeds) for confidence in CONFIDENCES]
         measured[name] = {"n_labels": crowd.n_labels, **measure(crowd, n_seeds)}
         print(name, {key: round(value, 4) for key, value in measured[name].items()}, flush=True)
     measured["mean"] = {key: float(np.mean([row[key] for row in measured.values()])) for key in measured[names[0]]}
-    print(tabulate(measured))
+    print(tabulate(measured), tabulate_kept(kept), sep="\n\n")
     print(f"next_items brings {measured['mean']['next_items'] / measured['mean']['entropy']:.2f} of entropy alone")
     if not quick:
         TABLE.write_text(tabulate(measured) + "\n")
+        UNDECIDED.write_text(tabulate_kept(kept) + "\n")
 
 
 if __name__ == "__main__":

@@ -192,6 +192,17 @@ def test_labels_below_a_confidence_are_left_open():
     assert f"{len(kept)} of 120 labels" in found.describe()
 
 
+def test_the_expectation_is_doubted_without_known_labels():
+    assert "Without known labels this is often too low" in FITTED.undecided(0.7).describe()
+    known = cs.DawidSkene().fit(
+        PLAIN, gold=dict(zip(PLAIN.items[:20].tolist(), CROWD.truth[:20].tolist(), strict=True))
+    )
+    assert known.undecided(0.7).n_gold == 20
+    assert "known labels" not in known.undecided(0.7).describe()
+    for model in (cs.MajorityVote(), cs.MomentMatching(max_iter=3, tol=0), cs.DawidSkene(calibration="none")):
+        assert "not calibrated" in model.fit(PLAIN).undecided(0.5).describe()
+
+
 def test_the_ends_of_the_scale():
     assert FITTED.to_frame(undecided=0).equals(FITTED.to_frame())
     assert FITTED.undecided(0).expected_error_rate == pytest.approx(1 - FITTED.expected_accuracy_)
@@ -200,7 +211,7 @@ def test_the_ends_of_the_scale():
     assert vote.to_frame(undecided=1)["label"].to_pylist() == [None, "y"]
     assert vote.undecided(1).describe() == (
         "1 of 2 labels (50.0%) is kept, with a confidence of at least 1. By their probabilities, 0.0% of these are "
-        "wrong (about 0.0)."
+        "wrong (about 0.0). These probabilities are not calibrated, so this can be far off."
     )
     nothing = cs.MajorityVote().fit({"item": [1, 1], "worker": [0, 1], "label": ["x", "y"]})
     assert nothing.to_frame(undecided=0.9)["label"].to_pylist() == [None]

@@ -305,7 +305,7 @@ class Model(ABC):
         """Return how many labels have at least this confidence, and how many of these are expected to be wrong.
 
         The expectation is as good as the probabilities are. Without known labels it is often too low, since errors that
-        workers share cannot be seen; see `explain_calibration`.
+        workers share cannot be seen.
 
         Parameters
         ----------
@@ -318,10 +318,16 @@ class Model(ABC):
         >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
         >>> print(fused.undecided(0.9).describe())
         282 of 500 labels (56.4%) are kept, with a confidence of at least 0.9. By their probabilities, 3.1% of these are
-        wrong (about 8.7).
+        wrong (about 8.7). Without known labels this is often too low: on seven of eight real crowds, about twice as
+        many or more were wrong.
         """
         self._check_fitted()
-        return count_kept(self._confidence(), check_confidence(confidence, "confidence", "undecided"))
+        least = check_confidence(confidence, "confidence", "undecided")
+        return count_kept(self._confidence(), least, self._n_calibrating())
+
+    def _n_calibrating(self) -> int | None:
+        """Return how many known labels the probabilities were calibrated by; None if they are not calibrated."""
+        return None
 
     def next_items(self, n: int = 50) -> Any:
         """Return a table of the items that a person should label next.

@@ -137,6 +137,9 @@ class LatentModel(PredictingModel):
             copy.calibration = self.power_
         return copy
 
+    def _n_calibrating(self) -> int | None:
+        return None if self.calibration_.given else self.calibration_.n_gold
+
     def explain_calibration(self) -> str:
         """Say in words how the probabilities were calibrated."""
         self._check_fitted()

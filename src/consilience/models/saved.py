@@ -92,7 +92,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     -------
     Model
         Fitted, with its results and parameters, except for a `callback`, a model given as `start`, and a `classifier`.
-        The default classifier is there.
+        The default classifier is there, and so are the answers (`responses_`), unless they were left out.
 
     Examples
     --------

@@ -2,6 +2,9 @@ r"""Labels that are left open because they are not certain enough.
 
 Of the labels whose confidence :math:`c_n` is at least t, :math:`\sum_{n: c_n \geq t} (1 - c_n)` are expected to be
 wrong, as far as the probabilities are right. Confidences that differ from t by rounding only are kept.
+
+Without known labels the probabilities are too high where workers err together. `benchmarks/review.py` compares the
+expectation with the truth on real crowds, and `describe` says what was found.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from ..errors import parameter_error, plural
 from ..kernels.types import Floats
 
 ROUNDING = 1e-12
+# For calibration by hidden answers alone; `tests/test_review_page.py` compares it with what was measured.
+NOT_SEEN = (
+    "Without known labels this is often too low: on seven of eight real crowds, about twice as many or more were wrong."
+)
 
 
 class Undecided(NamedTuple):
@@ -34,12 +41,15 @@ class Undecided(NamedTuple):
         How many labels are kept.
     expected_errors : float
         How many of these are wrong, by their probabilities.
+    n_gold : int or None
+        How many known labels the probabilities were calibrated by; None if they are not calibrated.
     """
 
     confidence: float
     n_items: int
     n_kept: int
     expected_errors: float
+    n_gold: int | None
 
     @property
     def n_open(self) -> int:
@@ -64,7 +74,14 @@ class Undecided(NamedTuple):
         verb = "is" if self.n_kept == 1 else "are"
         kept = f"{self.n_kept:,} of {plural(self.n_items, 'label')} ({self.share_kept:.1%}) {verb} kept, {least}."
         number = f"{self.expected_errors:,.0f}" if self.expected_errors >= 10 else f"{self.expected_errors:.1f}"
-        return f"{kept} By their probabilities, {self.expected_error_rate:.1%} of these are wrong (about {number})."
+        wrong = f"By their probabilities, {self.expected_error_rate:.1%} of these are wrong (about {number})."
+        return f"{kept} {wrong} {self._doubt()}".rstrip()
+
+    def _doubt(self) -> str:
+        """Say how far to believe the expectation."""
+        if self.n_gold is None:
+            return "These probabilities are not calibrated, so this can be far off."
+        return "" if self.n_gold else NOT_SEEN
 
 
 def check_confidence(value: object, name: str, owner: str) -> float:
@@ -83,10 +100,10 @@ def find_open(confidence: Floats, least: float) -> NDArray[np.bool_]:
     return np.asarray(confidence < least - ROUNDING)
 
 
-def count_kept(confidence: Floats, least: float) -> Undecided:
+def count_kept(confidence: Floats, least: float, n_gold: int | None) -> Undecided:
     """Return how many labels are kept, and how many of these are expected to be wrong."""
     kept = confidence[~find_open(confidence, least)]
-    return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)))
+    return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)), n_gold)
 
 
 def leave_open(labels: Column, is_open: NDArray[np.bool_]) -> Column:
