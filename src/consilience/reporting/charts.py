@@ -29,6 +29,8 @@ INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "
 WIDTH = 400
 # A row of a chart with one row for each of several things.
 ROW = 22
+# A cell of a heat map must be so wide to have a number in it.
+LEAST_SIDE = 28
 # The most that a label of an axis takes.
 LABEL = 130
 FONT = "system-ui, sans-serif"
@@ -242,18 +244,19 @@ def draw_heat(
         "mark": {"type": "text", "fontSize": 12},
         "transform": [{"filter": "datum.share >= 0.005"}],
         "encoding": {
-            "text": {"field": "share", "type": "quantitative", "format": ".0%" if side >= 34 else ".2~f"},
+            "text": {"field": "share", "type": "quantitative", "format": ".0%"},
             "color": {"condition": {"test": "datum.share > 0.55", "value": "var(--paper)"}, "value": INK},
         },
     }
-    if side < 30:
-        written["encoding"]["text"] = {"value": ""}
     spec = {
         "width": {"step": side},
         "height": {"step": min(side, 30)},
         "data": _data(cells),
         "encoding": encoding,
-        "layer": [{"mark": {"type": "rect", "color": ACCENT}, "encoding": {"fillOpacity": shade}}, written],
+        "layer": [
+            {"mark": {"type": "rect", "color": ACCENT}, "encoding": {"fillOpacity": shade}},
+            *([written] if side >= LEAST_SIDE else []),
+        ],
     }
     table = [(name, *(f"{share:.1%}" for share in line)) for name, line in zip(rows, shares.tolist(), strict=True)]
     return Chart(title, alt, spec, (y, *columns), list(table))

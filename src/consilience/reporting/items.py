@@ -16,6 +16,8 @@ from .subject import Subject, spell
 # How many items each list shows, and workers for each label.
 N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW = 12, 12, 8, 50
 MOST_WORKERS, MOST_LABELS, MOST_PROBABLE = 6, 6, 4
+# Words that are shown on either side of an item.
+AROUND = 10
 # Labels of at least this confidence are not called uncertain.
 SURE = 0.95
 
@@ -39,6 +41,7 @@ class Item(NamedTuple):
     said: list[Said]
     content: Content | None
     vote: str  # the classes with most votes
+    context: list[tuple[str, bool]]  # words around it, and whether each is the item itself
 
     @property
     def is_most_probable(self) -> bool:
@@ -60,6 +63,7 @@ def describe_item(subject: Subject, item: int) -> Item:
         list_said(subject, item),
         subject.show(item),
         ", ".join(subject.classes[k] for k in voted[:3].tolist()),
+        context_of(subject, item),
     )
 
 
@@ -142,14 +146,7 @@ def prepare_review(subject: Subject) -> Review:
     chosen = list(zip(found.items.tolist(), found.drawn.tolist(), strict=True))
     cards = []
     for number, (item, drawn) in enumerate(chosen):
-        cards.append(
-            {
-                "number": number,
-                "random": drawn,
-                "item": describe_item(subject, item),
-                "context": context_of(subject, item),
-            }
-        )
+        cards.append({"number": number, "random": drawn, "item": describe_item(subject, item)})
     keys = ["item"] if subject.responses.sequences is None else ["sequence", "position"]
     data = {
         "columns": keys,
@@ -169,7 +166,7 @@ def context_of(subject: Subject, item: int) -> list[tuple[str, bool]]:
     number = int(np.searchsorted(sequences.offsets, item, side="right")) - 1
     start, stop = int(sequences.offsets[number]), int(sequences.offsets[number + 1])
     words = []
-    for near in range(max(start, item - 12), min(stop, item + 13)):
+    for near in range(max(start, item - AROUND), min(stop, item + AROUND + 1)):
         shown = subject.show(near)
         if shown is None or shown.picture:
             return []
