@@ -9,7 +9,20 @@ import pytest
 
 import consilience as cs
 
-HEAVY = ("numba", "pandas", "polars", "narwhals", "scipy", "sklearn", "PIL", "distributed", "numpy", "pyarrow")
+HEAVY = (
+    "numba",
+    "pandas",
+    "polars",
+    "narwhals",
+    "scipy",
+    "sklearn",
+    "PIL",
+    "distributed",
+    "numpy",
+    "pyarrow",
+    "jinja2",
+    "vl_convert",
+)
 
 
 def modules_after(code: str) -> set[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import copy
 import csv
+import dataclasses
 import functools
 import hashlib
 import io
@@ -274,6 +276,50 @@ def test_the_headline_promises_no_more_than_is_known(name, words):
     assert odd_page(name).all("h1")[0][1] == words
 
 
+@pytest.mark.parametrize(
+    ("changes", "level", "badge", "headline"),
+    [
+        (
+            {"held_out_gain": 0.1, "held_out_error": 0.01},
+            "good",
+            "Better than majority vote",
+            "About 90.0% of these 120",
+        ),
+        (
+            {"held_out_gain": 0.0, "held_out_error": 0.01},
+            "care",
+            "No clear difference from majority vote",
+            "About 90.0%",
+        ),
+        (
+            {"held_out_gain": -0.1, "held_out_error": 0.01},
+            "bad",
+            "Worse than majority vote",
+            "Majority vote may be better",
+        ),
+        ({"n_differ": 0}, "good", "Same as majority vote", "About 90.0%"),
+        ({"expected_accuracy": 0.6, "expected_accuracy_low": 0.55}, "care", "Better than majority vote", "About 60.0%"),
+        (
+            {"expected_accuracy": 0.81, "expected_accuracy_low": 0.8},
+            "good",
+            "Better than majority vote",
+            "Between 80.0%",
+        ),
+        ({"top_share": 1.0, "vote_top_share": 0.5}, "bad", "Classes collapsed", "Check these labels"),
+        ({"held_out_error": np.inf}, "care", "Too few answers", "There are too few answers"),
+        ({"informed_gain": 0.0, "alpha_low": -0.01, "alpha_high": 0.05}, "bad", "No signal", "Do not rely on"),
+    ],
+)
+def test_every_verdict_has_its_words(fused, changes, level, badge, headline):
+    model = copy.copy(fused)
+    figures = {"expected_accuracy": 0.9, "expected_accuracy_low": 0.85, "expected_accuracy_high": 0.95, "n_differ": 9}
+    model.comparison_ = dataclasses.replace(fused.comparison_, **{**figures, **changes})
+    verdict = overview.judge(gather(model))
+    assert (verdict.level, verdict.badge) == (level, badge)
+    assert verdict.headline.startswith(headline)
+    Page(make_page(gather(model), "x"))
+
+
 def test_noise_is_called_so_and_workers_are_not_blamed():
     page = page_of(fuse_matrix(np.random.default_rng(0).integers(0, 3, (400, 6))))
     assert page.all("h1")[0][1] == "Do not rely on these labels: the answers show no signal."
@@ -466,6 +512,13 @@ def test_texts_show_their_spans():
 def test_networks_say_what_the_graph_does():
     network = cs.simulate.network(150, seed=1)
     fused = cs.fuse(network.responses, graph=network.graph)
+    assert overview.note_graph(fused) == []
+    sound = fused.graph_check_
+    fused.graph_check_ = dataclasses.replace(sound, error_correlation=0.5, error_correlation_error=0.01)
+    assert "the same error on neighbouring items" in overview.note_graph(fused)[0].problem
+    fused.graph_check_ = dataclasses.replace(sound, agreement=0.0, changed=0.1)
+    assert "may not be informative" in overview.note_graph(fused)[0].problem
+    fused.graph_check_ = sound
     text = page_of(fused).text()
     assert str(fused.graph_check_) in text
     assert f"{fused.coupling_:.2f}" in text

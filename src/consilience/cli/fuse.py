@@ -402,8 +402,8 @@ def write_report(options: Options, model: Any, path: str) -> None:
     from ..reporting.write import write_page
 
     content = None if options.content is None else read_content(options, model.responses_)
-    title, folder = os.path.basename(options.source.rstrip("/")), os.path.dirname(options.source)
-    write_page(model, path, content, title, folder)
+    title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
+    write_page(model, path, content, title, os.path.dirname(options.source))
 
 
 def read_content(options: Options, responses: Responses) -> dict[str, Any]:
