@@ -314,10 +314,11 @@ def test_every_verdict_has_its_words(fused, changes, level, badge, headline):
     model = copy.copy(fused)
     figures = {"expected_accuracy": 0.9, "expected_accuracy_low": 0.85, "expected_accuracy_high": 0.95, "n_differ": 9}
     model.comparison_ = dataclasses.replace(fused.comparison_, **{**figures, **changes})
-    verdict = overview.judge(gather(model))
+    subject = gather(model)
+    verdict = overview.judge(subject)
     assert (verdict.level, verdict.badge) == (level, badge)
     assert verdict.headline.startswith(headline)
-    Page(make_page(gather(model), "x"))
+    assert all(note.problem and note.remedies for note in overview.list_notes(subject, []))
 
 
 def test_noise_is_called_so_and_workers_are_not_blamed():
