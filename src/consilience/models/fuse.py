@@ -52,6 +52,7 @@ from .register import MODELS, model_class
 
 # Where to find the items for which a classifier calls for another label.
 DOUBTED = Python("disagreements()", "FILE")
+HARD_VOTES = "These are soft votes: fuse the most probable label of each vote instead."
 log = logging.getLogger("consilience")
 
 
@@ -334,7 +335,7 @@ def find_doubts(model: Model, responses: Responses, graph: Any, gold: Any) -> li
     elif comparison is not None and comparison.collapsed:
         doubts.append(doubt_collapse(model, comparison, responses, gold))
     elif comparison is not None and comparison.n_differ and not comparison.better and not responses.silence_counts:
-        doubts.append(doubt_gain(comparison, type(model).__name__, gold is not None))
+        doubts.append(doubt_gain(comparison, type(model).__name__, gold is not None, is_spread(responses)))
     return doubts
 
 
@@ -358,12 +359,14 @@ def doubt_checks(model: Model, responses: Responses) -> DataWarning:
 
 def doubt_collapse(model: Model, comparison: Comparison, responses: Responses, gold: Any) -> ConsilienceWarning:
     """Return the warning that one class takes the items of others."""
-    remedies = [
+    remedies: list[str | Sentence] = [
         Sentence("Give known labels with {gold}."),
         Sentence("If you know how frequent the classes are, give {prior}."),
         Sentence("Or use the vote, with {model}.", model=Python("model='majority'", "majority")),
     ]
-    if not responses.silence_counts:
+    if is_spread(responses):
+        remedies.insert(0, HARD_VOTES)
+    elif not responses.silence_counts:
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
     return ConsilienceWarning(
@@ -417,7 +420,12 @@ def tell_copies(model: Model) -> DataWarning:
     )
 
 
-def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> ConsilienceWarning:
+def is_spread(responses: Responses) -> bool:
+    """Tell whether there are soft votes, which are spread over several labels."""
+    return len(responses.votes()[0]) < responses.n_responses
+
+
+def doubt_gain(comparison: Comparison, name: str, has_gold: bool, spread: bool = False) -> ConsilienceWarning:
     """Return the warning that the fit is no better than the vote, and why that is thought."""
     if not comparison.tested:
         problem = f"There are too few answers to test whether {name} is better than majority vote."
@@ -438,7 +446,10 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> Consilience
         )
     remedies: list[str | Sentence] = ["Collect more answers."]
     if comparison.verdict == "worse":
-        remedies = [Sentence("Use {model}.", model=Python("model='majority'", "majority"))]
+        vote = Python("model='majority'", "majority")
+        remedies = (
+            [HARD_VOTES, Sentence("Or use {model}.", model=vote)] if spread else [Sentence("Use {model}.", model=vote)]
+        )
     if not has_gold:
         remedies.append("To find out which is better, compare both with some known labels (evaluate).")
     return ConsilienceWarning(problem, *remedies)
