@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import random
 import struct
 import sys
@@ -42,6 +43,10 @@ class Draws:
     def between(self, low: float, high: float) -> float:
         return low + (high - low) * self.random()
 
+    def noise(self) -> float:
+        """Return a number that is nearly standard normal."""
+        return sum(self.random() for _ in range(12)) - 6
+
     def answer(self, truth: str, classes: Sequence[str], accuracy: float) -> str:
         """Return the truth, or another class with equal chances."""
         return truth if self.happens(accuracy) else self.pick([each for each in classes if each != truth])
@@ -62,41 +67,52 @@ def lines(records: Iterable[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(each) + "\n" for each in records).encode()
 
 
-# Answers of a crowd
+# Images of animals, and a crowd that looks at them
 
 
-def crowd(draws: Draws, n_items: int, n_answers: int) -> tuple[list[str], list[tuple[int, str, str]]]:
-    """Return the true animals, and (item, worker, answer) of ten workers: seven are careful, three only guess."""
+def animals() -> list[str]:
+    """Return what 100 images show."""
+    draws = Draws(10)
+    return [draws.pick(ANIMALS) for _ in range(100)]
+
+
+def image(number: int) -> str:
+    return f"{number:03d}.jpg"
+
+
+def known() -> dict[str, bytes]:
+    """Return what all images show, to see how good the labels are."""
+    return {"animals.csv": table(["image", "label"], [(image(item), name) for item, name in enumerate(animals())])}
+
+
+def crowd(draws: Draws, truth: list[str]) -> list[tuple[int, str, str]]:
+    """Return (item, worker, answer) of ten workers: seven are careful, three only guess."""
     skills = {f"A{n:02d}": draws.between(0.65, 0.95) if n < 7 else 1 / 3 for n in range(10)}
-    truth = [draws.pick(ANIMALS) for _ in range(n_items)]
-    answers = [
+    return [
         (item, worker, draws.answer(animal, ANIMALS, skills[worker]))
         for item, animal in enumerate(truth)
-        for worker in draws.pick_several(list(skills), n_answers)
+        for worker in draws.pick_several(list(skills), 5)
     ]
-    return truth, answers
 
 
 def mturk() -> dict[str, bytes]:
-    """Return the results of a batch of MTurk, in which a few assignments were rejected, and the truth."""
+    """Return the results of a batch of MTurk, in which a few assignments were rejected."""
     draws = Draws(11)
-    truth, answers = crowd(draws, 100, 4)
     header = ["HITId", "AssignmentId", "WorkerId", "AssignmentStatus", "Input.image", "Answer.animal"]
     rows = []
-    for number, (item, worker, animal) in enumerate(answers):
+    for number, (item, worker, animal) in enumerate(crowd(draws, animals())):
         status = "Rejected" if draws.happens(0.02) else "Approved"
-        rows.append([f"3H{item:03d}", f"3A{number:04d}", worker, status, f"{item:03d}.jpg", animal])
-    known = table(["item", "label"], [(f"{item:03d}.jpg", animal) for item, animal in enumerate(truth)])
-    return {"mturk.csv": table(header, rows, quote=True), "animals.csv": known}
+        rows.append([f"3H{item:03d}", f"3A{number:04d}", worker, status, image(item), animal])
+    return {"mturk.csv": table(header, rows, quote=True)}
 
 
 def toloka() -> dict[str, bytes]:
     """Return the assignments of a pool of Toloka, in which every eighth task is a control task."""
-    truth, answers = crowd(Draws(12), 80, 4)
+    truth = animals()
     header = ["INPUT:image", "OUTPUT:result", "GOLDEN:result", "ASSIGNMENT:worker_id", "ASSIGNMENT:status"]
     rows = [
-        [f"{item:03d}.jpg", animal, "" if item % 8 else truth[item], worker, "APPROVED"]
-        for item, worker, animal in answers
+        [image(item), animal, "" if item % 8 else truth[item], worker, "APPROVED"]
+        for item, worker, animal in crowd(Draws(12), truth)
     ]
     return {"toloka.tsv": table(header, rows, "\t")}
 
@@ -309,19 +325,19 @@ def functions() -> dict[str, bytes]:
 
 
 def probabilities() -> dict[str, bytes]:
-    """Return what four classifiers think of 100 images, rounded to two decimals. The last one is far too sure."""
+    """Return what four classifiers think of each image, rounded to two decimals. The last one is far too sure.
+
+    A classifier of skill s sees s for the true class and 0 for others, with normal noise. The best it can say is then
+    softmax(s z), where z is what it sees.
+    """
     draws = Draws(51)
-    skills = {"forest": 0.8, "linear": 0.7, "nearest": 0.6, "network": 0.6}
+    skills = {"forest": 1.6, "linear": 1.3, "nearest": 1.0, "network": 0.8}
     rows = []
-    for item in range(100):
-        truth = draws.pick(ANIMALS)
-        for name, accuracy in skills.items():
-            favourite = draws.answer(truth, ANIMALS, accuracy)
-            top = 0.98 if name == "network" else draws.between(0.45, 0.9)
-            share = draws.between(0.2, 0.8)
-            others = iter(((1 - top) * share, (1 - top) * (1 - share)))
-            shares = [top if each == favourite else next(others) for each in ANIMALS]
-            rows.append((f"{item:03d}.jpg", name, *(f"{each:.2f}" for each in shares)))
+    for item, truth in enumerate(animals()):
+        for name, skill in skills.items():
+            seen = [skill * (animal == truth) + draws.noise() for animal in ANIMALS]
+            odds = [math.exp((5 if name == "network" else 1) * skill * z) for z in seen]
+            rows.append((image(item), name, *(f"{each / sum(odds):.2f}" for each in odds)))
     return {"probabilities.csv": table(["image", "classifier", *ANIMALS], rows)}
 
 
@@ -359,7 +375,7 @@ def png(pixels: list[list[int]]) -> bytes:
 def make() -> dict[str, bytes]:
     """Return the content of all files by their path."""
     found: dict[str, bytes] = {}
-    for part in (mturk, toloka, label_studio, other_tools, judges, functions, probabilities, masks):
+    for part in (known, mturk, toloka, label_studio, other_tools, judges, functions, probabilities, masks):
         found |= part()
     return found
 

@@ -318,9 +318,11 @@ def soft_votes(n_items, n_workers, surest):
 
 
 @pytest.mark.parametrize(("surest", "opening"), [(0.7, "DawidSkene gives"), (0.97, "DawidSkene predicts")])
-def test_soft_votes_that_are_not_better_than_the_vote_should_be_fused_as_labels(surest, opening):
+def test_other_ways_are_named_where_soft_votes_are_not_better_than_the_vote(surest, opening):
     P = soft_votes(500, 4, surest)
-    with pytest.warns(cs.errors.ConsilienceWarning, match=f"{opening}.*fuse the most probable label of each vote"):
+    with pytest.warns(
+        cs.errors.ConsilienceWarning, match=f"{opening}.*soft votes. Use model='majority'.*most probable label"
+    ):
         soft = cs.fuse(cs.Responses.from_probabilities(P))
     assert soft.comparison_.verdict == "worse"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -52,7 +52,11 @@ from .register import MODELS, model_class
 
 # Where to find the items for which a classifier calls for another label.
 DOUBTED = Python("disagreements()", "FILE")
-HARD_VOTES = "These are soft votes: fuse the most probable label of each vote instead."
+VOTE = Python("model='majority'", "majority")
+OTHER_WAYS_WITH_SOFT_VOTES = (
+    Sentence("These are soft votes. Use {model}, which takes their mean.", model=VOTE),
+    "Or fuse the most probable label of each vote.",
+)
 log = logging.getLogger("consilience")
 
 
@@ -362,10 +366,10 @@ def doubt_collapse(model: Model, comparison: Comparison, responses: Responses, g
     remedies: list[str | Sentence] = [
         Sentence("Give known labels with {gold}."),
         Sentence("If you know how frequent the classes are, give {prior}."),
-        Sentence("Or use the vote, with {model}.", model=Python("model='majority'", "majority")),
+        Sentence("Or use the vote, with {model}.", model=VOTE),
     ]
     if is_spread(responses):
-        remedies.insert(0, HARD_VOTES)
+        remedies[-1:] = OTHER_WAYS_WITH_SOFT_VOTES
     elif not responses.silence_counts:
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
@@ -444,14 +448,11 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool, spread: bool =
             f"There is no clear difference between {name} and majority vote in predicting hidden answers "
             f"({comparison.describe_gain()}). The vote may be as good, or better."
         )
-    remedies: list[str | Sentence] = ["Collect more answers."]
+    remedies: Sequence[str | Sentence] = ["Collect more answers."]
     if comparison.verdict == "worse":
-        vote = Python("model='majority'", "majority")
-        remedies = (
-            [HARD_VOTES, Sentence("Or use {model}.", model=vote)] if spread else [Sentence("Use {model}.", model=vote)]
-        )
+        remedies = OTHER_WAYS_WITH_SOFT_VOTES if spread else [Sentence("Use {model}.", model=VOTE)]
     if not has_gold:
-        remedies.append("To find out which is better, compare both with some known labels (evaluate).")
+        remedies = [*remedies, "To find out which is better, compare both with some known labels (evaluate)."]
     return ConsilienceWarning(problem, *remedies)
 
 
