@@ -70,8 +70,15 @@ def score(truth: NDArray[np.int64], P: Floats) -> Scores:
     return Scores(*(cs.metrics.accuracy(truth, model.labels_) for model in models), bool(caught))
 
 
+def write_row(n_classifiers: int, kind: str, scores: list[Scores]) -> str:
+    """Return a line of the table: means over draws."""
+    *means, _ = np.mean(scores, axis=0)
+    figures = " | ".join(f"{value:.2f}".lstrip("0") for value in means)
+    return f"| {n_classifiers} | {kind} | {figures} | {sum(each.warned for each in scores)} of {len(scores)} |"
+
+
 def compare(n_draws: int, n_items: int = N_ITEMS) -> str:
-    """Return the table, means over draws."""
+    """Return the table."""
     lines = [
         "| classifiers | probabilities | vote | mean | `DawidSkene`, classes | `fuse`, probabilities | warnings |",
         "|---|---|:-:|:-:|:-:|:-:|:-:|",
@@ -79,10 +86,7 @@ def compare(n_draws: int, n_items: int = N_ITEMS) -> str:
     for n_classifiers in (4, 8):
         for kind in KINDS:
             scores = [score(*simulate(n_classifiers, kind, seed, n_items)) for seed in range(n_draws)]
-            *means, _ = np.mean(scores, axis=0)
-            warned = sum(each.warned for each in scores)
-            figures = " | ".join(f"{value:.2f}".lstrip("0") for value in means)
-            lines.append(f"| {n_classifiers} | {kind} | {figures} | {warned} of {n_draws} |")
+            lines.append(write_row(n_classifiers, kind, scores))
     return "\n".join(lines)
 
 
