@@ -283,26 +283,31 @@ def conll_lines(text: str, marked: list[Entity]) -> Iterable[str]:
 # Programs as workers
 
 
-def judges() -> dict[str, bytes]:
-    """Return which of two answers each of seven models prefers, and what a person says about 30 of them.
+def judge() -> tuple[dict[str, str], list[tuple[str, str, str]]]:
+    """Return which of two answers is better, by prompt, and (prompt, model, verdict) of seven models.
 
     The three models called atlas are of one family: of the prompts on which one of them errs, most mislead all three.
     """
     draws = Draws(31)
     alone = {"birch-2": 0.85, "cedar-7b": 0.75, "dune-large": 0.8, "elm-mini": 0.65}
     family = ["atlas-large", "atlas-medium", "atlas-small"]
-    rows, known = [], []
-    for prompt in range(120):
-        truth = draws.pick("AB")
-        shared = draws.answer(truth, "AB", 0.75)
-        verdicts = {name: shared if draws.happens(0.9) else draws.answer(truth, "AB", 0.7) for name in family}
-        verdicts |= {name: draws.answer(truth, "AB", accuracy) for name, accuracy in alone.items()}
-        rows += [(f"p{prompt:03d}", name, verdict) for name, verdict in verdicts.items()]
-        if prompt % 4 == 0:
-            known.append((f"p{prompt:03d}", truth))
+    truth, rows = {}, []
+    for number in range(120):
+        prompt, better = f"p{number:03d}", draws.pick("AB")
+        shared = draws.answer(better, "AB", 0.75)
+        verdicts = {name: shared if draws.happens(0.9) else draws.answer(better, "AB", 0.7) for name in family}
+        verdicts |= {name: draws.answer(better, "AB", accuracy) for name, accuracy in alone.items()}
+        truth[prompt] = better
+        rows += [(prompt, name, verdict) for name, verdict in verdicts.items()]
+    return truth, rows
+
+
+def judges() -> dict[str, bytes]:
+    """Return the verdicts of models, and what a person says about every fourth prompt."""
+    truth, rows = judge()
     return {
         "judges.csv": table(["prompt_id", "model", "verdict"], rows),
-        "judges_gold.csv": table(["prompt_id", "verdict"], known),
+        "judges_gold.csv": table(["prompt_id", "verdict"], list(truth.items())[::4]),
     }
 
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import consilience as cs
 from benchmarks import soft_votes
 from consilience.cli.main import program
+from examples.make import judge
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [
@@ -67,6 +68,19 @@ def test_what_is_said_of_crowd_kit(page_folder):
     errors = theirs.errors_.loc["A00"].reindex(index=answers.labels, columns=answers.classes).to_numpy()
     np.testing.assert_allclose(errors.sum(axis=0), 1)  # one column for each truth
     np.testing.assert_allclose(errors.T, ours.confusion_[0], atol=0.1)
+
+
+def test_what_is_said_of_prompts_without_a_known_verdict(page_folder):
+    truth, _ = judge()
+    others = {prompt: better for number, (prompt, better) in enumerate(truth.items()) if number % 4}
+    answers = pd.read_csv(page_folder / "examples" / "judges.csv")
+    gold = page_folder / "examples" / "judges_gold.csv"
+    single = answers[~answers["model"].isin(["atlas-medium", "atlas-small"])]
+    models = [cs.fuse(answers, gold=gold), cs.MajorityVote().fit(answers), cs.fuse(single)]
+    found = [round(cs.evaluate(model, others).accuracy, 2) for model in models]
+    text = (DOCS / "judges.md").read_text(encoding="utf-8")
+    assert re.findall(r"other 90 prompts,.*? (\d+)%.*?\.", text, re.S) == ["78", "93"]
+    assert found == [0.78, 0.84, 0.93]
 
 
 @pytest.mark.parametrize(("n_classifiers", "kind"), [(4, "all too cautious"), (8, "calibrated")])
