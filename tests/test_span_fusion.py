@@ -417,3 +417,12 @@ def test_simulated_projects_depend_on_the_seed_alone():
         cs.simulate.spans(readers=9)
     with pytest.raises(cs.errors.ParameterError, match="misses"):
         cs.simulate.spans(misses=2)
+
+
+def test_an_evaluation_fits_in_one_line():
+    project = cs.simulate.spans(20, seed=0)
+    found = cs.evaluate(cs.HiddenMarkov(transitions="bio").fit(project.spans), project.truth)
+    assert repr(found).startswith(f"SpansEvaluation(20 documents: F1 {found.strict.f1:.3f} strict, ")
+    assert repr(found).endswith(f"; calibration error {found.calibration_error:.3f})")
+    tags = cs.evaluate({"item": [1, 2], "label": ["a", "b"]}, {1: "a", 2: "a"})
+    assert repr(tags) == "Evaluation(2 items: accuracy 0.500, macro F1 0.333)"

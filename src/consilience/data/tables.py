@@ -52,7 +52,7 @@ _WORKERS = (
     ),
     ("user", "userid", "username", "participant", "participantid", "respondent", "respondentid", "annotatedby"),
     ("labelingfunction", "labellingfunction", "lf"),
-    ("model", "modelid", "modelname"),
+    ("model", "modelid", "modelname", "classifier", "llm"),
 )
 _LABELS = (
     (

@@ -112,6 +112,18 @@ class Evaluation:
     classes: tuple[tuple[Any, ClassScore], ...]
     spans: SpanEvaluation | None = None
 
+    def __repr__(self) -> str:
+        figures = {
+            "accuracy": self.accuracy,
+            "macro F1": self.macro_f1,
+            "strict span F1": None if self.spans is None else self.spans.strict.f1,
+            "log loss": self.log_loss,
+            "Brier score": self.brier,
+            "calibration error": self.calibration_error,
+        }
+        texts = [f"{name} {value:.3f}" for name, value in figures.items() if value is not None]
+        return f"Evaluation({plural(self.n_matched, 'item')}: {', '.join(texts)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain numbers, lists and dicts; each class as one dict."""
         figures = {name: value for name, value in vars(self).items() if name not in ("classes", "spans")}

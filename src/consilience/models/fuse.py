@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -52,6 +52,11 @@ from .register import MODELS, model_class
 
 # Where to find the items for which a classifier calls for another label.
 DOUBTED = Python("disagreements()", "FILE")
+VOTE = Python("model='majority'", "majority")
+OTHER_WAYS_WITH_SOFT_VOTES = (
+    Sentence("These are soft votes. Use {model}, which takes their mean.", model=VOTE),
+    "Or fuse the most probable label of each vote.",
+)
 log = logging.getLogger("consilience")
 
 
@@ -334,7 +339,7 @@ def find_doubts(model: Model, responses: Responses, graph: Any, gold: Any) -> li
     elif comparison is not None and comparison.collapsed:
         doubts.append(doubt_collapse(model, comparison, responses, gold))
     elif comparison is not None and comparison.n_differ and not comparison.better and not responses.silence_counts:
-        doubts.append(doubt_gain(comparison, type(model).__name__, gold is not None))
+        doubts.append(doubt_gain(comparison, type(model).__name__, gold is not None, is_spread(responses)))
     return doubts
 
 
@@ -358,12 +363,14 @@ def doubt_checks(model: Model, responses: Responses) -> DataWarning:
 
 def doubt_collapse(model: Model, comparison: Comparison, responses: Responses, gold: Any) -> ConsilienceWarning:
     """Return the warning that one class takes the items of others."""
-    remedies = [
+    remedies: list[str | Sentence] = [
         Sentence("Give known labels with {gold}."),
         Sentence("If you know how frequent the classes are, give {prior}."),
-        Sentence("Or use the vote, with {model}.", model=Python("model='majority'", "majority")),
+        Sentence("Or use the vote, with {model}.", model=VOTE),
     ]
-    if not responses.silence_counts:
+    if is_spread(responses):
+        remedies[-1:] = OTHER_WAYS_WITH_SOFT_VOTES
+    elif not responses.silence_counts:
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
     return ConsilienceWarning(
@@ -417,7 +424,12 @@ def tell_copies(model: Model) -> DataWarning:
     )
 
 
-def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> ConsilienceWarning:
+def is_spread(responses: Responses) -> bool:
+    """Tell whether there are soft votes, which are spread over several labels."""
+    return len(responses.votes()[0]) < responses.n_responses
+
+
+def doubt_gain(comparison: Comparison, name: str, has_gold: bool, spread: bool = False) -> ConsilienceWarning:
     """Return the warning that the fit is no better than the vote, and why that is thought."""
     if not comparison.tested:
         problem = f"There are too few answers to test whether {name} is better than majority vote."
@@ -436,11 +448,11 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> Consilience
             f"There is no clear difference between {name} and majority vote in predicting hidden answers "
             f"({comparison.describe_gain()}). The vote may be as good, or better."
         )
-    remedies: list[str | Sentence] = ["Collect more answers."]
+    remedies: Sequence[str | Sentence] = ["Collect more answers."]
     if comparison.verdict == "worse":
-        remedies = [Sentence("Use {model}.", model=Python("model='majority'", "majority"))]
+        remedies = OTHER_WAYS_WITH_SOFT_VOTES if spread else [Sentence("Use {model}.", model=VOTE)]
     if not has_gold:
-        remedies.append("To find out which is better, compare both with some known labels (evaluate).")
+        remedies = [*remedies, "To find out which is better, compare both with some known labels (evaluate)."]
     return ConsilienceWarning(problem, *remedies)
 
 

@@ -50,6 +50,12 @@ class SpansEvaluation:
     calibration_error: float | None
     mean_confidence: float | None
 
+    def __repr__(self) -> str:
+        text = f"F1 {self.strict.f1:.3f} strict, {self.relaxed.f1:.3f} relaxed, {self.type_only.f1:.3f} by type only"
+        figures = {"mean confidence": self.mean_confidence, "calibration error": self.calibration_error}
+        texts = [text, *(f"{name} {value:.3f}" for name, value in figures.items() if value is not None)]
+        return f"SpansEvaluation({plural(self.n_documents, 'document')}: {'; '.join(texts)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain numbers, lists and dicts; each type as one dict."""
         scores = {name: getattr(self, name)._asdict() for name in ("strict", "relaxed", "type_only")}
