@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from .span_tags import Layers
 
 
+# What fused spans and labels are called, as a worker.
+FUSED = "consilience"
+
+
 class Marks(NamedTuple):
     """Spans as columns, in order of document, then worker, start and end."""
 

@@ -6,13 +6,13 @@ import glob
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from ..data.spans import Marks, Origin, SpanCollector, Spans
 from ..data.vocabulary import Values
-from ..errors import DataWarning, InputError, listing, plural, warn
+from ..errors import DataWarning, InputError, Python, Sentence, listing, plural, shorten, warn
 from .files import find_format
 from .records import plain
 
@@ -38,6 +38,41 @@ class Reading:
         if self.confidence is None:
             return None
         return sum(self.confidence) / len(self.confidence) if self.confidence else 1.0
+
+
+class Verdict(NamedTuple):
+    """The fused label of an item."""
+
+    label: Any
+    confidence: float | None
+
+
+class Verdicts(NamedTuple):
+    """Fused labels, as they are written to a tool's file.
+
+    Attributes
+    ----------
+    of_item : dict
+        The label of each item, by its id as text.
+    question : str or None
+        What was asked, where a file has several questions.
+    """
+
+    of_item: dict[str, Verdict]
+    question: str | None = None
+
+    def find(self, item: Any) -> Verdict | None:
+        """Return the label of an item, None if it has none."""
+        return self.of_item.get(str(item))
+
+    def choose(self, path: str, questions: Iterable[str]) -> str:
+        """Return the question that was answered: the only one in the file, else the one that is named."""
+        found = sorted(set(questions))
+        if len(found) == 1:
+            return found[0]
+        if self.question in found:
+            return str(self.question)
+        raise InputError(f"It is not clear which question of {path!r} these labels answer: {listing(found)}.")
 
 
 def list_readings(spans: Spans) -> list[list[Reading]]:
@@ -86,6 +121,17 @@ def token_places(spans: Spans, document: int) -> list[tuple[int, int]] | None:
         return None
     first, last = spans.tokens.offsets[document : document + 2]
     return list(zip(spans.tokens.start[first:last].tolist(), spans.tokens.end[first:last].tolist(), strict=True))
+
+
+def is_folder(path: str) -> bool:
+    """Tell whether a path is, or would be, that of a folder: it has no suffix.
+
+    >>> is_folder("no-such/fused"), is_folder("fused.jsonl")
+    (True, False)
+    """
+    if os.path.exists(path):
+        return os.path.isdir(path)
+    return path.endswith(os.sep) or not os.path.splitext(path)[1]
 
 
 def list_inputs(path: str) -> list[str]:
@@ -138,13 +184,17 @@ def say_spans(path: str, tool: str) -> NoReturn:
     """Raise the error for spans where answers were expected."""
     raise InputError(
         f"{path!r} holds spans marked in texts ({tool}), not one answer per item.",
-        "Read it with consilience.read_spans.",
+        "Read it with consilience.read_spans, or give it to fuse without names of columns.",
     )
+
+
+class NotSpans(InputError):
+    """Answers about whole items where spans were expected."""
 
 
 def say_answers(path: str, tool: str) -> NoReturn:
     """Raise the error for answers where spans were expected."""
-    raise InputError(
+    raise NotSpans(
         f"{path!r} holds answers about whole items ({tool}), not spans marked in texts.",
         "Read it with consilience.read_responses.",
     )
@@ -160,6 +210,20 @@ def warn_dropped(path: str, number: int, noun: str, reason: str) -> None:
     if number:
         verb = "was" if number == 1 else "were"
         warn(DataWarning(f"{plural(number, noun)} in {path!r} {verb} not used ({reason})."))
+
+
+def warn_of_answers(path: str, questions: Iterable[str]) -> None:
+    """Warn that a file with spans holds answers about whole items too, if it does."""
+    found = sorted(set(questions))
+    if found:
+        named = found[0] if len(found) > 1 else "label"
+        answers = Python(f"consilience.read_responses({shorten(path)}, label={named!r})", named)
+        warn(
+            DataWarning(
+                f"{path!r} holds both spans and answers about whole items ({listing(found)}). Only the spans are used.",
+                Sentence("To use the answers instead, read them with {label}.", label=answers),
+            )
+        )
 
 
 def build_table(path: str, tool: str, rows: list[dict[Any, Any]]) -> tuple[pa.Table, list[str]]:

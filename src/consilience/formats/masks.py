@@ -107,11 +107,6 @@ def read_masks(
     return Masks.from_arrays(by_image, classes=classes, missing=missing)
 
 
-def open_masks(source: Any) -> Any:
-    """Return the masks at a path, if these are masks without doubt; anything else as it is."""
-    return read_masks(source) if isinstance(source, (str, os.PathLike)) and are_masks(os.fspath(source)) else source
-
-
 def are_masks(path: str) -> bool:
     """Tell whether a path is that of masks: a folder of folders with PNG or NumPy files, or a file of NumPy arrays."""
     try:
