@@ -86,6 +86,8 @@ class Spans:
         The documents whose spans are known, ascending; in them all other stretches are known to be no spans.
     origin : Origin or None
         Where they were read.
+    questions : tuple of str
+        Questions about whole texts that the same file answers; `consilience.read_responses` reads these answers.
     """
 
     documents: Values
@@ -98,6 +100,7 @@ class Spans:
     gold: Marks | None = None
     gold_documents: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     origin: Origin | None = None
+    questions: tuple[str, ...] = ()
     backend: str = "pyarrow"  # the frame library in which results go back
 
     def __repr__(self) -> str:

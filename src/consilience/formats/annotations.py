@@ -5,14 +5,14 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from ..data.spans import Marks, Origin, SpanCollector, Spans
 from ..data.vocabulary import Values
-from ..errors import DataWarning, InputError, Python, Sentence, listing, plural, shorten, warn
+from ..errors import DataWarning, InputError, listing, plural, warn
 from .files import find_format
 from .records import plain
 
@@ -212,20 +212,6 @@ def warn_dropped(path: str, number: int, noun: str, reason: str) -> None:
         warn(DataWarning(f"{plural(number, noun)} in {path!r} {verb} not used ({reason})."))
 
 
-def warn_of_answers(path: str, questions: Iterable[str]) -> None:
-    """Warn that a file with spans holds answers about whole items too, if it does."""
-    found = sorted(set(questions))
-    if found:
-        named = found[0] if len(found) > 1 else "label"
-        answers = Python(f"consilience.read_responses({shorten(path)}, label={named!r})", named)
-        warn(
-            DataWarning(
-                f"{path!r} holds both spans and answers about whole items ({listing(found)}). Only the spans are used.",
-                Sentence("To use the answers instead, read them with {label}.", label=answers),
-            )
-        )
-
-
 def build_table(path: str, tool: str, rows: list[dict[Any, Any]]) -> tuple[pa.Table, list[str]]:
     """Return answers as a table with columns item, worker and label, or one column per question if there are several.
 
@@ -270,9 +256,9 @@ def origin_of(spans: Spans, name: str) -> Origin | None:
     return spans.origin if spans.origin is not None and spans.origin.format == name else None
 
 
-def finish(collector: SpanCollector, path: str, name: str) -> Spans:
-    """Return what a reader collected; an error names the file."""
+def finish(collector: SpanCollector, path: str, name: str, questions: Iterable[str] = ()) -> Spans:
+    """Return what a reader collected, and which questions about whole texts it met; an error names the file."""
     try:
-        return collector.finish(Origin(path, name))
+        return replace(collector.finish(Origin(path, name)), questions=tuple(sorted(set(questions))))
     except InputError as error:
         raise InputError(f"{path}: {error.problem}", *error.remedies) from error

@@ -14,7 +14,7 @@ from ..data.dialects import list_names
 from ..data.masks import Masks
 from ..data.responses import Responses
 from ..data.spans import Spans
-from ..errors import InputError, ParameterError, Sentence, parameter_error
+from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, warn
 from .annotations import NotSpans, list_inputs
 from .answers import read_source
 from .brat import is_brat
@@ -64,6 +64,7 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
         except NotSpans:
             return read_source(source, **columns)
         _refuse(given, source, "spans")
+        _tell_questions(spans, source)
         return spans.without_gold() if given.get("gold") is False else spans
     return read_source(source, **columns)
 
@@ -96,6 +97,19 @@ def find_source(path: str, format: Any = None) -> Format | None:
 
 def _is_special(format: Format) -> bool:
     return bool(format.outputs)
+
+
+def _tell_questions(spans: Spans, path: str) -> None:
+    """Warn that a file with spans holds answers about whole texts too, if it does."""
+    questions = spans.questions
+    if questions:
+        name = "label" if len(questions) == 1 else questions[0]  # as the table of answers calls its column
+        warn(
+            DataWarning(
+                f"{path!r} holds spans and answers about whole texts ({listing(questions)}). Only the spans are used.",
+                Sentence("To use the answers instead, give {label}.", label=name),
+            )
+        )
 
 
 def _refuse(given: dict[str, Any], path: str, what: str) -> None:
