@@ -303,6 +303,6 @@ ARGILLA = Codec(
     recognise=_recognise,
     read_spans=_read_spans,
     write_spans=_write_spans,
-    carries=frozenset({"confidence"}),
+    carries=frozenset({"confidence", "white space"}),
     write_labels=_write_labels,
 )

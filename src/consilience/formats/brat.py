@@ -260,4 +260,4 @@ def _mentions(line: str) -> list[str]:
     return [mark] if mark.startswith("T") else [mark, *_REFERENCE.findall(rest.partition("\t")[0])]
 
 
-BRAT = Codec(_read, read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"confidence"}))
+BRAT = Codec(_read, read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"confidence", "white space"}))

@@ -180,10 +180,12 @@ def list_losses(content: Content, form: str) -> list[str]:
 def _lose_spans(spans: Spans, source: str, form: str) -> list[str]:
     target = find_by_name(form)
     carried = {"confidence"} if target is None else target.codec.carries
+    white_space = target is not None and form != source
     has: Sequence[tuple[str, bool, str]] = (
         ("confidence", spans.marks.confidence is not None, "the confidence of spans"),
         ("tokens", spans.tokens is not None, "the tokens of the tool"),
         ("gold", spans.gold is not None, f"the known spans of {plural(len(spans.gold_documents), 'document')}"),
+        ("white space", white_space, "white space of the texts, where it is more than one blank between tokens"),
     )
     lost = [words for name, is_there, words in has if is_there and name not in carried]
     if form == source:
@@ -194,4 +196,4 @@ def _lose_spans(spans: Spans, source: str, form: str) -> list[str]:
         lost += ["the texts"] + ([f"{plural(n_empty, 'annotation')} without spans"] if n_empty else [])
     if spans.questions:
         lost.append(f"answers about whole texts ({listing(spans.questions)})")
-    return [*lost, f"anything else that {source} files can have, such as metadata, relations and notes"]
+    return [*lost, f"all else that {source} files may hold, such as metadata, relations and notes"]

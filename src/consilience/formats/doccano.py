@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..data.spans import FUSED, SpanCollector, Spans
-from ..errors import shorten
+from ..errors import InputError, plural, shorten
 from .annotations import (
     Reading,
     Span,
@@ -143,6 +143,11 @@ def _write_spans(spans: Spans, path: str) -> None:
         with replace_file(path) as temporary, open_output(str(temporary)) as sink:
             write_lines(_updated_records(spans, workers[0]), sink)
         return
+    if not is_folder(path):
+        raise InputError(
+            f"{path!r} is a file, and these are the annotations of {plural(len(workers), 'worker')}.",
+            "Give a folder: doccano has one file per annotator.",
+        )
     os.makedirs(path, exist_ok=True)
     with replace_together():
         for worker in workers:
@@ -234,6 +239,6 @@ DOCCANO = Codec(
     recognise=_recognise,
     read_spans=_read_spans,
     write_spans=_write_spans,
-    carries=frozenset({"confidence"}),
+    carries=frozenset({"confidence", "white space"}),
     write_labels=_write_labels,
 )

@@ -489,6 +489,6 @@ LABEL_STUDIO = Codec(
     recognise=_recognise,
     read_spans=_read_spans,
     write_spans=_write_spans,
-    carries=frozenset({"confidence", "gold"}),
+    carries=frozenset({"confidence", "gold", "white space"}),
     write_labels=_write_labels,
 )

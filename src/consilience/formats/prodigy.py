@@ -335,6 +335,6 @@ PRODIGY = Codec(
     recognise=_recognise,
     read_spans=_read_spans,
     write_spans=_write_spans,
-    carries=frozenset({"confidence", "tokens"}),
+    carries=frozenset({"confidence", "tokens", "white space"}),
     write_labels=_write_labels,
 )

@@ -47,7 +47,7 @@ class Codec:
         Takes a `Spans` and a path. Annotations of several workers stay apart. Spans with a confidence are predictions,
         where the format has these. What the file at `Spans.origin` has beside spans is kept if that has this format.
     carries : frozenset of str
-        What `write_spans` can write beside the spans of all workers: "confidence", "tokens", "gold".
+        What `write_spans` can write beside the spans of all workers: "confidence", "tokens", "gold", "white space".
     write_labels : callable
         Takes `Verdicts` about whole items, the path that the answers were read from, and a path. Writes what was read,
         with a label for each item. Formats without it hold no answers about whole items.

@@ -69,6 +69,19 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
     return read_source(source, **columns)
 
 
+def open_spans(source: Any) -> Any:
+    """Return the spans at a path, if there are any; anything else as it is."""
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    found = find_source(os.fspath(source))
+    if found is None or found.codec.read_spans is None:
+        return source
+    try:
+        return read_spans(source, found.name)
+    except NotSpans:
+        return source
+
+
 def find_source(path: str, format: Any = None) -> Format | None:
     """Return the format of spans, of answers in a tool's file, or of masks that is at a path; None for other tables.
 
