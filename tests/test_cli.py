@@ -537,7 +537,7 @@ def test_bad_gold(answers):
 
 @pytest.mark.parametrize("option", ["-o", "--workers-report", "--save"])
 def test_bad_outputs_are_found_before_anything_is_read(option, answers, monkeypatch):
-    monkeypatch.setattr("consilience.formats.answers.read_responses", lambda *_, **__: pytest.fail("was read"))
+    monkeypatch.setattr("consilience.formats.sources.open_source", lambda *_, **__: pytest.fail("was read"))
     Path("folder").mkdir()
     before = contents(answers.parent)
     assert_refused(run("fuse", "answers.csv", option, "no/such.csv"), "no/such.csv", "no folder", "Create it")
