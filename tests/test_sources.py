@@ -99,8 +99,8 @@ def write_form(name: str) -> str:
         return "in.csv"
     rows = list(zip(*ANSWERS.values(), strict=True))
     if name == "mturk":
-        return write_rows("in.csv", "HITId,AssignmentId,WorkerId,AssignmentStatus,Input.url,Answer.category",
-                          *(f"h{item},{item}{who},{who},Approved,{item},{said}" for item, who, said in rows))  # fmt: skip
+        lines = [f"h{item},{item}{who},{who},Approved,{item},{said}" for item, who, said in rows]
+        return write_rows("in.csv", "HITId,AssignmentId,WorkerId,AssignmentStatus,Input.url,Answer.category", *lines)
     if name == "toloka":
         return write_rows("in.tsv", "INPUT:image\tOUTPUT:result\tASSIGNMENT:worker_id\tASSIGNMENT:status",
                           *(f"{item}\t{said}\t{who}\tAPPROVED" for item, who, said in rows))  # fmt: skip
@@ -549,3 +549,10 @@ def test_all_formats_are_listed():
     shown = done("formats").stdout
     assert all(f"  {name} " in shown for name in NAMES)
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_fusing_twice_is_told():
+    path = write_answers("label-studio")
+    done("fuse", path, "-o", "out.json", "--model", "majority", "-q")
+    assert "results of an earlier fusion" in done("fuse", "out.json", "--model", "majority").stderr
+    assert "earlier fusion" not in done("fuse", path, "--model", "majority").stderr

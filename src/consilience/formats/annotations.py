@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..data.spans import Marks, Origin, SpanCollector, Spans
 from ..data.vocabulary import Values
-from ..errors import DataWarning, InputError, listing, plural, warn
+from ..errors import DataWarning, InputError, first_line, listing, plural, warn
 from .files import find_format
 from .records import plain
 
@@ -132,6 +132,14 @@ def is_folder(path: str) -> bool:
     if os.path.exists(path):
         return os.path.isdir(path)
     return path.endswith(os.sep) or not os.path.splitext(path)[1]
+
+
+def make_folder(path: str) -> None:
+    """Create a folder, unless it is there."""
+    try:
+        os.makedirs(path or ".", exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path!r} cannot be created: {first_line(error)}.", "Write to another place.") from error
 
 
 def list_inputs(path: str) -> list[str]:

@@ -33,6 +33,7 @@ from .annotations import (
     is_folder,
     list_inputs,
     list_readings,
+    make_folder,
     origin_of,
     say_answers,
     say_nothing,
@@ -148,7 +149,7 @@ def _write_spans(spans: Spans, path: str) -> None:
             f"{path!r} is a file, and these are the annotations of {plural(len(workers), 'worker')}.",
             "Give a folder: doccano has one file per annotator.",
         )
-    os.makedirs(path, exist_ok=True)
+    make_folder(path)
     with replace_together():
         for worker in workers:
             target = os.path.join(path, f"{file_name(worker)}.jsonl")
@@ -210,7 +211,7 @@ def _with_confidence(record: dict[str, Any], reading: Reading) -> dict[str, Any]
 def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
     """Write one file, into the folder if the path is that of one."""
     if is_folder(path):
-        os.makedirs(path, exist_ok=True)
+        make_folder(path)
         path = os.path.join(path, f"{FUSED}.jsonl")
     with replace_file(path) as temporary, open_output(str(temporary)) as sink:
         write_lines(_labelled_records(verdicts, origin), sink)

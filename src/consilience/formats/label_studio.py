@@ -456,7 +456,8 @@ def _is_outdated(place: Place, prediction: Any, question: str) -> bool:
     """Tell whether a prediction is an earlier fused label for the same question."""
     if not isinstance(prediction, dict) or _model(place, prediction) != FUSED:
         return False
-    return {result.get("from_name") for result in _results(place, prediction)} <= {question}
+    results = _results(place, prediction)
+    return bool(results) and all(result.get("from_name") == question for result in results)
 
 
 def _predict(name: Any, verdict: Verdict, question: str, target: str) -> dict[str, Any]:

@@ -298,7 +298,7 @@ def _labelled_tasks(verdicts: Verdicts, origin: str) -> Iterator[dict[str, Any]]
         is_question = _is_question(task)
         item = _item(name, place.get(task, "label", str, ""), labels) if is_question else name
         verdict = verdicts.find(item)
-        if verdict is not None and str(item) not in added:
+        if verdict is not None and str(item) not in added and (is_question or task["answer"] == "accept"):
             added[str(item)] = _answered(task, verdict, is_question)
     yield from added.values()
 

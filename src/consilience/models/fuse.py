@@ -17,9 +17,9 @@ from ..data.graph import Graph
 from ..data.hidden_answers import count_units
 from ..data.masks import Masks
 from ..data.responses import Responses
-from ..data.spans import Spans
+from ..data.spans import FUSED, Spans
 from ..data.tagging import looks_iob2
-from ..data.vocabulary import to_column
+from ..data.vocabulary import lookup, to_column
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import (
@@ -132,6 +132,14 @@ def fuse(
         columns.setdefault("gold", None)
     source = open_answers(source, **columns)
     responses = as_responses(source)
+    if responses.n_workers > 1 and lookup(responses.workers, to_column([FUSED]))[0] >= 0:
+        warn(
+            DataWarning(
+                f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
+                "were independent of the others.",
+                "Fuse the file that holds only the answers of workers.",
+            )
+        )
     if gold is None and isinstance(source, Spans):
         gold = source.known_tags()
     gold = choose_gold(gold, responses)
