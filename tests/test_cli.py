@@ -953,7 +953,14 @@ def test_the_crowd_of_the_demo_is_as_promised():
 
 def test_version_and_help():
     assert run("--version").stdout == f"consilience, {cs.__version__}\n".replace(",", "")
-    for arguments in (["--help"], ["fuse", "--help"], ["evaluate", "-h"], ["demo", "--help"]):
+    for arguments in (
+        ["--help"],
+        ["fuse", "--help"],
+        ["evaluate", "-h"],
+        ["convert", "-h"],
+        ["formats", "-h"],
+        ["demo", "-h"],
+    ):
         result = run(*arguments)
         assert result.exit_code == 0
         assert result.stdout.startswith("Usage: consilience")

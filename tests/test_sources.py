@@ -13,6 +13,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.cli import convert
 from consilience.data.dialects import DIALECTS, LONG
 from consilience.data.layouts import LAYOUTS, to_long, to_wide
 from consilience.data.spans import FUSED, SpanCollector
@@ -546,6 +547,7 @@ def test_all_formats_are_listed():
     assert (by_name["csv"]["recognised_by"], by_name["parquet"]["recognised_by"]) == ("name", "content")
     assert {each["name"] for each in listed if not each["written"]} == {"mturk", "toloka", "appen", "matrix"}
     assert by_name["matrix"]["suffixes"] == [".npy"]
+    assert tuple(LAYOUTS) == convert.LAYOUTS
     shown = done("formats").stdout
     assert all(f"  {name} " in shown for name in NAMES)
     assert max(map(len, shown.splitlines())) <= 80
