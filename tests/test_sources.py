@@ -558,3 +558,7 @@ def test_fusing_twice_is_told():
     done("fuse", path, "-o", "out.json", "--model", "majority", "-q")
     assert "results of an earlier fusion" in done("fuse", "out.json", "--model", "majority").stderr
     assert "earlier fusion" not in done("fuse", path, "--model", "majority").stderr
+
+
+def test_standard_input_is_a_table():
+    assert "Give the name of a file" in run("fuse", "-", standard_input="[{}]").stderr

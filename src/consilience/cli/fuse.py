@@ -170,8 +170,8 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     "-o",
     "--output",
     metavar="FILE",
-    help=f"Write labels or spans here: a table ({usual_suffixes(writable_formats())}); or if SOURCE is of an annotation "
-    "tool or holds masks, a file or folder of the same kind.",
+    help=f"Write labels or spans here: a table ({usual_suffixes(writable_formats())}); or if SOURCE is of an "
+    "annotation tool or holds masks, a file or folder of the same kind.",
 )
 @click.option("--item", metavar="COL", help="Column of items, if not item, task, question, id or the like.")
 @click.option("--worker", metavar="COL", help="Column of workers, if not worker, annotator, judge or the like.")
