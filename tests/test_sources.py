@@ -197,6 +197,7 @@ def test_one_command_from_export_to_import():
     scores = json.loads(done("evaluate", "fused.json", "gold.json", "--json").stdout)
     vote = cs.evaluate(vote_for_spans(project.spans), project.truth)
     assert scores["strict"]["f1"] > vote.strict.f1 + 0.15
+    assert scores["calibration_error"] < 0.05
     assert scores["strict"]["f1"] <= scores["relaxed"]["f1"] <= scores["type_only"]["f1"]
     fused = json.loads(Path("fused.json").read_text())
     original = json.loads(Path("project.json").read_text())
@@ -476,6 +477,31 @@ def test_what_is_lost_is_told():
     same = json.loads(done("convert", "sure.jsonl", "again.jsonl", "--json").stdout)
     assert (same["to"], same["lost"]) == ("prodigy", [])
     assert cs.read_spans("again.jsonl").marks.confidence.tolist() == [0.5]
+
+
+def test_confidence_beside_spans_without_any():
+    """A file with fused spans and those of workers keeps the confidence of the former, in any format that has it."""
+    collector = SpanCollector()
+    for n in range(2):
+        document = collector.add_document(n, TEXT)
+        collector.add_reading(document, "ann", [(0, 3, "PER")])
+        collector.add_reading(document, "bob", [])
+        collector.add_reading(document, "m1", [(0, 3, "PER")], [0.5])
+        collector.add_reading(document, "m2", [(8, 11, "PER")] if n else [], [0.25] if n else None)
+    spans = collector.finish()
+    known = {None: 2, 0.5: 2, 0.25: 1}
+    assert Counter(row["confidence"] for row in spans.to_frame().to_pylist()) == known
+    cs.write_spans(spans, "in.json", format="label-studio")
+    tasks = json.loads(Path("in.json").read_text())
+    assert [[each["model_version"] for each in task["predictions"]] for task in tasks] == [["m1", "m2"]] * 2
+    assert [len(task["annotations"]) for task in tasks] == [2, 2]
+    for target, options in (("out.json", ()), ("out.jsonl", ("--to", "prodigy")), ("more.json", ("--to", "argilla"))):
+        done("convert", "in.json", target, *options, "-q")
+        again = cs.read_spans(target)
+        assert annotations(again) == annotations(spans)
+        if "argilla" not in options:  # which has room for one model
+            assert Counter(row["confidence"] for row in again.to_frame().to_pylist()) == known
+    assert json.loads(Path("out.json").read_text()) == tasks
 
 
 def test_what_a_table_loses():

@@ -93,20 +93,25 @@ def print_known_spans(evaluation: SpansEvaluation, labels: str, gold: str) -> No
     console = open_console()
     print_title(console, f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
     counts = evaluation.strict
+    scores = (
+        ("Mean confidence", evaluation.mean_confidence, "  should be the strict precision"),
+        ("Calibration error", evaluation.calibration_error, "  0 is best"),
+    )
     print_facts(
         console,
         [
             ("Documents compared", f"{evaluation.n_documents:,}"),
             ("Not fused", f"{evaluation.n_unanswered:,}"),
             ("Spans", f"{counts.n_gold:,} in gold, {counts.n_predicted:,} in labels, {counts.n_correct:,} in both"),
+            *((name, format_number(value) + note) for name, value, note in scores if value is not None),
         ],
     )
     named = (("strict", evaluation.strict), ("relaxed", evaluation.relaxed), ("type only", evaluation.type_only))
-    for title, scores in (("", named), ("type", evaluation.types)):
+    for title, parts in (("", named), ("type", evaluation.types)):
         columns = [Column(title, 32), *(Column(name, number=True) for name in ("precision", "recall", "F1"))]
-        rows = [(name, *map(format_number, score[:3])) for name, score in scores[:MOST_CLASSES]]
+        rows = [(name, *map(format_number, score[:3])) for name, score in parts[:MOST_CLASSES]]
         console.print()
-        print_table(console, columns, [*rows, *([None] if len(scores) > MOST_CLASSES else [])])
+        print_table(console, columns, [*rows, *([None] if len(parts) > MOST_CLASSES else [])])
 
 
 def print_spans(console: Console, spans: SpanEvaluation) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
 import pyarrow as pa
 
 from ..data.spans import Marks, Origin, SpanCollector, Spans
@@ -80,7 +82,7 @@ def list_readings(spans: Spans) -> list[list[Reading]]:
     found: dict[tuple[int, int], tuple[list[Span], list[float]]] = {
         (document, worker): ([], []) for document, worker in spans.readings.tolist()
     }
-    has_confidence = spans.marks.confidence is not None
+    is_judged = _find_judges(spans)
     for key, span, confidence in _rows(spans.marks, spans.labels):
         marks, scores = found[key]
         marks.append(span)
@@ -88,8 +90,18 @@ def list_readings(spans: Spans) -> list[list[Reading]]:
     workers = [plain(worker) for worker in spans.workers.tolist()]
     readings: list[list[Reading]] = [[] for _ in spans.documents]
     for (document, worker), (marks, scores) in found.items():
-        readings[document].append(Reading(workers[worker], marks, scores if has_confidence else None))
+        is_known = is_judged[worker] and not any(map(math.isnan, scores))
+        readings[document].append(Reading(workers[worker], marks, scores if is_known else None))
     return readings
+
+
+def _find_judges(spans: Spans) -> list[bool]:
+    """Tell for each worker whether their spans have a confidence; where all spans have one, for all workers."""
+    known = spans.marks.confidence
+    if known is None or not np.isnan(known).any():
+        return [known is not None] * len(spans.workers)
+    n_known = np.bincount(spans.marks.worker[~np.isnan(known)], minlength=len(spans.workers))
+    return [bool(number) for number in n_known]
 
 
 def list_gold(spans: Spans) -> dict[int, list[Span]]:

@@ -9,7 +9,8 @@ feedback datasets of Argilla 1.x (a list with ``values`` and ``status``) are rea
 - A list of {start, end, label} answers a question about spans. Text or a number is one answer; a table of answers has a
   column for each question if there are several.
 - Offsets count characters. The text is the only field, else the one called "text".
-- Spans with a confidence are written as suggestions, other spans as responses. Fused labels are suggestions.
+- Spans with a confidence are written as suggestions, other spans as responses. Fused labels are suggestions. A question
+  has one suggestion: of several models, the others are written as responses.
 - A path that ends in .jsonl or .ndjson gets JSON lines, any other an array.
 """
 
@@ -238,6 +239,7 @@ def _update(place: Place, record: dict[str, Any], question: str, readings: list[
     for each, response in _responses(place, record):
         responses.setdefault(each, []).append({key: value for key, value in response.items() if key != "values"})
     suggestions = dict(_suggestions(place, record))
+    is_taken = False  # a question has one suggestion, so that of several models the others are responses
     for reading in readings:
         value = [{"start": start, "end": end, "label": label} for start, end, label in reading.spans]
         worker = str(reading.worker)
@@ -250,12 +252,12 @@ def _update(place: Place, record: dict[str, Any], question: str, readings: list[
         ]
         if own:
             own[0]["value"] = value
-        elif reading.confidence is not None:
-            suggestions[question] = {"value": value, "score": reading.confidence, "agent": worker}
         elif question in suggestions and agent == worker:
-            old = suggestions[question]
-            changed = {} if old.get("value") == value else {"value": value, "score": None}
-            suggestions[question] = {**old, **changed}
+            old, is_taken = suggestions[question], True
+            is_same = old.get("value") == value and reading.confidence in (None, old.get("score"))
+            suggestions[question] = {**old, **({} if is_same else {"value": value, "score": reading.confidence})}
+        elif reading.confidence is not None and not is_taken:
+            suggestions[question], is_taken = {"value": value, "score": reading.confidence, "agent": worker}, True
         else:
             responses.setdefault(question, []).append({"value": value, "user_id": worker, "status": "submitted"})
     record["responses"], record["suggestions"] = responses, suggestions

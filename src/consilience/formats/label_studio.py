@@ -365,7 +365,7 @@ def _update(place: Place, task: dict[str, Any], text: str, readings: list[Readin
         worker, name = str(reading.worker), task.get("id")
         old = next((each for who, each in _entries(place, task) if who == worker), None)
         is_annotation = any(old is each for each in task.get("annotations") or [])
-        if old is not None and (is_annotation or reading.confidence is None):
+        if old is not None and (is_annotation or _says_same(place, text, old, reading)):
             results = _results(place, old)
             kept = [
                 result
@@ -394,6 +394,13 @@ def _entries(place: Place, task: dict[str, Any]) -> Iterator[tuple[str, dict[str
     for each in task.get("predictions") or []:
         if isinstance(each, dict):
             yield _model(place, each), each
+
+
+def _says_same(place: Place, text: str, old: dict[str, Any], reading: Reading) -> bool:
+    """Tell whether a prediction need not change: there is no confidence to add, or it is there already."""
+    regions = [result for result in _results(place, old) if _kind(place, result) == "labels"]
+    said = dict(zip(reading.spans, reading.scores, strict=True))
+    return reading.confidence is None or _spans(place, text, regions) == said
 
 
 def _is_kept(place: Place, text: str, region: dict[str, Any], reading: Reading) -> bool:

@@ -85,7 +85,7 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
         if len(parts[0].start) or len(parts[1].start):
             types.append((name, compare_spans(*parts).strict))
     right = _find_right(truth, said)
-    judged = said.confidence is not None and len(right) > 0
+    judged = said.confidence is not None and len(right) > 0 and not np.isnan(said.confidence).any()
     return SpansEvaluation(
         n_documents=len(known_documents),
         n_unanswered=len(np.setdiff1d(known_documents, read)),
