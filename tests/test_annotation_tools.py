@@ -716,7 +716,11 @@ def try_to_read(name, reader, write) -> str | None:
     """Read a file, and write and read again what was read. Return our own error, if there is one."""
     try:
         if reader is cs.read_responses:
-            reader("a.jsonl")
+            answers = reader("a.jsonl", format=name)
+            if write:
+                labels = {"item": answers.items.tolist(), "label": ["s"] * answers.n_items}
+                cs.write_labels(labels, "out.jsonl", "a.jsonl", format=name)
+                assert reader("out.jsonl", format=name).n_responses >= answers.n_items
             return None
         spans = reader("a.jsonl", format=name)
     except ConsilienceError as error:

@@ -14,6 +14,17 @@ from ..formats.replacing import cannot_be_replaced
 from ..formats.writing import check_table_path, check_writable
 
 
+def check_folder(path: str, source: str) -> None:
+    """Raise an error if a folder cannot be written to, or if that would change the input."""
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise InputError(f"{path!r} is a file.", "Give a folder.")
+    root = os.path.dirname(source) if glob.has_magic(source) or os.path.isfile(source) else source
+    real, read = Path(os.path.realpath(path)), Path(os.path.realpath(root))
+    is_own = real == read or (os.path.isdir(source) and real.is_relative_to(read))
+    if is_own:
+        raise InputError(f"Writing to {path!r} would change the input {source!r}.", "Write to another folder.")
+
+
 def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], inputs: Sequence[str | None]) -> None:
     """Raise the error that writing would meet, also where an output would overwrite an input or another output.
 

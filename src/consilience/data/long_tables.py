@@ -61,6 +61,7 @@ def read_answers(
     check_policy(duplicates)
     check_truth("normalise", "Responses", normalise)
     check_truth("drop_missing", "Responses", drop_missing)
+    origin = table.origin
     table = translate(table, format, {**names, "gold": gold if isinstance(gold, str) else None})
     items = table.items if items is None else items
     columns = find_columns(table, **names)
@@ -109,6 +110,7 @@ def read_answers(
         columns=columns,
         normalised=normalise,
         format=table.format,
+        origin=origin,
     )
     answers = settle_duplicates(answers, duplicates, order, table)
     possible, silent = choose_classes(classes, answers.labels, abstain, background, spell)

@@ -114,6 +114,8 @@ class Table:
         How the user calls the form of the table, if that is not one row per answer; see `data.dialects`.
     items : column or None
         All items, where a table names them also if nobody answered them.
+    origin : tuple of str or None
+        Path and format of the file that it was read from.
     """
 
     names: Sequence[str]
@@ -125,6 +127,7 @@ class Table:
     preferred: Mapping[str, str | None] = field(default_factory=dict)
     format: str = ""
     items: Column | None = None
+    origin: tuple[str, str] | None = None
 
     def find(self, role: str, given: str | None = None) -> str | None:
         """Return the name of the column that plays `role`: the given one, or the first alias that exists.

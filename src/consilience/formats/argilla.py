@@ -9,21 +9,25 @@ feedback datasets of Argilla 1.x (a list with ``values`` and ``status``) are rea
 - A list of {start, end, label} answers a question about spans. Text or a number is one answer; a table of answers has a
   column for each question if there are several.
 - Offsets count characters. The text is the only field, else the one called "text".
-- Spans with a confidence are written as suggestions, other spans as responses.
+- Spans with a confidence are written as suggestions, other spans as responses. Fused labels are suggestions. A question
+  has one suggestion: of several models, the others are written as responses.
+- A path that ends in .jsonl or .ndjson gets JSON lines, any other an array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..data.spans import SpanCollector, Spans
+from ..data.spans import FUSED, SpanCollector, Spans
 from ..errors import InputError, listing, shorten
 from .annotations import (
     Reading,
     Span,
+    Verdict,
+    Verdicts,
     build_table,
     choose,
     finish,
@@ -36,7 +40,7 @@ from .annotations import (
     say_spans,
 )
 from .files import open_output
-from .records import Place, peek_keys, read_records, write_array
+from .records import Place, peek_keys, plain, read_records, write_array, write_lines
 from .register import Codec
 from .writing import replace_file
 
@@ -140,19 +144,19 @@ def _find_question(path: str) -> str | None:
 def _read_spans(path: str) -> Spans:
     question = _find_question(path)
     collector = SpanCollector()
-    n_others = 0
+    others: set[str] = set()
     for place, name, record in _records(path):
         text = record["fields"][_field(place, record)] if question is not None else ""
         document = collector.add_document(name, text)
         for answer in _answers(place, record):
             if answer.question != question:
-                n_others += 1
+                others.add(answer.question)
                 continue
             spans, scores = _spans(place, text, answer)
             collector.add_reading(document, answer.worker, spans, scores)
     if question is None:
-        (say_answers if n_others else say_nothing)(path, _TOOL)
-    return finish(collector, path, _NAME)
+        (say_answers if others else say_nothing)(path, _TOOL)
+    return finish(collector, path, _NAME, others)
 
 
 def _spans(place: Place, text: str, answer: _Answer) -> tuple[list[Span], list[float] | None]:
@@ -205,8 +209,13 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
 
 
 def _write_spans(spans: Spans, path: str) -> None:
+    _write(_updated_records(spans), path)
+
+
+def _write(records: Iterable[dict[str, Any]], path: str) -> None:
+    has_lines = path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
     with replace_file(path) as temporary, open_output(str(temporary)) as sink:
-        write_array(_updated_records(spans), sink)
+        (write_lines if has_lines else write_array)(records, sink)
 
 
 def _updated_records(spans: Spans) -> Iterator[dict[str, Any]]:
@@ -230,6 +239,7 @@ def _update(place: Place, record: dict[str, Any], question: str, readings: list[
     for each, response in _responses(place, record):
         responses.setdefault(each, []).append({key: value for key, value in response.items() if key != "values"})
     suggestions = dict(_suggestions(place, record))
+    is_taken = False  # a question has one suggestion, so that of several models the others are responses
     for reading in readings:
         value = [{"start": start, "end": end, "label": label} for start, end, label in reading.spans]
         worker = str(reading.worker)
@@ -242,15 +252,46 @@ def _update(place: Place, record: dict[str, Any], question: str, readings: list[
         ]
         if own:
             own[0]["value"] = value
-        elif reading.confidence is not None:
-            suggestions[question] = {"value": value, "score": reading.confidence, "agent": worker}
         elif question in suggestions and agent == worker:
-            old = suggestions[question]
-            changed = {} if old.get("value") == value else {"value": value, "score": None}
-            suggestions[question] = {**old, **changed}
+            old, is_taken = suggestions[question], True
+            is_same = old.get("value") == value and reading.confidence in (None, old.get("score"))
+            suggestions[question] = {**old, **({} if is_same else {"value": value, "score": reading.confidence})}
+        elif reading.confidence is not None and not is_taken:
+            suggestions[question], is_taken = {"value": value, "score": reading.confidence, "agent": worker}, True
         else:
             responses.setdefault(question, []).append({"value": value, "user_id": worker, "status": "submitted"})
     record["responses"], record["suggestions"] = responses, suggestions
+
+
+def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
+    values = {
+        answer.question: answer.value
+        for place, _, record in _records(origin)
+        for answer in _answers(place, record)
+        if not _is_spans(answer.value)
+    }
+    question = verdicts.choose(origin, values)
+    _write(_labelled_records(verdicts, origin, question, isinstance(values[question], list)), path)
+
+
+def _labelled_records(verdicts: Verdicts, origin: str, question: str, in_list: bool) -> Iterator[dict[str, Any]]:
+    for place, name, record in _records(origin):
+        verdict = verdicts.find(name)
+        if verdict is not None:
+            suggestion = _suggest(verdict, in_list)
+            given = record.get("suggestions")
+            if isinstance(given, list):  # 1.x
+                kept = [each for each in given if each.get("question_name") != question]
+                record["suggestions"] = [*kept, {"question_name": question, **suggestion}]
+            else:
+                record["suggestions"] = {**dict(_suggestions(place, record)), question: suggestion}
+        yield record
+
+
+def _suggest(verdict: Verdict, in_list: bool) -> dict[str, Any]:
+    score = verdict.confidence
+    value = plain(verdict.label)
+    return {"value": [value] if in_list else value, "score": [score] if in_list else score, "agent": FUSED}
 
 
 def _recognise(head: bytes, _path: str) -> bool:
@@ -259,4 +300,11 @@ def _recognise(head: bytes, _path: str) -> bool:
     return is_record or any(key.endswith(".responses.users") for key in keys)
 
 
-ARGILLA = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)
+ARGILLA = Codec(
+    _read,
+    recognise=_recognise,
+    read_spans=_read_spans,
+    write_spans=_write_spans,
+    carries=frozenset({"confidence", "white space"}),
+    write_labels=_write_labels,
+)

@@ -35,6 +35,7 @@ from .annotations import (
     finish,
     index_documents,
     list_readings,
+    make_folder,
     origin_of,
     say_nothing,
     say_spans,
@@ -201,7 +202,7 @@ def _write_spans(spans: Spans, path: str) -> None:
                 source = known.get(str(reading.worker))
                 old = os.path.join(source, f"{name}.ann") if source is not None else None
                 content = _read_text(old) if old is not None and os.path.isfile(old) else ""
-                os.makedirs(os.path.dirname(base) or ".", exist_ok=True)
+                make_folder(os.path.dirname(base))
                 for suffix, new in ((".ann", _compose(old or "", content, spans.texts[index], reading)),
                                     (".txt", spans.texts[index])):  # fmt: skip
                     with replace_file(base + suffix) as temporary:
@@ -260,4 +261,4 @@ def _mentions(line: str) -> list[str]:
     return [mark] if mark.startswith("T") else [mark, *_REFERENCE.findall(rest.partition("\t")[0])]
 
 
-BRAT = Codec(_read, read_spans=_read_spans, write_spans=_write_spans)
+BRAT = Codec(_read, read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"confidence", "white space"}))

@@ -359,4 +359,6 @@ def _recognise(head: bytes, path: str) -> bool:
     return any(_types(column) and all(map(_is_tag, column)) for column in list(zip(*rows, strict=True))[1:])
 
 
-CONLL = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)
+CONLL = Codec(
+    _read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"tokens"})
+)

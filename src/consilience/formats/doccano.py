@@ -8,6 +8,7 @@ list of [start, end, label] for spans, of labels for classification. With relati
 - doccano does not say which texts an annotator has seen, so each text in a file counts as read by its annotator. Export
   only approved texts.
 - Offsets count characters.
+- Fused spans and labels are written as the file of one more annotator.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data.spans import SpanCollector, Spans
-from ..errors import shorten
+from ..data.spans import FUSED, SpanCollector, Spans
+from ..errors import InputError, plural, shorten
 from .annotations import (
     Reading,
     Span,
+    Verdicts,
     build_table,
     choose,
     file_name,
     finish,
     index_documents,
+    is_folder,
     list_inputs,
     list_readings,
+    make_folder,
     origin_of,
     say_answers,
     say_nothing,
@@ -136,11 +140,16 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
 def _write_spans(spans: Spans, path: str) -> None:
     """Write one file; or a folder of one file per worker, if there are several or the path is a folder."""
     workers = [plain(worker) for worker in spans.workers.tolist()]
-    if len(workers) == 1 and not os.path.isdir(path):
+    if len(workers) == 1 and not is_folder(path):
         with replace_file(path) as temporary, open_output(str(temporary)) as sink:
             write_lines(_updated_records(spans, workers[0]), sink)
         return
-    os.makedirs(path, exist_ok=True)
+    if not is_folder(path):
+        raise InputError(
+            f"{path!r} is a file, and these are the annotations of {plural(len(workers), 'worker')}.",
+            "Give a folder: doccano has one file per annotator.",
+        )
+    make_folder(path)
     with replace_together():
         for worker in workers:
             target = os.path.join(path, f"{file_name(worker)}.jsonl")
@@ -199,6 +208,25 @@ def _with_confidence(record: dict[str, Any], reading: Reading) -> dict[str, Any]
     return record if reading.confidence is None else {**record, "confidence": reading.confidence}
 
 
+def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
+    """Write one file, into the folder if the path is that of one."""
+    if is_folder(path):
+        make_folder(path)
+        path = os.path.join(path, f"{FUSED}.jsonl")
+    with replace_file(path) as temporary, open_output(str(temporary)) as sink:
+        write_lines(_labelled_records(verdicts, origin), sink)
+
+
+def _labelled_records(verdicts: Verdicts, origin: str) -> Iterator[dict[str, Any]]:
+    seen: set[Any] = set()
+    for _, name, _, key, record in _records(origin):
+        verdict = None if name in seen else verdicts.find(name)
+        seen.add(name)
+        if verdict is not None:
+            confidence = {} if verdict.confidence is None else {"confidence": verdict.confidence}
+            yield {**record, key: [str(verdict.label)], **confidence}
+
+
 def _recognise(head: bytes, _path: str) -> bool:
     keys = peek_keys(head)
     has_text = any(keys.get(key) == '"' for key in _TEXTS)
@@ -207,4 +235,11 @@ def _recognise(head: bytes, _path: str) -> bool:
     return has_text and has_labels and not others
 
 
-DOCCANO = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)
+DOCCANO = Codec(
+    _read,
+    recognise=_recognise,
+    read_spans=_read_spans,
+    write_spans=_write_spans,
+    carries=frozenset({"confidence", "white space"}),
+    write_labels=_write_labels,
+)

@@ -65,6 +65,10 @@ def _find_text_format(head: bytes) -> Format:
     """Return the format of text without a suffix: JSON lines, TSV if there are tabs in its first line, else CSV."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     name = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
+    if text.startswith(b"["):
+        raise InputError(
+            "Standard input must be CSV, TSV or JSON lines. Got a JSON array instead.", "Give the name of a file."
+        )
     if head.startswith(_BINARY):
         raise InputError("Standard input must be CSV, TSV or JSON lines. Got Parquet or Arrow instead.", "Give a file.")
     return next(each for each in readable_formats() if each.name == name)

@@ -10,7 +10,8 @@ the whole task.
 - An annotation marked as ``ground_truth`` is the truth, not the annotation of a worker.
 - Offsets count characters. Older exports count UTF-16 units, which differs after an emoji; ``value.text`` shows which
   of the two it is. So it does where a browser turned line breaks of two characters into one.
-- Spans with a confidence are written as predictions, other spans as annotations.
+- Spans with a confidence are written as predictions, other spans as annotations. Fused labels are predictions with one
+  choice.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..data.spans import SpanCollector, Spans
+from ..data.spans import FUSED, SpanCollector, Spans
 from ..errors import shorten
 from .annotations import (
     Reading,
     Span,
+    Verdict,
+    Verdicts,
     build_table,
     choose,
     finish,
@@ -124,14 +127,15 @@ def _kind(place: Place, result: dict[str, Any]) -> str:
 def _read_spans(path: str) -> Spans:
     controls = _find_controls(path, whole=False)
     collector = SpanCollector()
-    n_spans = n_choices = n_unlabelled = 0
+    n_spans = n_unlabelled = 0
+    questions: set[str] = set()
     for place, name, task in _tasks(path):
         text = _text(place, task, controls)
         document = collector.add_document(name, text)
         truth: list[Span] | None = None
         for worker, results in _annotations(place, task):
             regions = _regions_of(place, results, controls)
-            n_choices += any(result.get("type") == "choices" for result in results)
+            questions |= {place.need(result, "from_name", str) for result in results if _is_answer(place, result)}
             n_unlabelled += sum(not _labels(place, region) for region in regions)
             spans = _spans(place, text, regions)
             n_spans += len(spans)
@@ -145,10 +149,10 @@ def _read_spans(path: str) -> Spans:
                 truth = list(spans)
         if truth is not None:
             collector.add_gold(document, truth)
-    if n_choices and not n_spans:
+    if questions and not n_spans:
         say_answers(path, _TOOL)
     warn_dropped(path, n_unlabelled, "region", "no label")
-    read = finish(collector, path, _NAME)
+    read = finish(collector, path, _NAME, questions)
     if not len(read.readings) and read.gold is None:
         say_nothing(path, _TOOL)
     return read
@@ -276,6 +280,12 @@ def _search(place: Place, text: str, start: int, end: int, quote: str) -> tuple[
 # ------------------------------------------------------------------------------------------------------------ choices
 
 
+def _is_answer(place: Place, result: dict[str, Any]) -> bool:
+    """Tell whether a result is a choice about the whole task, not about a region of it."""
+    value = result.get("value")
+    return place.get(result, "type", str, "") == "choices" and not (isinstance(value, dict) and "start" in value)
+
+
 def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     rows = []
     n_spans = 0
@@ -287,9 +297,7 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
             given: dict[Any, str] = {}
             for result in results:
                 kind = place.get(result, "type", str, "")
-                value = result.get("value")
-                is_region = isinstance(value, dict) and "start" in value
-                if kind != "choices" or is_region:
+                if not _is_answer(place, result):
                     n_spans += kind == "labels"
                     others.add(kind)
                     continue
@@ -357,7 +365,7 @@ def _update(place: Place, task: dict[str, Any], text: str, readings: list[Readin
         worker, name = str(reading.worker), task.get("id")
         old = next((each for who, each in _entries(place, task) if who == worker), None)
         is_annotation = any(old is each for each in task.get("annotations") or [])
-        if old is not None and (is_annotation or reading.confidence is None):
+        if old is not None and (is_annotation or _says_same(place, text, old, reading)):
             results = _results(place, old)
             kept = [
                 result
@@ -388,6 +396,13 @@ def _entries(place: Place, task: dict[str, Any]) -> Iterator[tuple[str, dict[str
             yield _model(place, each), each
 
 
+def _says_same(place: Place, text: str, old: dict[str, Any], reading: Reading) -> bool:
+    """Tell whether a prediction need not change: there is no confidence to add, or it is there already."""
+    regions = [result for result in _results(place, old) if _kind(place, result) == "labels"]
+    said = dict(zip(reading.spans, reading.scores, strict=True))
+    return reading.confidence is None or _spans(place, text, regions) == said
+
+
 def _is_kept(place: Place, text: str, region: dict[str, Any], reading: Reading) -> bool:
     return set(_spans(place, text, [region])) <= set(reading.spans)
 
@@ -405,9 +420,8 @@ def _drop_dangling(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _regions(name: Any, text: str, reading: Reading, controls: _Controls) -> list[dict[str, Any]]:
     regions = []
     for (start, end, label), score in zip(reading.spans, reading.scores, strict=True):
-        mark = hashlib.blake2b(repr((name, reading.worker, start, end, label)).encode(), digest_size=5).hexdigest()
         region = {
-            "id": mark,
+            "id": _make_id(name, reading.worker, start, end, label),
             "from_name": (controls.of_label or {}).get(label, controls.from_name),
             "to_name": controls.to_name,
             "type": "labels",
@@ -415,6 +429,58 @@ def _regions(name: Any, text: str, reading: Reading, controls: _Controls) -> lis
         }
         regions.append(region if score is None else {**region, "score": score})
     return regions
+
+
+def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
+    targets = _find_targets(origin)
+    question = verdicts.choose(origin, targets)
+    with replace_file(path) as temporary, open_output(str(temporary)) as sink:
+        write_array(_labelled_tasks(verdicts, origin, question, targets[question]), sink)
+
+
+def _find_targets(path: str) -> dict[str, str]:
+    """Return the tags of choices, and what each is about."""
+    return {
+        place.need(result, "from_name", str): place.need(result, "to_name", str)
+        for place, _, task in _tasks(path)
+        for _, results in _annotations(place, task)
+        for result in results
+        if _is_answer(place, result)
+    }
+
+
+def _labelled_tasks(verdicts: Verdicts, origin: str, question: str, target: str) -> Iterator[dict[str, Any]]:
+    for place, name, task in _tasks(origin):
+        verdict = verdicts.find(name)
+        if verdict is not None:
+            old = place.get(task, "predictions", list, [])
+            kept = [each for each in old if not _is_outdated(place, each, question)]
+            task["predictions"] = [*kept, _predict(name, verdict, question, target)]
+        yield task
+
+
+def _is_outdated(place: Place, prediction: Any, question: str) -> bool:
+    """Tell whether a prediction is an earlier fused label for the same question."""
+    if not isinstance(prediction, dict) or _model(place, prediction) != FUSED:
+        return False
+    results = _results(place, prediction)
+    return bool(results) and all(result.get("from_name") == question for result in results)
+
+
+def _predict(name: Any, verdict: Verdict, question: str, target: str) -> dict[str, Any]:
+    result = {
+        "id": _make_id(name, FUSED, question),
+        "from_name": question,
+        "to_name": target,
+        "type": "choices",
+        "value": {"choices": [str(verdict.label)]},
+    }
+    return {"model_version": FUSED, "score": verdict.confidence, "result": [result]}
+
+
+def _make_id(*key: Any) -> str:
+    """Return the id of a region or a choice, the same whenever it is written."""
+    return hashlib.blake2b(repr(key).encode(), digest_size=5).hexdigest()
 
 
 def _recognise(head: bytes, _path: str) -> bool:
@@ -426,4 +492,11 @@ def _recognise(head: bytes, _path: str) -> bool:
     return has_data and "[" in (keys.get("annotations"), keys.get("predictions"))
 
 
-LABEL_STUDIO = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)
+LABEL_STUDIO = Codec(
+    _read,
+    recognise=_recognise,
+    read_spans=_read_spans,
+    write_spans=_write_spans,
+    carries=frozenset({"confidence", "gold", "white space"}),
+    write_labels=_write_labels,
+)

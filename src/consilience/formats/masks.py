@@ -107,12 +107,6 @@ def read_masks(
     return Masks.from_arrays(by_image, classes=classes, missing=missing)
 
 
-def open_masks(source: Any) -> Any:
-    """Return the masks at a path, if these are masks without doubt; anything else as it is."""
-    path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
-    return read_masks(path) if isinstance(path, str) and are_masks(path) else source
-
-
 def are_masks(path: str) -> bool:
     """Tell whether a path is that of masks: a folder of folders with PNG or NumPy files, or a file of NumPy arrays.
 

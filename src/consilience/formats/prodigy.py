@@ -12,6 +12,7 @@ annotator did with one text.
 - A task with ``options`` is a choice: ``accept`` lists the ids that were chosen.
 - Tasks of the interfaces "ner" and "spans" (binary) confirm single suggestions. They are not annotations of the text.
   So a task must have ``tokens``, as all manual tasks do, or say in ``_view_id`` that it is one ("ner_manual").
+- Fused spans and labels are written as the tasks of one more annotator.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data.spans import SpanCollector, Spans
+from ..data.spans import FUSED, SpanCollector, Spans
 from ..errors import shorten
 from .annotations import (
     Reading,
     Span,
+    Verdict,
+    Verdicts,
     build_table,
     choose,
     finish,
@@ -179,9 +182,13 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
     warn_dropped(path, n_rejected, "line", "rejected choices")
     labels = {label for _, _, label, _ in questions}
     for name, worker, label, answer in questions:
-        item = name if len(labels) == 1 else f"{name} {label}"
-        choices.append({"item": item, "worker": worker, ("question", "label"): answer})
+        choices.append({"item": _item(name, label, labels), "worker": worker, ("question", "label"): answer})
     return choose(build_table(path, _TOOL, choices), wanted)
+
+
+def _item(name: Any, label: str, labels: Collection[str]) -> Any:
+    """Return what a question about a label is about: the text, or text and label if there are several labels."""
+    return name if len(labels) == 1 else f"{name} {label}"
 
 
 def _chosen(place: Place, task: dict[str, Any]) -> Any:
@@ -232,12 +239,14 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
                 yield _new_task(spans, name, index, reading, models.get(name))
 
 
+_OWN = ("_task_hash", "_timestamp", "_session_id", "_annotator_id", "spans", "accept", "answer")
+
+
 def _new_task(spans: Spans, name: Any, index: int, reading: Reading, model: dict[str, Any] | None) -> dict[str, Any]:
-    own = ("_task_hash", "_timestamp", "_session_id", "_annotator_id", "spans", "answer")
     key = "_input_hash" if isinstance(plain(name), int) else "id"
     new = {"text": spans.texts[index], key: plain(name), "_view_id": "spans_manual"}
     task = new if model is None else dict(model)
-    task = {key: value for key, value in task.items() if key not in own}
+    task = {key: value for key, value in task.items() if key not in _OWN}
     places = token_places(spans, index)
     if model is None and places is not None:
         task["tokens"] = [
@@ -271,6 +280,45 @@ def _to_spans(spans: Spans, index: int, reading: Reading, old: list[dict[str, An
     return written
 
 
+def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
+    """Write all lines, and one more for each item."""
+    with replace_file(path) as temporary, open_output(str(temporary)) as sink:
+        write_lines(_labelled_tasks(verdicts, origin), sink)
+
+
+def _labelled_tasks(verdicts: Verdicts, origin: str) -> Iterator[dict[str, Any]]:
+    labels = {place.get(task, "label", str, "") for place, _, _, task in _tasks(origin) if _is_question(task)}
+    added: dict[str, dict[str, Any]] = {}
+    for place, name, worker, task in _tasks(origin):
+        if _is_marked(task):
+            yield task
+            continue
+        if worker != FUSED:
+            yield task
+        is_question = _is_question(task)
+        item = _item(name, place.get(task, "label", str, ""), labels) if is_question else name
+        verdict = verdicts.find(item)
+        if verdict is not None and str(item) not in added and (is_question or task["answer"] == "accept"):
+            added[str(item)] = _answered(task, verdict, is_question)
+    yield from added.values()
+
+
+def _is_question(task: dict[str, Any]) -> bool:
+    return not _is_choice(task) and not _is_marked(task)
+
+
+def _answered(task: dict[str, Any], verdict: Verdict, is_question: bool) -> dict[str, Any]:
+    """Return a task with the fused answer."""
+    kept = {key: value for key, value in task.items() if key not in _OWN}
+    if is_question:
+        said: dict[str, Any] = {"answer": str(verdict.label)}
+    else:
+        ids = {str(option["id"]): option["id"] for option in task["options"]}
+        said = {"accept": [ids.get(str(verdict.label), str(verdict.label))], "answer": "accept"}
+    score = {} if verdict.confidence is None else {"score": verdict.confidence}
+    return {**kept, **said, **score, "_annotator_id": FUSED, "_session_id": FUSED}
+
+
 def _recognise(head: bytes, _path: str) -> bool:
     keys = peek_keys(head)
     if is_array(head):
@@ -282,4 +330,11 @@ def _recognise(head: bytes, _path: str) -> bool:
     return keys.get("answer") == '"' and bool(signs or lists)
 
 
-PRODIGY = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)
+PRODIGY = Codec(
+    _read,
+    recognise=_recognise,
+    read_spans=_read_spans,
+    write_spans=_write_spans,
+    carries=frozenset({"confidence", "tokens", "white space"}),
+    write_labels=_write_labels,
+)

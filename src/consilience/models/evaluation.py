@@ -33,6 +33,7 @@ from ..data.vocabulary import (
 )
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
 from ..formats.reading import open_path
+from ..formats.sources import open_spans
 from ..kernels.types import Floats
 from ..metrics import (
     ClassScore,
@@ -167,7 +168,8 @@ def evaluate(
         Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
         The label may also be called gold or truth. Missing labels are not known. 7 and "7" are the same, both as an
         item and as a label. Known spans (`Spans.gold`, or those of the only worker) judge a model that was fitted to
-        `Spans`, or the spans of one worker.
+        `Spans`, or the spans of one worker. Both may be files of annotation tools. Of a file to which fused spans were
+        written, these are judged.
     item, label, sequence, position : str, optional
         Names of columns, tried first in both tables; in a table that has no such column the usual names are looked for.
     normalise : bool, default False
@@ -189,6 +191,7 @@ def evaluate(
     0.164
     """
     check_truth("normalise", "evaluate", normalise)
+    labels, gold = open_spans(labels), open_spans(gold)
     if isinstance(gold, Spans):
         return evaluate_spans(labels, gold)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}

@@ -17,9 +17,9 @@ from ..data.graph import Graph
 from ..data.hidden_answers import count_units
 from ..data.masks import Masks
 from ..data.responses import Responses
-from ..data.spans import Spans
+from ..data.spans import FUSED, Spans
 from ..data.tagging import looks_iob2
-from ..data.vocabulary import to_column
+from ..data.vocabulary import lookup, to_column
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import (
@@ -37,13 +37,12 @@ from ..errors import (
 )
 from ..fitting.em import Progress
 from ..formats.answers import COLUMNS, check_keywords
-from ..formats.masks import open_masks
 from ..formats.reading import open_path
 from .base import Model
 from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares
 from .dawid_skene import DawidSkene
 from .graph_check import CHECK_IDS, GraphCheck
-from .inputs import as_responses
+from .inputs import as_responses, open_answers
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField, find_answered
 from .mask_sample import cut_tiles, is_small
@@ -77,10 +76,11 @@ def fuse(
     Parameters
     ----------
     source : table, path, Responses, Spans or Masks
-        The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder. Of `Spans` the
-        known ones (`Spans.gold`) are used, unless `gold` is given; `Spans.without_gold` leaves them out. The pixels of
-        `Masks`, and of a folder that `read_masks` can read, are linked to their neighbours by a graph. Of more than
-        30,000 pixels, a part shows whether to use it, and how strongly.
+        The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder. A path may be that
+        of anything that `read_responses`, `read_spans` or `read_masks` can read. If a file holds spans and answers
+        about whole texts, the spans are fused, unless a column is named. Of `Spans` the known ones (`Spans.gold`) are
+        used, unless `gold` is given; `Spans.without_gold` leaves them out. The pixels of `Masks` are linked to their
+        neighbours by a graph. Of more than 30,000 pixels, a part shows whether to use it, and how strongly.
     graph : Graph, table, path, list of pairs, networkx graph or sparse matrix, optional
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
         target, and perhaps weight, or a list of pairs of items).
@@ -132,11 +132,19 @@ def fuse(
     """
     parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
-    source = open_masks(source)
     columns = {name: value for name, value in keywords.items() if name in COLUMNS}
     if gold is None and not isinstance(source, (Responses, Spans, Masks)):
-        columns["gold"] = None
-    responses = as_responses(source, **columns)
+        columns.setdefault("gold", None)
+    source = open_answers(source, **columns)
+    responses = as_responses(source)
+    if responses.n_workers > 1 and lookup(responses.workers, to_column([FUSED]))[0] >= 0:
+        warn(
+            DataWarning(
+                f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
+                "were independent of the others.",
+                "Fuse the file that holds only the answers of workers.",
+            )
+        )
     if gold is None and isinstance(source, Spans):
         gold = source.known_tags()
     gold = choose_gold(gold, responses)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.spans import Marks, Spans, pick_marks
+from ..data.spans import FUSED, Marks, Spans, pick_marks
 from ..data.vocabulary import Values, lookup, to_column
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..metrics import SpanScore, compare_spans
@@ -70,6 +70,7 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
         raise InputError(
             f"Known spans can judge a fitted model or a Spans. Got {shorten(labels)} instead.", "Give the fused model."
         )
+    found = _pick_fused(found)
     if len(found.workers) > 1:
         raise InputError(
             f"These are the spans of {plural(len(found.workers), 'worker')}: {listing(found.workers.tolist())}.",
@@ -90,7 +91,7 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
         if len(parts[0].start) or len(parts[1].start):
             types.append((name, compare_spans(*parts).strict))
     right = _find_right(truth, said)
-    judged = said.confidence is not None and len(right) > 0
+    judged = said.confidence is not None and len(right) > 0 and not np.isnan(said.confidence).any()
     return SpansEvaluation(
         n_documents=len(known_documents),
         n_unanswered=len(np.setdiff1d(known_documents, read)),
@@ -100,6 +101,22 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
         types=tuple(types),
         calibration_error=_find_error(np.asarray(said.confidence), right) if judged else None,
         mean_confidence=float(np.mean(np.asarray(said.confidence))) if judged else None,
+    )
+
+
+def _pick_fused(spans: Spans) -> Spans:
+    """Return the fused spans alone, where a file has these beside the spans of workers."""
+    names = spans.workers.tolist()
+    if len(names) == 1 or FUSED not in names:
+        return spans
+    code = names.index(FUSED)
+    marks = pick_marks(spans.marks, np.flatnonzero(spans.marks.worker == code))
+    readings = spans.readings[spans.readings[:, 1] == code]
+    return replace(
+        spans,
+        workers=spans.workers[[code]],
+        marks=marks._replace(worker=np.zeros(len(marks.start), np.int64)),
+        readings=np.stack([readings[:, 0], np.zeros(len(readings), np.int64)], axis=1),
     )
 
 
