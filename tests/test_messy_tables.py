@@ -465,3 +465,28 @@ def test_tags_without_outside():
     fused = cs.fuse(table)
     assert fused.transitions == "bio"
     assert "O" in fused.classes_.tolist()
+
+
+def test_id_beside_a_key_is_a_number_of_rows(folder):
+    """Rows of several files may have the same numbers."""
+    for name, task in (("a", "s"), ("b", "t")):
+        write(f"{name}.csv", "id,task_id,worker_id,label", f"1,{task}1,u,x", f"2,{task}1,v,y", f"3,{task}2,u,x")
+    assert cs.read_responses("*.csv").items.tolist() == ["s1", "s2", "t1", "t2"]
+
+
+def test_exports_of_tools_on_standard_input_are_refused(monkeypatch):
+    task = {"text": "a", "label": "SPORT", "answer": "accept", "_input_hash": 1, "_task_hash": 2, "_session_id": "s"}
+    lines = "".join(json.dumps(task) + "\n" for _ in range(2))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    with pytest.raises(InputError, match=r"a file of an annotation tool \(prodigy\). Give the name of the file"):
+        cs.read_responses("-")
+
+
+def test_arrays_of_probabilities_are_no_masks(folder):
+    np.save("soft.npy", np.full((4, 3, 2), 0.5))
+    with pytest.raises(InputError, match=r"must have two axes|matrix|shape"):
+        cs.fuse("soft.npy")
+    for header in ("((((", "-----1", "{1:2,'a':[]}"):
+        Path("odd.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
+        with pytest.raises(InputError):
+            cs.fuse("odd.npy")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.data.spans import SpanCollector
+from consilience.data.spans import Marks, SpanCollector
 from consilience.data.tagging import tag_transitions
 from consilience.data.vocabulary import objects
 from consilience.errors import DataWarning, InputError, NotFittedError
@@ -281,14 +281,24 @@ def test_tags_of_tables_are_spans_of_tokens():
         cs.MajorityVote().fit({"item": [1], "worker": [1], "label": ["O"]}).to_spans()
 
 
+@pytest.mark.filterwarnings("ignore:There is no clear difference")
 def test_known_spans_are_certain_and_used_by_fuse(project):
     from dataclasses import replace
 
-    known = replace(project.spans, gold=project.truth.gold, gold_documents=np.arange(40))
-    fused = cs.fuse(known)
-    scores = cs.evaluate(fused, project.truth)
-    assert scores.strict.f1 == 1.0
-    assert min(fused.to_spans()["confidence"].to_pylist()) == pytest.approx(1.0)
+    everything = replace(project.spans, gold=project.truth.gold, gold_documents=np.arange(40))
+    with pytest.warns(DataWarning, match="The spans of every document are known. They are not used"):
+        unknown = cs.fuse(everything)
+    assert unknown.to_spans().equals(cs.fuse(project.spans).to_spans())
+    some = project.truth.gold.document < 20
+    kept = Marks(*(column[some] for column in project.truth.gold[:5]))
+    known = replace(project.spans, gold=kept, gold_documents=np.arange(20))
+    with pytest.warns(DataWarning, match="The spans of 20 of 40 documents are known. They are used as gold"):
+        fused = cs.fuse(known)
+    table = fused.to_spans().to_pandas()
+    names = set(project.spans.documents[:20].tolist())
+    certain = table[table["document"].isin(names)]
+    assert len(certain) == some.sum()
+    assert certain["confidence"].min() == pytest.approx(1.0)
     model = cs.HiddenMarkov(transitions="bio")
     table = model.fit(project.spans).to_spans()
     assert model.fit(known.without_gold()).to_spans().equals(table)

@@ -449,12 +449,12 @@ def read_gold(options: Options, opened: Opened, responses: Responses) -> tuple[A
     from ..data.gold import match_gold
     from ..data.spans import Spans
     from ..formats.reading import open_file
-    from ..models.fuse import choose_gold
+    from ..models.fuse import choose_gold, choose_spans
 
     if isinstance(opened, Spans):
         if options.gold is not None:
             raise click.UsageError("--gold is for labels of items. Known spans are read from the file with the others.")
-        tags = opened.known_tags()
+        tags = None if options.ignore_gold else choose_spans(opened)
         return tags, 0 if tags is None else len(tags)
     if options.gold is None:
         gold = choose_gold(None, responses)

@@ -54,11 +54,22 @@ def find_format(path: str) -> Format | None:
     """Return the format in which to read a file: the one its content shows, else the one its suffix names, or None."""
     head = _read_head(path)
     if path == STANDARD_INPUT:
+        _refuse_tools(head)
         return _find_text_format(head)
     for each in readable_formats():
         if each.codec.recognise is not None and each.codec.recognise(head, path):
             return each
     return next((each for each in readable_formats() if each.fits(path)), None)
+
+
+def _refuse_tools(head: bytes) -> None:
+    """Raise an error for the export of an annotation tool on standard input, which is read more than once."""
+    for each in readable_formats():
+        if each.outputs and each.codec.recognise is not None and each.codec.recognise(head, "-.csv"):
+            raise InputError(
+                f"Standard input must be a table, and this looks like a file of an annotation tool ({each.name}).",
+                "Give the name of the file.",
+            )
 
 
 def _find_text_format(head: bytes) -> Format:

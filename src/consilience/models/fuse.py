@@ -145,9 +145,7 @@ def fuse(
                 "Fuse the file that holds only the answers of workers.",
             )
         )
-    if gold is None and isinstance(source, Spans):
-        gold = source.known_tags()
-    gold = choose_gold(gold, responses)
+    gold = choose_gold(gold, responses) if gold is not None or not isinstance(source, Spans) else choose_spans(source)
     given = {name: value for name, value in keywords.items() if name in parameters}
     settled = None
     if graph is not None:
@@ -178,6 +176,27 @@ def fuse(
     if doubt is not None:
         warn(doubt)
     return chosen
+
+
+def choose_spans(spans: Spans) -> Any:
+    """Return the tags of documents whose spans are known, with a warning; None if there are none, or nothing else."""
+    tags = spans.known_tags()
+    if tags is None:
+        return None
+    read = np.unique(spans.readings[:, 0])
+    n_known = int(np.isin(read, spans.gold_documents).sum())
+    leave = Sentence("To leave them out, give {gold}.", gold=Python("gold=False"))
+    if n_known == len(read):
+        warn(
+            DataWarning(
+                "The spans of every document are known. They are not used: there would be nothing to fuse.",
+                "Compare the fused spans with them by evaluate.",
+            )
+        )
+        return None
+    known = f"{n_known:,} of {plural(len(read), 'document')}"
+    warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
+    return tags
 
 
 def choose_gold(gold: Any, responses: Responses) -> Any:

@@ -39,7 +39,7 @@ class Reader:
     """
 
     recognise: Callable[[Table, Names], bool]
-    translate: Callable[[Table, Names], Table]
+    translate: Callable[[Table, Names], Table]  # `names` has the form too, under "format", if it was given
     needed: tuple[str, ...] = ()
 
 
@@ -119,7 +119,7 @@ def translate(table: Table, format: str | None, names: Names) -> Table:
                 Sentence("Leave {format} out, or choose another.", format=format),
                 keyword="format",
             )
-    return table if dialect is None else dialect.reader.translate(table, names)
+    return table if dialect is None else dialect.reader.translate(table, {**names, "format": format})
 
 
 def _fits(reader: Reader, table: Table, names: Names) -> bool:
