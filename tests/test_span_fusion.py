@@ -9,6 +9,7 @@ from collections import Counter
 from itertools import combinations, pairwise, product
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -436,3 +437,18 @@ def test_an_evaluation_fits_in_one_line():
     assert repr(found).endswith(f"; calibration error {found.calibration_error:.3f})")
     tags = cs.evaluate({"item": [1, 2], "label": ["a", "b"]}, {1: "a", 2: "a"})
     assert repr(tags) == "Evaluation(2 items: accuracy 0.500, macro F1 0.333)"
+
+
+def test_tables_of_spans_are_evaluated(project, tmp_path):
+    fused = cs.HiddenMarkov(transitions="bio").fit(project.spans)
+    expected = cs.evaluate(fused, project.truth)
+    path = tmp_path / "spans.parquet"
+    pq.write_table(fused.to_spans(), path)
+    for table in (fused.to_spans(), path):
+        found = cs.evaluate(table, project.truth)
+        assert (found.strict, found.relaxed, found.type_only) == (expected.strict, expected.relaxed, expected.type_only)
+        assert found.calibration_error == pytest.approx(expected.calibration_error)
+    with pytest.raises(InputError, match="not within their text"):
+        cs.evaluate(
+            {"document": project.spans.documents[:1], "start": [0], "end": [10**6], "label": ["PER"]}, project.truth
+        )
