@@ -427,8 +427,6 @@ BAD_FILES = {
         [],
         ["worker, label", "worker, annotator", "--worker, --label"],
     ),
-    "semicolons": ("item;worker;label\n1;a;x\n", [], ["bad.csv", "one column", "semicolons", "commas"]),
-    "tabs": ("item\tworker\tlabel\n1\ta\tx\n", [], ["bad.csv", "separated by tabs", ".tsv"]),
     "blanks in the header": ("item, worker, label\n1,a,x\n", [], ["Remove the blanks", "' worker'"]),
     "a blank in the header": ("item,worker, label\n1,a,x\n", [], ["Remove the blanks", "' label'"]),
     "a missing column": ("item,worker,lable\n1,a,x\n", [], ["bad.csv", "label", "'lable'", "--label lable"]),

@@ -490,3 +490,35 @@ def test_arrays_of_probabilities_are_no_masks(folder):
         Path("odd.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
         with pytest.raises(InputError):
             cs.fuse("odd.npy")
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_csv_files_with_other_separators(folder, sign):
+    """Spreadsheets write semicolons where a comma is decimal."""
+    rows = [["item", "worker", "label", "share"], ["1", "u", "x, y", "0,5"], ["1", "v", "z", "1,0"]]
+    write("a.csv", *(sign.join(row) for row in rows))
+    assert triples_of(cs.read_responses("a.csv")) == [(1, "u", "x, y"), (1, "v", "z")]
+    write("b.csv", *(sign.join(row) for row in rows), sign.join(["2", "u"]))
+    with pytest.raises(InputError, match=r"b.csv, line 4: expected 4 columns as in the header, found 2"):
+        cs.read_responses("b.csv")
+    write("c.csv", "note; see below,worker,label,item", "n,u,x,1")  # a comma comes first
+    assert cs.read_responses("c.csv").n_responses == 1
+
+
+def triples_of(r):
+    return list(zip(r.items[r.item_of_answer()].tolist(), r.workers[r.worker], r.labels[r.label], strict=True))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_columns_that_are_probably_others():
+    table = {"item": np.repeat(np.arange(20), 2), "worker": ["u", "v"] * 20, "label": ["x"] * 40}
+    with pytest.warns(DataWarning, match="All answers in column 'label' are 'x': there is nothing to fuse"):
+        cs.fuse(table)
+    table |= {"worker": np.arange(40), "label": ["x", "y", "x", "x"] * 10}
+    with pytest.warns(DataWarning, match="Each worker in column 'worker' gave one answer"):
+        cs.fuse(table)
+
+
+def test_known_labels_that_are_no_labels():
+    with pytest.warns(DataWarning, match=r"No known label \('news'\) is among the labels \('pos'\)"):
+        assert cs.evaluate({"item": [1], "label": ["pos"]}, {1: "news"}).accuracy == 0

@@ -218,6 +218,14 @@ def evaluate(
     truth = all_truth[gold_row]
     all_guesses = lookup(classes, said)
     guess = all_guesses[row]
+    if not np.isin(truth, np.concatenate([all_guesses, lookup(classes, named)])).any():
+        warn(
+            DataWarning(
+                f"No known label ({listing(to_values(gold_said)[gold_row].tolist())}) is among the labels "
+                f"({listing(dict.fromkeys(to_values(said).tolist()))}), so all of these count as wrong.",
+                "Check that both name the classes alike.",
+            )
+        )
     judged = _judge(truth, posterior, len(classes))
     scores = class_f1(truth, guess)
     shown_as = _name_classes(

@@ -49,6 +49,8 @@ from .mask_sample import cut_tiles, is_small
 from .predicting import PredictingModel
 from .register import MODELS, model_class
 
+# With fewer answers, single answers of workers and one label for all of them are no surprise.
+FEW = 20
 # Where to find the items for which a classifier calls for another label.
 DOUBTED = Python("disagreements()", "FILE")
 VOTE = Python("model='majority'", "majority")
@@ -357,7 +359,8 @@ def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
 
 def find_doubts(model: Model, responses: Responses, graph: Any, gold: Any) -> list[ConsilienceWarning]:
     """Return what the user should know before believing the labels."""
-    doubts: list[ConsilienceWarning] = [doubt for doubt in [doubt_classes(responses)] if doubt]
+    found = (doubt_classes(responses), doubt_columns(responses))
+    doubts: list[ConsilienceWarning] = [doubt for doubt in found if doubt]
     comparison: Comparison | None = model.comparison_
     if responses.n_items > 1 and not are_checked(responses, graph, gold):
         doubts.append(doubt_checks(model, responses))
@@ -481,6 +484,26 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool, spread: bool =
     if not has_gold:
         remedies = [*remedies, "To find out which is better, compare both with some known labels (evaluate)."]
     return ConsilienceWarning(problem, *remedies)
+
+
+def doubt_columns(responses: Responses) -> DataWarning | None:
+    """Return the warning that a column of answers or workers is probably another one, or None."""
+    names = responses.columns
+    if responses.n_responses < FEW or not {"label", "worker"} <= names.keys():
+        return None
+    if responses.n_labels == 1 and not responses.silence_counts:
+        return DataWarning(
+            f"All answers in column {names['label']!r} are {shorten(responses.labels[0])}: there is nothing to fuse.",
+            Sentence("If another column holds the answers, name it with {label}."),
+            keyword="label",
+        )
+    if responses.n_workers == responses.n_responses:
+        return DataWarning(
+            f"Each worker in column {names['worker']!r} gave one answer: nothing can be learned about single workers.",
+            Sentence("If another column holds the workers, name it with {worker}."),
+            keyword="worker",
+        )
+    return None
 
 
 def doubt_classes(responses: Responses) -> DataWarning | None:
