@@ -20,6 +20,7 @@ from consilience.formats.register import span_formats
 
 NAMES = [each.name for each in span_formats()]
 TEXT = "Ann met Bob in Rome."
+JSON_TOOLS = ["label-studio", "prodigy", "doccano", "argilla"]
 EMOJI = "\U0001f4a9 Ann met Bob."
 
 
@@ -323,6 +324,39 @@ def test_fused_spans_are_added_to_the_file(read, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_spans_are_not_written_into_other_texts(read, folder, name):
+    spans = read(name)
+    Path("elsewhere").mkdir()
+    with pytest.MonkeyPatch.context() as patch:  # the origin is the same file wherever one is
+        patch.chdir("elsewhere")
+        cs.write_spans(spans, "again")
+    for file in [file for file in sorted(folder.rglob("*")) if file.is_file() and "elsewhere" not in file.parts]:
+        file.write_text(file.read_text(encoding="utf-8").replace("Ann", "Eva"), encoding="utf-8")
+    assert "has changed since it was read" in refusal(cs.write_spans, spans, "fused")
+    assert not Path("fused").is_file()
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
+def test_documents_that_are_gone_are_named(read, folder, name):
+    spans = read(name)
+    for file in [file for file in sorted(folder.rglob("*")) if file.is_file()]:
+        content = json.loads(file.read_text(encoding="utf-8")) if name in ("label-studio", "argilla") else None
+        if content is not None:
+            write_json(file, content[1:])
+        else:
+            file.write_text(file.read_text(encoding="utf-8").splitlines()[0] + "\n", encoding="utf-8")
+    assert "it has no document" in refusal(cs.write_spans, spans, "fused")
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
+def test_labels_of_unknown_items_are_refused(folder, name):
+    write_lines("a.jsonl", classes_of(name))
+    labels = {"item": [1, 77], "label": ["s", "s"]}
+    assert "no record of 1 item with a label: '77'" in refusal(cs.write_labels, labels, "out.jsonl", "a.jsonl", name)
+    assert not Path("out.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_spans_are_not_taken_for_answers(folder, name):
     path = write_example(name, folder)
     if name == "label-studio":
@@ -504,6 +538,33 @@ def test_prodigy_keeps_what_a_line_has(read):
     assert [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()] == given
 
 
+def test_tokens_are_counted_in_the_line_itself(folder):
+    places = [(0, 2), (2, 3), (3, 4), (4, 6), (6, 9)]  # a blank token, which is no token of ours
+    tokens = [{"text": "ab \ncd efg"[i:j], "start": i, "end": j, "id": k} for k, (i, j) in enumerate(places)]
+    line = {"text": "ab \ncd efg", "_input_hash": 1, "tokens": tokens, "spans": [], "answer": "accept"}
+    spans = cs.read_spans(write_lines("a.jsonl", [line]))
+    collector = SpanCollector()
+    document = collector.add_document(1, line["text"])
+    collector.add_reading(document, "fused", [(4, 6, "X"), (0, 6, "Y"), (1, 6, "Z")], [0.5] * 3)
+    cs.write_spans(collector.finish(spans.origin), "out.jsonl")
+    written = json.loads(Path("out.jsonl").read_text(encoding="utf-8").splitlines()[-1])["spans"]
+    assert [(each.get("token_start"), each.get("token_end")) for each in written] == [(0, 3), (None, None), (3, 3)]
+
+
+def test_ignored_questions_of_prodigy_do_not_matter(folder):
+    lines = [
+        {"text": f"t{i}", "label": label, "answer": answer, "_input_hash": i, "_session_id": who}
+        for i in (1, 2)
+        for who, label, answer in (("z", "HAM", "ignore"), ("x", "SPAM", "accept"), ("y", "SPAM", "reject"))
+    ]
+    answers = cs.read_responses(write_lines("a.jsonl", lines))
+    labels = {"item": answers.items.tolist(), "label": ["accept", "reject"]}
+    cs.write_labels(labels, "out.jsonl", "a.jsonl")
+    written = [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert written[:6] == lines
+    assert [(each["label"], each["answer"]) for each in written[6:]] == [("SPAM", "accept"), ("SPAM", "reject")]
+
+
 # ------------------------------------------------------------------------------------------------------------- doccano
 
 
@@ -572,6 +633,33 @@ def test_one_folder_is_one_worker(folder):
         assert "a.ann, line" in refusal(cs.read_spans, "corpus/bob")
 
 
+def test_byte_order_marks_in_brat(folder):
+    Path("ann").mkdir()
+    Path("ann/a.txt").write_text(TEXT, encoding="utf-8")
+    Path("ann/a.ann").write_text("T1\tPER 0 3\tAnn\n", encoding="utf-8-sig")
+    spans = cs.read_spans("ann")
+    assert annotations(spans) == {("a", "ann"): {(0, 3, "PER")}}
+    cs.write_spans(spans, "out")
+    assert Path("out/ann/a.ann").read_bytes() == b"T1\tPER 0 3\tAnn\n"
+    Path("ann/a.txt").write_text(TEXT, encoding="utf-8-sig")
+    assert "byte order mark" in refusal(cs.read_spans, "ann")
+
+
+def test_numbers_of_many_digits(folder):
+    Path("ann").mkdir()
+    Path("ann/a.txt").write_text(TEXT, encoding="utf-8")
+    Path("ann/a.ann").write_text(f"T{'1' * 5000}\tPER 0 3\tAnn\n", encoding="utf-8")
+    spans = cs.read_spans("ann")
+    cs.write_spans(spans, "out")
+    assert annotations(cs.read_spans("out")) == annotations(spans)
+    lines = prodigy()
+    lines[0]["spans"][0]["score"] = 10**400
+    assert "a score must be between 0 and 1" in refusal(cs.read_spans, write_lines("a.jsonl", lines))
+    Path("a.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00{'descr': (((" + b" " * 120)
+    with pytest.raises(ConsilienceError):
+        cs.fuse("a.npy")
+
+
 # --------------------------------------------------------------------------------------------------------------- CoNLL
 
 
@@ -619,6 +707,29 @@ def test_odd_columns(folder, content, fragment):
     assert fragment in refusal(cs.read_spans, "x.conll")
 
 
+def test_a_first_token_may_be_a_sign_of_comments(folder):
+    Path("x.conll").write_text("# O\nAnn B-PER\n\n# a note\n# B-PER\n", encoding="utf-8")
+    assert annotations(cs.read_spans("x.conll")) == {("1", "x"): {(2, 5, "PER")}, ("2", "x"): {(0, 1, "PER")}}
+
+
+def test_columns_are_kept_from_all_files(folder):
+    Path("team").mkdir()
+    Path("team/ann.conll").write_text("# sent_id = s1\nAnn\tNNP\tB-PER\n", encoding="utf-8")
+    Path("team/bob.conll").write_text(
+        "# sent_id = s1\nAnn\tNNP\tB-PER\n\n# sent_id = s2\nBob\tNN\tO\n\n", encoding="utf-8"
+    )
+    Path("team/eve.conll").write_text("# sent_id = s3\nEve\tB-PER\n\n", encoding="utf-8")
+    spans = cs.read_spans("team")
+    cs.write_spans(spans, "out.conll")
+    assert Path("out.conll").read_text(encoding="utf-8").splitlines() == [
+        "# global.columns = FORM KEPT1 ann bob eve",
+        *("# sent_id = s1", "Ann\tNNP\tB-PER\tB-PER\t_", ""),
+        *("# sent_id = s2", "Bob\tNN\t_\tO\t_", ""),
+        *("# sent_id = s3", "Eve\t_\t_\t_\tB-PER", ""),
+    ]
+    assert annotations(cs.read_spans("out.conll")) == annotations(spans)
+
+
 # ------------------------------------------------------------------------------------------------------------- Argilla
 
 
@@ -648,8 +759,6 @@ def test_argilla_1(folder):
 
 
 # ------------------------------------------------------------------------------------------------------- damaged files
-
-JSON_TOOLS = ["label-studio", "prodigy", "doccano", "argilla"]
 
 
 def example_lines(name):

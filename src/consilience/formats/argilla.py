@@ -29,6 +29,8 @@ from .annotations import (
     Verdict,
     Verdicts,
     build_table,
+    check_all_found,
+    check_unchanged,
     choose,
     finish,
     index_documents,
@@ -225,8 +227,10 @@ def _updated_records(spans: Spans) -> Iterator[dict[str, Any]]:
     for place, name, record in _records(origin.path) if origin else ():
         index = left.pop(name, None)
         if index is not None:
+            check_unchanged(place, record["fields"][_field(place, record)], spans.texts[index])
             _update(place, record, question, readings[index])
         yield record
+    check_all_found(origin, left, ())
     for name, index in left.items():
         record = {"id": str(name), "fields": {"text": spans.texts[index]}, "responses": {}, "suggestions": {}}
         _update(Place("", "record", index + 1), record, question, readings[index])
@@ -275,8 +279,10 @@ def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
 
 
 def _labelled_records(verdicts: Verdicts, origin: str, question: str, in_list: bool) -> Iterator[dict[str, Any]]:
+    written: set[str] = set()
     for place, name, record in _records(origin):
         verdict = verdicts.find(name)
+        written.add(str(name))
         if verdict is not None:
             suggestion = _suggest(verdict, in_list)
             given = record.get("suggestions")
@@ -286,6 +292,7 @@ def _labelled_records(verdicts: Verdicts, origin: str, question: str, in_list: b
             else:
                 record["suggestions"] = {**dict(_suggestions(place, record)), question: suggestion}
         yield record
+    verdicts.check_written(origin, written)
 
 
 def _suggest(verdict: Verdict, in_list: bool) -> dict[str, Any]:

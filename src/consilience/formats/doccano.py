@@ -26,6 +26,8 @@ from .annotations import (
     Span,
     Verdicts,
     build_table,
+    check_all_found,
+    check_unchanged,
     choose,
     file_name,
     finish,
@@ -165,12 +167,14 @@ def _updated_records(spans: Spans, worker: Any) -> Iterator[dict[str, Any]]:
     for place, name, who, key, record in _records(origin.path) if origin else ():
         if name not in known or who == worker:
             known[name] = who == worker, place, key, record
+    check_all_found(origin, index_documents(spans), known)
     for name, index in index_documents(spans).items():
         reading = next((each for each in readings[index] if each.worker == worker), None)
         if reading is None:
             continue
         if name in known:
             is_own, place, key, record = known[name]
+            check_unchanged(place, _text(place, record), spans.texts[index])
             yield _update(place, record, key, reading, is_own)
         else:
             yield _with_confidence({"id": plain(name), "text": spans.texts[index], "label": _triples(reading)}, reading)
@@ -225,6 +229,7 @@ def _labelled_records(verdicts: Verdicts, origin: str) -> Iterator[dict[str, Any
         if verdict is not None:
             confidence = {} if verdict.confidence is None else {"confidence": verdict.confidence}
             yield {**record, key: [str(verdict.label)], **confidence}
+    verdicts.check_written(origin, set(map(str, seen)))
 
 
 def _recognise(head: bytes, _path: str) -> bool:

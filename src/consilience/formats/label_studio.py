@@ -30,6 +30,8 @@ from .annotations import (
     Verdict,
     Verdicts,
     build_table,
+    check_all_found,
+    check_unchanged,
     choose,
     finish,
     index_documents,
@@ -341,12 +343,15 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
     """Yield the tasks of the original file with the spans in place, then tasks of documents that it lacks."""
     readings, gold, left = list_readings(spans), list_gold(spans), index_documents(spans)
     origin = origin_of(spans, _NAME)
-    controls = (_find_controls(origin.path, whole=True) if origin else None) or _Controls()
+    found = _find_controls(origin.path, whole=True) if origin else None
+    controls = found or _Controls()
     for place, name, task in _tasks(origin.path) if origin else ():
         index = left.pop(name, None)
         if index is not None:
+            check_unchanged(place, _text(place, task, found), spans.texts[index])
             _update(place, task, spans.texts[index], readings[index], controls)
         yield task
+    check_all_found(origin, left, ())
     for name, index in left.items():
         task = {"id": plain(name), "data": {controls.key: spans.texts[index]}}
         _update(Place("", "record", index + 1), task, spans.texts[index], readings[index], controls)
@@ -450,13 +455,16 @@ def _find_targets(path: str) -> dict[str, str]:
 
 
 def _labelled_tasks(verdicts: Verdicts, origin: str, question: str, target: str) -> Iterator[dict[str, Any]]:
+    written: set[str] = set()
     for place, name, task in _tasks(origin):
         verdict = verdicts.find(name)
+        written.add(str(name))
         if verdict is not None:
             old = place.get(task, "predictions", list, [])
             kept = [each for each in old if not _is_outdated(place, each, question)]
             task["predictions"] = [*kept, _predict(name, verdict, question, target)]
         yield task
+    verdicts.check_written(origin, written)
 
 
 def _is_outdated(place: Place, prediction: Any, question: str) -> bool:

@@ -128,10 +128,13 @@ def _is_stack(path: str) -> bool:
     """Tell whether a file is an array with three or four axes."""
     if not (path.lower().endswith(NPY) and os.path.isfile(path)):
         return False
-    with open(path, "rb") as stream:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        return len(read(stream)[0]) in (3, 4)
+    try:
+        with open(path, "rb") as stream:
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            return len(read(stream)[0]) in (3, 4)
+    except Exception:  # whatever NumPy meets in a damaged file
+        return False
 
 
 def _read_arrays(path: str) -> dict[str, NDArray[Any]]:

@@ -30,6 +30,8 @@ from .annotations import (
     Verdict,
     Verdicts,
     build_table,
+    check_all_found,
+    check_unchanged,
     choose,
     finish,
     index_documents,
@@ -167,8 +169,9 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
         n_spans += _is_marked(task)
         if answer == "ignore" or _is_marked(task):
             continue
-        if not _is_choice(task):
-            questions.append((name, worker, place.get(task, "label", str, ""), answer))
+        asked = _asked_label(place, task)
+        if asked is not None:
+            questions.append((name, worker, asked, answer))
         elif answer == "reject":
             n_rejected += 1
         else:
@@ -184,6 +187,13 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
     for name, worker, label, answer in questions:
         choices.append({"item": _item(name, label, labels), "worker": worker, ("question", "label"): answer})
     return choose(build_table(path, _TOOL, choices), wanted)
+
+
+def _asked_label(place: Place, task: dict[str, Any]) -> str | None:
+    """Return the label that a task asks about, None if it asks about none, or was not answered."""
+    if task["answer"] == "ignore" or _is_choice(task) or _is_marked(task):
+        return None
+    return str(place.get(task, "label", str, ""))
 
 
 def _item(name: Any, label: str, labels: Collection[str]) -> Any:
@@ -221,18 +231,20 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
     origin = origin_of(spans, _NAME)
     done: set[tuple[Any, str]] = set()
     models: dict[Any, dict[str, Any]] = {}
-    for _, name, worker, task in _tasks(origin.path) if origin else ():
+    for place, name, worker, task in _tasks(origin.path) if origin else ():
         index = left.get(name)
         if index is None or not _is_marked(task):
             yield task
             continue
+        check_unchanged(place, place.need(task, "text", str), spans.texts[index])
         models.setdefault(name, task)
         reading = next((each for each in readings[index] if str(each.worker) == worker), None)
         if reading is not None and task["answer"] == "accept":
             done.add((name, worker))
-            yield {**task, "spans": _to_spans(spans, index, reading, task.get("spans") or [])}
+            yield {**task, "spans": _to_spans(task, reading, task.get("spans") or [])}
         elif task["answer"] != "accept":
             yield task
+    check_all_found(origin, left, models)
     for name, index in left.items():
         for reading in readings[index]:
             if (name, str(reading.worker)) not in done:
@@ -257,19 +269,23 @@ def _new_task(spans: Spans, name: Any, index: int, reading: Reading, model: dict
     worker = str(reading.worker)
     return {
         **task,
-        "spans": _to_spans(spans, index, reading, []),
+        "spans": _to_spans(task, reading, []),
         "answer": "accept",
         "_annotator_id": worker,
         "_session_id": worker,
     }
 
 
-def _to_spans(spans: Spans, index: int, reading: Reading, old: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return spans as objects; those that were there keep all that they have."""
+def _to_spans(task: dict[str, Any], reading: Reading, old: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return spans as objects; those that were there keep all that they have.
+
+    The numbers of the first and the last token count in the tokens of the task. A span that does not begin and end with
+    a token has none.
+    """
     known = {(each["start"], each["end"], each["label"]): each for each in old}
-    places = token_places(spans, index) or []
-    first = {start: number for number, (start, _) in enumerate(places)}
-    last = {end: number for number, (_, end) in enumerate(places)}
+    tokens = [(number, each["start"], each["end"]) for number, each in enumerate(task.get("tokens") or [])]
+    first = {start: number for number, start, end in tokens if start < end}
+    last = {end: number for number, start, end in tokens if start < end}
     written = []
     for (start, end, label), score in zip(reading.spans, reading.scores, strict=True):
         each = dict(known.get((start, end, label), {"start": start, "end": end, "label": label}))
@@ -287,24 +303,22 @@ def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
 
 
 def _labelled_tasks(verdicts: Verdicts, origin: str) -> Iterator[dict[str, Any]]:
-    labels = {place.get(task, "label", str, "") for place, _, _, task in _tasks(origin) if _is_question(task)}
+    """Yield all tasks, then one with the fused answer for each item."""
+    asked = (_asked_label(place, task) for place, _, _, task in _tasks(origin))
+    labels = {label for label in asked if label is not None}
     added: dict[str, dict[str, Any]] = {}
     for place, name, worker, task in _tasks(origin):
-        if _is_marked(task):
+        if _is_marked(task) or worker != FUSED:
             yield task
+        label = _asked_label(place, task)
+        if label is None and not (_is_choice(task) and task["answer"] == "accept"):
             continue
-        if worker != FUSED:
-            yield task
-        is_question = _is_question(task)
-        item = _item(name, place.get(task, "label", str, ""), labels) if is_question else name
+        item = name if label is None else _item(name, label, labels)
         verdict = verdicts.find(item)
-        if verdict is not None and str(item) not in added and (is_question or task["answer"] == "accept"):
-            added[str(item)] = _answered(task, verdict, is_question)
+        if verdict is not None and str(item) not in added:
+            added[str(item)] = _answered(task, verdict, label is not None)
+    verdicts.check_written(origin, added)
     yield from added.values()
-
-
-def _is_question(task: dict[str, Any]) -> bool:
-    return not _is_choice(task) and not _is_marked(task)
 
 
 def _answered(task: dict[str, Any], verdict: Verdict, is_question: bool) -> dict[str, Any]:

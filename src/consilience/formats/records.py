@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import itertools
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -105,7 +104,7 @@ class Place:
         if value is None:
             return None
         self.check(value, float, "a score")
-        if not (math.isfinite(value) and 0 <= value <= 1):
+        if not 0 <= value <= 1:
             self.fail(f"a score must be between 0 and 1, found {shorten(value)}.", "Correct or remove it.")
         return float(value)
 
