@@ -349,6 +349,29 @@ def test_documents_that_are_gone_are_named(read, folder, name):
 
 
 @pytest.mark.parametrize("name", JSON_TOOLS)
+def test_one_id_has_one_text(folder, name):
+    Path("team").mkdir()
+    example = classes_of(name)
+    write_lines("team/a.jsonl", example)
+    changed = json.loads(json.dumps(example).replace('"x"', '"X"').replace('"a"', '"A"').replace('"u"', '"v"'))
+    write_lines("team/b.jsonl", changed)
+    assert "b.jsonl, line 1 (id" in (said := refusal(cs.read_responses, "team"))
+    assert "another record has another text for the id" in said
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
+def test_files_without_ids_are_matched_by_text(folder, name):
+    Path("team").mkdir()
+    for number, file in enumerate("ab"):
+        example = [{k: v for k, v in each.items() if k not in ("id", "_input_hash")} for each in classes_of(name)]
+        said = json.dumps(example[::-1] if number else example)
+        said = said.replace('"u"', f'"{file}"').replace('"completed_by": 1', f'"completed_by": {number}')
+        write_lines(f"team/{file}.jsonl", json.loads(said))
+    answers = cs.read_responses("team")
+    assert (answers.n_items, answers.n_workers) == (len(classes_of(name)), 2)
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
 def test_labels_of_unknown_items_are_refused(folder, name):
     write_lines("a.jsonl", classes_of(name))
     labels = {"item": [1, 77], "label": ["s", "s"]}
@@ -389,6 +412,10 @@ def test_files_are_recognised_by_content(folder, name, other):
         ("jsonl", [{"data": "a", "predictions": "yes"}] * 2),
         ("jsonl", [{"fields": "a", "responses": "yes"}] * 2),
         ("jsonl", [{"text": "a", "label": "yes"}] * 2),
+        *(
+            ("jsonl", [{"text": "a", "label": ["yes"], key: "w"}] * 2)
+            for key in ("annotator", "annotator_id", "user", "Worker ID", "rater", "judge")
+        ),
     ],
 )
 def test_plain_tables_stay_tables(folder, name, lines):
@@ -512,7 +539,7 @@ def test_answers_of_prodigy_are_taken_for_what_they_are(folder):
     ]
     assert cs.read_responses(write_lines("a.jsonl", chosen)).labels.tolist() == ["h", "s"]
     chosen[1]["accept"] = ["h", "s"]
-    assert "line 2: several options" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
+    assert "line 2 (id 1): several options" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
 
 
 def test_rejected_spans_are_no_annotation(folder):
@@ -580,14 +607,37 @@ def test_classes_of_doccano(folder):
 
 
 def test_doccano_without_ids_and_with_other_texts(folder):
-    write_lines("ann.jsonl", [{"text": "Yes.", "label": []}, {"text": "Yes.", "label": [[0, 3, "A"]]}])
-    write_lines("bob.jsonl", [{"text": "Yes.", "label": [[0, 3, "B"]]}, {"text": "Yes.", "label": []}])
+    write_lines("ann.jsonl", [{"text": "Yes.", "label": []}, {"text": "Yes!", "label": [[0, 3, "A"]]}])
+    write_lines("bob.jsonl", [{"text": "Yes!", "label": [[0, 3, "B"]]}, {"text": "Yes.", "label": []}])
     spans = cs.read_spans(folder)
-    assert annotations(spans)["1", "bob"] == {(0, 3, "B")}
+    assert annotations(spans)["2", "bob"] == {(0, 3, "B")}
     assert annotations(spans)["2", "ann"] == {(0, 3, "A")}
+    write_lines("bob.jsonl", [{"text": "Yes!", "label": []}, {"text": "Yes!", "label": []}])
+    assert "bob.jsonl, line 2: the text 'Yes!' occurs twice" in refusal(cs.read_spans, folder)
     write_lines("ann.jsonl", [{"id": 1, "text": "Yes.", "label": []}])
     write_lines("bob.jsonl", [{"id": 1, "text": "No.", "label": []}])
-    assert "bob.jsonl, line 1 (id 1): another file has another text" in refusal(cs.read_spans, folder)
+    assert "bob.jsonl, line 1 (id 1): another record has another text" in refusal(cs.read_spans, folder)
+
+
+def test_files_of_doccano_that_are_no_annotators(folder):
+    for name, label in (("ann", "pos"), ("bob", "neg"), ("all", "pos")):
+        write_lines(f"{name}.jsonl", [{"id": i, "text": f"t{i}", "label": [label]} for i in range(3)])
+    write_lines("unknown.jsonl", [{"id": i, "text": f"t{i}", "label": []} for i in range(9)])
+    with pytest.warns(DataWarning, match="not used") as caught:
+        assert cs.read_responses(folder).workers.tolist() == ["ann", "bob"]
+    assert len(caught) == 2
+    with pytest.warns(DataWarning, match="all annotators together.*one worker"):
+        assert cs.read_responses("all.jsonl").workers.tolist() == ["all"]
+    with pytest.warns(DataWarning, match="nobody"):
+        assert len(cs.read_spans("unknown.jsonl").documents) == 9
+
+
+def test_results_of_a_fusion_in_doccano_are_noticed(folder):
+    for name, label in (("ann", "pos"), ("bob", "neg")):
+        write_lines(f"{name}.jsonl", [{"id": i, "text": f"t{i}", "label": [label]} for i in range(3)])
+    cs.write_labels({"item": [0, 1], "label": ["pos", "neg"], "confidence": [0.5, 0.6]}, "fused.jsonl", folder)
+    with pytest.warns(DataWarning, match="2 records in .* a confidence"):
+        assert cs.read_responses(folder).n_workers == 3
 
 
 def test_relations_of_doccano_stay_while_their_ends_do(read):
@@ -962,7 +1012,9 @@ def test_other_files_in_a_folder_are_left_alone(folder):
     collector = SpanCollector()
     collector.add_reading(collector.add_document(1, TEXT), "fused", [(0, 3, "PER")], [0.5])
     cs.write_spans(collector.finish(spans.origin), team / "fused.jsonl")
-    assert annotations(cs.read_spans(team)) == {**DOCCANO, ("1", "fused"): {(0, 3, "PER")}}
+    assert len(cs.read_spans(team / "fused.jsonl").documents) == 1
+    with pytest.warns(DataWarning, match="1 record in .* as fused results do"):
+        assert annotations(cs.read_spans(team)) == {**DOCCANO, ("1", "fused"): {(0, 3, "PER")}}
 
 
 def test_text_of_messages_is_inert(folder):

@@ -42,7 +42,7 @@ from .annotations import (
     say_spans,
 )
 from .files import open_output
-from .records import Place, peek_keys, plain, read_records, write_array, write_lines
+from .records import Identity, Place, peek_keys, plain, read_documents, write_array, write_lines
 from .register import Codec
 from .writing import replace_file
 
@@ -61,15 +61,15 @@ class _Answer(NamedTuple):
 
 
 def _records(path: str) -> Iterator[tuple[Place, Any, dict[str, Any]]]:
-    number = 0
-    for file in list_inputs(path):
-        for place, record in read_records(file):
-            number += 1
-            if any(key.endswith(".responses") for key in record):
-                place.fail("the records are flattened.", "Export them without flatten=True.")
-            place.need(record, "fields", dict)
-            name = number if record.get("id") is None else place.check_id(record["id"], "'id'")
-            yield Place(place.path, place.unit, place.number, record.get("id")), name, record
+    """Yield place, id and content of each record."""
+    for place, name, _, record in read_documents(list_inputs(path), _identify):
+        yield place, name, record
+
+
+def _identify(place: Place, record: dict[str, Any], file: str) -> Identity:
+    if any(key.endswith(".responses") for key in record):
+        place.fail("the records are flattened.", "Export them without flatten=True.")
+    return Identity(record.get("id"), place.need(record, "fields", dict), file)
 
 
 def _answers(place: Place, record: dict[str, Any]) -> Iterator[_Answer]:

@@ -45,7 +45,17 @@ from .annotations import (
     warn_dropped,
 )
 from .files import open_output
-from .records import Place, drop_whitespace, map_line_breaks, map_utf16, peek_keys, plain, read_records, write_array
+from .records import (
+    Identity,
+    Place,
+    drop_whitespace,
+    map_line_breaks,
+    map_utf16,
+    peek_keys,
+    plain,
+    read_documents,
+    write_array,
+)
 from .register import Codec
 from .writing import replace_file
 
@@ -65,20 +75,20 @@ class _Controls(NamedTuple):
 
 
 def _tasks(path: str) -> Iterator[tuple[Place, Any, dict[str, Any]]]:
-    """Yield place, id and content of each task; without an id, its number."""
-    number = 0
-    for file in list_inputs(path):
-        for place, task in read_records(file):
-            number += 1
-            if "annotation_id" in task and "data" not in task:
-                place.fail("this is the export JSON-MIN, which leaves out what is needed.", "Export as JSON.")
-            if not isinstance(task.get("data"), dict):
-                place.fail(
-                    "this is no task of Label Studio: 'data' is missing.",
-                    "Export as JSON from Label Studio, or give a table as JSON lines.",
-                )
-            name = number if task.get("id") is None else place.check_id(task["id"], "'id'")
-            yield Place(place.path, place.unit, place.number, task.get("id")), name, task
+    """Yield place, id and content of each task."""
+    for place, name, _, task in read_documents(list_inputs(path), _identify):
+        yield place, name, task
+
+
+def _identify(place: Place, task: dict[str, Any], file: str) -> Identity:
+    if "annotation_id" in task and "data" not in task:
+        place.fail("this is the export JSON-MIN, which leaves out what is needed.", "Export as JSON.")
+    if not isinstance(task.get("data"), dict):
+        place.fail(
+            "this is no task of Label Studio: 'data' is missing.",
+            "Export as JSON from Label Studio, or give a table as JSON lines.",
+        )
+    return Identity(task.get("id"), task["data"], file)
 
 
 def _annotations(place: Place, task: dict[str, Any]) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:

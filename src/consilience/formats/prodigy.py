@@ -46,7 +46,7 @@ from .annotations import (
     warn_dropped,
 )
 from .files import open_output
-from .records import Names, Place, is_array, peek_keys, plain, read_records, write_lines
+from .records import Identity, Place, is_array, peek_keys, plain, read_documents, write_lines
 from .register import Codec
 from .writing import replace_file
 
@@ -58,21 +58,22 @@ _BINARY = ("ner", "spans")
 
 def _tasks(path: str) -> Iterator[tuple[Place, Any, str, dict[str, Any]]]:
     """Yield place, document, worker and content of each line."""
-    names = Names()
-    for file in list_inputs(path):
-        for place, task in read_records(file):
-            worker = next((task[key] for key in ("_annotator_id", "_session_id") if task.get(key) is not None), None)
-            worker = stem(file) if worker is None else str(place.check_id(worker, "the annotator's id"))
-            name = next((task[key] for key in ("_input_hash", "id") if task.get(key) is not None), None)
-            if name is None:
-                text = place.get(task, "text", str) or place.get(task, "html", str) or place.get(task, "image", str, "")
-                name = names.find(text, (worker, place.get(task, "label", str)))
-            else:
-                place.check_id(name, "the id of the input")
-            answer = place.need(task, "answer", str)
-            if answer not in _ANSWERS:
-                place.fail(f"'answer' must be one of {', '.join(_ANSWERS)}, found {shorten(answer)}.", "Correct it.")
-            yield place, name, worker, task
+    for place, name, file, task in read_documents(list_inputs(path), _identify):
+        answer = place.need(task, "answer", str)
+        if answer not in _ANSWERS:
+            place.fail(f"'answer' must be one of {', '.join(_ANSWERS)}, found {shorten(answer)}.", "Correct it.")
+        yield place, name, _worker(place, task, file), task
+
+
+def _identify(place: Place, task: dict[str, Any], file: str) -> Identity:
+    name = next((task[key] for key in ("_input_hash", "id") if task.get(key) is not None), None)
+    text = next((place.get(task, key, str) for key in ("text", "html", "image") if task.get(key)), "")
+    return Identity(name, text, (_worker(place, task, file), place.get(task, "label", str)))
+
+
+def _worker(place: Place, task: dict[str, Any], file: str) -> str:
+    worker = next((task[key] for key in ("_annotator_id", "_session_id") if task.get(key) is not None), None)
+    return stem(file) if worker is None else str(place.check_id(worker, "the annotator's id"))
 
 
 def _is_choice(task: dict[str, Any]) -> bool:
