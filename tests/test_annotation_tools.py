@@ -514,7 +514,40 @@ def test_odd_label_studio_files(folder):
     assert annotations(cs.read_spans(write_json("a.json", dos)))["1", "1"] == {(5, 8, "P"), (10, 17, "Q"), (0, 8, "R")}
     moved = label_studio()
     moved[0]["annotations"][0]["result"][0]["value"] |= {"start": 1, "end": 4}  # the text that it quotes occurs once
-    assert annotations(cs.read_spans(write_json("a.json", moved))) == LABEL_STUDIO
+    write_json("a.json", moved)
+    with pytest.warns(DataWarning, match="1 region in 'a.json' was moved to the text that it quotes"):
+        assert annotations(cs.read_spans("a.json")) == LABEL_STUDIO
+
+
+def test_the_text_is_where_regions_fit(folder):
+    def read(data, *regions):
+        task = {"id": 1, "data": data, "annotations": [{"completed_by": 1, "result": list(regions)}]}
+        return cs.read_spans(write_json("a.json", [task]))
+
+    long = "Bob and Ann met. " + TEXT
+    assert read({"a": long, "b": TEXT}, region(0, 3, "PER", text="Ann")).texts == [TEXT]
+    assert read({"txt": long, "b": TEXT}, region(0, 3, "PER", text="Ann")).texts == [TEXT]
+    assert read({"a": "Rome", "b": TEXT}, region(0, 3, "PER"), region(8, 11, "PER")).texts == [TEXT]
+    assert read({"txt": TEXT, "b": long}, region(0, 3, "PER")).texts == [TEXT]
+    said = refusal(read, {"a": TEXT, "b": long}, region(0, 3, "PER"))
+    assert "(id 1): it is not clear which value of 'data' is the text: 'a', 'b'" in said
+    assert "fit several" in said
+    assert "fit none" in refusal(read, {"a": TEXT, "b": long}, region(0, 3, "PER", text="Eve"))
+
+
+def test_workers_of_label_studio_stay_apart(folder):
+    collector = SpanCollector()
+    document = collector.add_document(1, TEXT)
+    for worker in ("007", "7"):
+        collector.add_reading(document, worker, [(0, 3, "PER")])
+    cs.write_spans(collector.finish(), "a.json", format="label-studio")
+    assert cs.read_spans("a.json").workers.tolist() == ["007", "7"]
+    task = label_studio()[0]
+    task["predictions"][0]["model_version"] = "7"
+    spans = cs.read_spans(write_json("b.json", [task]))
+    assert spans.workers.tolist() == ["7", "ann@x.org", "model 7"]
+    cs.write_spans(spans, "c.json")
+    assert json.loads(Path("c.json").read_text(encoding="utf-8")) == [task]
 
 
 # ------------------------------------------------------------------------------------------------------------- Prodigy

@@ -106,8 +106,8 @@ def _warn_of_fused(path: str, n_fused: int) -> None:
         verb = "has" if n_fused == 1 else "have"
         warn(
             DataWarning(
-                f"{plural(n_fused, 'record')} in {path!r} {verb} a confidence, as fused results do. These count as one more "
-                "worker.",
+                f"{plural(n_fused, 'record')} in {path!r} {verb} a confidence, as fused results do. "
+                "These count as one more worker.",
                 "Fuse the files of the annotators alone.",
             )
         )
