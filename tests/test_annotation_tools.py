@@ -832,6 +832,30 @@ def test_answers_of_argilla(folder):
     assert cs.read_responses(write_json("a.json", values), label="mood").n_items == 2
 
 
+def test_suggestions_of_models_become_responses(read):
+    spans = read("argilla")
+    collector = SpanCollector()
+    collector.add_reading(collector.add_document("r1", TEXT), "consilience", [(0, 3, "PER")], [0.9])
+    fused = collector.finish(spans.origin)
+    cs.write_spans(fused, "out.json")
+    cs.write_spans(collector.finish(cs.read_spans("out.json").origin), "again.json")
+    for file in ("out.json", "again.json"):
+        assert annotations(cs.read_spans(file)) == {**ARGILLA, ("r1", "consilience"): {(0, 3, "PER")}}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_suggested_labels_of_models_become_responses(folder, version):
+    new = {"id": "1", "fields": {"text": "a"}, "responses": {"mood": [{"value": "good", "user_id": "u"}]},
+           "suggestions": {"mood": {"value": "bad", "score": 0.5, "agent": "gpt"}}}  # fmt: skip
+    old = {**new, "responses": [{"user_id": "u", "status": "submitted", "values": {"mood": {"value": "good"}}}],
+           "suggestions": [{"question_name": "mood", "value": "bad", "score": 0.5, "agent": "gpt"}]}  # fmt: skip
+    write_json("a.json", [new if version == 2 else old])
+    for source, target in (("a.json", "b.json"), ("b.json", "c.json")):
+        cs.write_labels({"item": ["1"], "label": ["good"], "confidence": [0.75]}, target, source)
+        assert cs.read_responses(target).workers.tolist() == ["consilience", "gpt", "u"]
+        assert cs.read_responses(target).labels.tolist() == ["bad", "good"]
+
+
 def test_argilla_1(folder):
     old = [{"id": "a", "fields": {"text": TEXT}, "suggestions": [], "responses": [
         {"user_id": "u", "status": "submitted", "values": {"n": {"value": [{"start": 0, "end": 3, "label": "P"}]}}},

@@ -10,7 +10,7 @@ feedback datasets of Argilla 1.x (a list with ``values`` and ``status``) are rea
   column for each question if there are several.
 - Offsets count characters. The text is the only field, else the one called "text".
 - Spans with a confidence are written as suggestions, other spans as responses. Fused labels are suggestions. A question
-  has one suggestion: of several models, the others are written as responses.
+  has one suggestion: those of other models become responses, without their scores.
 - A path that ends in .jsonl or .ndjson gets JSON lines, any other an array.
 """
 
@@ -261,10 +261,20 @@ def _update(place: Place, record: dict[str, Any], question: str, readings: list[
             is_same = old.get("value") == value and reading.confidence in (None, old.get("score"))
             suggestions[question] = {**old, **({} if is_same else {"value": value, "score": reading.confidence})}
         elif reading.confidence is not None and not is_taken:
+            kept = _as_response(suggestions.get(question))
+            if kept is not None:
+                responses.setdefault(question, []).append(kept)
             suggestions[question], is_taken = {"value": value, "score": reading.confidence, "agent": worker}, True
         else:
             responses.setdefault(question, []).append({"value": value, "user_id": worker, "status": "submitted"})
     record["responses"], record["suggestions"] = responses, suggestions
+
+
+def _as_response(suggestion: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the suggestion of a model as a response, which makes room for another; None if there is none to keep."""
+    if suggestion is None or suggestion.get("value") is None or suggestion.get("agent") == FUSED:
+        return None
+    return {"value": suggestion["value"], "user_id": suggestion.get("agent") or _AGENT, "status": "submitted"}
 
 
 def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
@@ -286,6 +296,7 @@ def _labelled_records(verdicts: Verdicts, origin: str, question: str, in_list: b
         if verdict is not None:
             suggestion = _suggest(verdict, in_list)
             given = record.get("suggestions")
+            _add_response(record, question, _as_response(dict(_suggestions(place, record)).get(question)))
             if isinstance(given, list):  # 1.x
                 kept = [each for each in given if each.get("question_name") != question]
                 record["suggestions"] = [*kept, {"question_name": question, **suggestion}]
@@ -293,6 +304,18 @@ def _labelled_records(verdicts: Verdicts, origin: str, question: str, in_list: b
                 record["suggestions"] = {**dict(_suggestions(place, record)), question: suggestion}
         yield record
     verdicts.check_written(origin, written)
+
+
+def _add_response(record: dict[str, Any], question: str, response: dict[str, Any] | None) -> None:
+    """Add a response to a record, in the form that its responses have."""
+    if response is None:
+        return
+    given = record.get("responses") or {}
+    if isinstance(given, list):  # 1.x
+        value = {"value": response.pop("value")}
+        record["responses"] = [*given, {**response, "values": {question: value}}]
+    else:
+        record["responses"] = {**given, question: [*(given.get(question) or []), response]}
 
 
 def _suggest(verdict: Verdict, in_list: bool) -> dict[str, Any]:

@@ -20,11 +20,8 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NoReturn
-
-import pyarrow as pa
 
 from ..data.spans import SpanCollector, Spans
 from ..errors import DataWarning, InputError, plural, shorten, warn
@@ -39,7 +36,6 @@ from .annotations import (
     make_folder,
     origin_of,
     say_nothing,
-    say_spans,
 )
 from .files import LONGEST_ROW
 from .lines import encoding_error
@@ -189,10 +185,6 @@ def _bad_line(place: Place, line: str) -> NoReturn:
     place.fail(f"expected an annotation such as T1<tab>PER 0 5<tab>text, found {shorten(line)}.", "Correct the line.")
 
 
-def _read(path: str, _wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    say_spans(path, _TOOL)
-
-
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
@@ -274,4 +266,4 @@ def _mentions(line: str) -> list[str]:
     return [mark] if mark.startswith("T") else [mark, *_REFERENCE.findall(rest.partition("\t")[0])]
 
 
-BRAT = Codec(_read, read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"confidence", "white space"}))
+BRAT = Codec(read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"confidence", "white space"}))

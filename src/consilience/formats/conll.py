@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ..data.spans import SpanCollector, Spans
 from ..errors import InputError, first_line, listing, shorten
@@ -39,7 +38,6 @@ from .annotations import (
     list_readings,
     origin_of,
     say_nothing,
-    say_spans,
     stem,
     token_places,
 )
@@ -255,10 +253,6 @@ def _read_spans(path: str) -> Spans:
     return finish(collector, path, _NAME)
 
 
-def _read(path: str, _wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    say_spans(path, _TOOL)
-
-
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
@@ -377,6 +371,4 @@ def _recognise(head: bytes, path: str) -> bool:
     return any(_types(column) and all(map(_is_tag, column)) for column in list(zip(*rows, strict=True))[1:])
 
 
-CONLL = Codec(
-    _read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"tokens"})
-)
+CONLL = Codec(recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"tokens"}))
