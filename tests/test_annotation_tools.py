@@ -371,6 +371,33 @@ def test_files_without_ids_are_matched_by_text(folder, name):
     assert (answers.n_items, answers.n_workers) == (len(classes_of(name)), 2)
 
 
+@pytest.mark.parametrize("name", ["label-studio", "prodigy", "argilla"])
+def test_one_file_per_annotator_is_written_as_one(folder, name):
+    """Without ids: the texts are matched when they are read, and stay so in the file with all of them."""
+    Path("team").mkdir()
+    span = {"start": 0, "end": 3, "label": "PER"}
+    for file, texts in (("a", (TEXT, EMOJI)), ("b", (EMOJI, TEXT))):
+        lines = {
+            "label-studio": lambda text, who: {"data": {"text": text}, "annotations": [
+                {"completed_by": {"email": who}, "result": [region(0, 3, "PER")]}]},
+            "prodigy": lambda text, _: {"text": text, "spans": [span], "answer": "accept", "_view_id": "ner_manual"},
+            "argilla": lambda text, who: {"fields": {"text": text}, "responses": {"n": [
+                {"value": [span], "user_id": who}]}},
+        }[name]  # fmt: skip
+        write_lines(f"team/{file}.jsonl", [lines(text, file) for text in texts])
+    expected = {(number, worker): {(0, 3, "PER")} for number in "12" for worker in "ab"}
+    spans = cs.read_spans("team")
+    assert annotations(spans) == expected
+    collector = SpanCollector()
+    for number, text in enumerate((TEXT, EMOJI), 1):
+        collector.add_reading(collector.add_document(number, text), "fused", [(0, 3, "PER")], [0.5])
+    cs.write_spans(spans, "again.jsonl")
+    cs.write_spans(collector.finish(spans.origin), "fused.jsonl")
+    assert annotations(cs.read_spans("again.jsonl")) == expected
+    fused = {(number, "fused"): {(0, 3, "PER")} for number in "12"}
+    assert annotations(cs.read_spans("fused.jsonl")) == (fused if name == "prodigy" else expected | fused)
+
+
 @pytest.mark.parametrize("name", JSON_TOOLS)
 def test_labels_of_unknown_items_are_refused(folder, name):
     write_lines("a.jsonl", classes_of(name))

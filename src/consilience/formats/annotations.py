@@ -285,6 +285,21 @@ def origin_of(spans: Spans, name: str) -> Origin | None:
     return spans.origin if spans.origin is not None and spans.origin.format == name else None
 
 
+def choose_readings(readings: list[Reading], own: Collection[str], known: Collection[str]) -> list[Reading]:
+    """Return the annotations to write into one of the records of a document.
+
+    Parameters
+    ----------
+    readings : list of Reading
+        All annotations of the document.
+    own : collection of str
+        The workers who have one in this record.
+    known : collection of str
+        The workers who have one in another record, so that it is not added to this.
+    """
+    return [each for each in readings if str(each.worker) in own or str(each.worker) not in known]
+
+
 def check_unchanged(place: Place, text: str, known: str) -> None:
     """Raise an error if a record has another text than the one that was read."""
     if text != known:

@@ -32,6 +32,7 @@ from .annotations import (
     check_all_found,
     check_unchanged,
     choose,
+    choose_readings,
     finish,
     index_documents,
     list_inputs,
@@ -147,9 +148,12 @@ def _read_spans(path: str) -> Spans:
     question = _find_question(path)
     collector = SpanCollector()
     others: set[str] = set()
+    documents: dict[Any, int] = {}
     for place, name, record in _records(path):
         text = record["fields"][_field(place, record)] if question is not None else ""
-        document = collector.add_document(name, text)
+        if name not in documents:
+            documents[name] = collector.add_document(name, text)
+        document = documents[name]
         for answer in _answers(place, record):
             if answer.question != question:
                 others.add(answer.question)
@@ -224,17 +228,32 @@ def _updated_records(spans: Spans) -> Iterator[dict[str, Any]]:
     readings, left = list_readings(spans), index_documents(spans)
     origin = origin_of(spans, _NAME)
     question = (_find_question(origin.path) if origin else None) or "spans"
+    indices, known = dict(left), _find_workers(origin.path, question) if origin else {}
+    is_named = origin is not None and len(list_inputs(origin.path)) > 1  # in one file the same text is several records
     for place, name, record in _records(origin.path) if origin else ():
-        index = left.pop(name, None)
+        index = indices.get(name)
         if index is not None:
             check_unchanged(place, record["fields"][_field(place, record)], spans.texts[index])
-            _update(place, record, question, readings[index])
-        yield record
+            own = {answer.worker for answer in _answers(place, record) if answer.question == question}
+            chosen = choose_readings(readings[index], own, known[name])
+            known[name].update(str(each.worker) for each in chosen)
+            _update(place, record, question, chosen)
+            left.pop(name, None)
+        yield {**record, "id": plain(name)} if is_named else record
     check_all_found(origin, left, ())
     for name, index in left.items():
         record = {"id": str(name), "fields": {"text": spans.texts[index]}, "responses": {}, "suggestions": {}}
         _update(Place("", "record", index + 1), record, question, readings[index])
         yield record
+
+
+def _find_workers(path: str, question: str) -> dict[Any, set[str]]:
+    """Return who answered the question about each document."""
+    found: dict[Any, set[str]] = {}
+    for place, name, record in _records(path):
+        workers = found.setdefault(name, set())
+        workers.update(answer.worker for answer in _answers(place, record) if answer.question == question)
+    return found
 
 
 def _update(place: Place, record: dict[str, Any], question: str, readings: list[Reading]) -> None:

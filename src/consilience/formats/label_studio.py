@@ -37,6 +37,7 @@ from .annotations import (
     check_all_found,
     check_unchanged,
     choose,
+    choose_readings,
     finish,
     index_documents,
     list_gold,
@@ -160,10 +161,13 @@ def _read_spans(path: str) -> Spans:
     people = _find_people(path)
     n_spans = n_unlabelled = n_moved = 0
     questions: set[str] = set()
+    documents: dict[Any, int] = {}
+    truths: dict[int, list[Span]] = {}
     for place, name, task in _tasks(path):
         text = _text(place, task, controls)
-        document = collector.add_document(name, text)
-        truth: list[Span] | None = None
+        if name not in documents:
+            documents[name] = collector.add_document(name, text)
+        document = documents[name]
         for worker, results in _annotations(place, task, people):
             regions = _regions_of(place, results, controls)
             questions |= {place.need(result, "from_name", str) for result in results if _is_answer(place, result)}
@@ -176,12 +180,10 @@ def _read_spans(path: str) -> Spans:
                 scores = [spans[span] for span in spans]
                 known = [score for score in scores if score is not None]
                 collector.add_reading(document, worker, spans, known if len(known) == len(scores) > 0 else None)
-            elif truth is not None and set(truth) != set(spans):
+            elif set(truths.setdefault(document, list(spans))) != set(spans):
                 place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
-            else:
-                truth = list(spans)
-        if truth is not None:
-            collector.add_gold(document, truth)
+    for document, truth in truths.items():
+        collector.add_gold(document, truth)
     if questions and not n_spans:
         say_answers(path, _TOOL)
     warn_dropped(path, n_unlabelled, "region", "no label")
@@ -436,12 +438,18 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
     found = _find_controls(origin.path, whole=True) if origin else None
     controls = found or _Controls()
     people = _find_people(origin.path) if origin else frozenset()
+    indices, known = dict(left), _find_workers(origin.path, people) if origin else {}
+    is_named = origin is not None and len(list_inputs(origin.path)) > 1  # in one file the same text is several tasks
     for place, name, task in _tasks(origin.path) if origin else ():
-        index = left.pop(name, None)
+        index = indices.get(name)
         if index is not None:
             check_unchanged(place, _text(place, task, found), spans.texts[index])
-            _update(place, task, spans.texts[index], readings[index], controls, people)
-        yield task
+            own = {worker for worker, _ in _entries(place, task, people)}
+            chosen = choose_readings(readings[index], own, known[name])
+            known[name].update(str(each.worker) for each in chosen)
+            _update(place, task, spans.texts[index], chosen, controls, people)
+            left.pop(name, None)
+        yield {**task, "id": plain(name)} if is_named else task
     check_all_found(origin, left, ())
     for name, index in left.items():
         task = {"id": plain(name), "data": {controls.key: spans.texts[index]}}
@@ -489,6 +497,14 @@ def _update(
             who: Any = int(worker) if is_number else {"email": worker}
             added = {"completed_by": who, "result": _regions(name, text, reading, controls)}
             task["annotations"] = [*(task.get("annotations") or []), added]
+
+
+def _find_workers(path: str, people: Collection[str]) -> dict[Any, set[str]]:
+    """Return who annotated each document."""
+    found: dict[Any, set[str]] = {}
+    for place, name, task in _tasks(path):
+        found.setdefault(name, set()).update(worker for worker, _ in _entries(place, task, people))
+    return found
 
 
 def _entries(place: Place, task: dict[str, Any], people: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -230,6 +230,7 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
     readings = list_readings(spans)
     left = index_documents(spans)
     origin = origin_of(spans, _NAME)
+    is_shared = origin is not None and len(list_inputs(origin.path)) > 1
     done: set[tuple[Any, str]] = set()
     models: dict[Any, dict[str, Any]] = {}
     for place, name, worker, task in _tasks(origin.path) if origin else ():
@@ -242,7 +243,8 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
         reading = next((each for each in readings[index] if str(each.worker) == worker), None)
         if reading is not None and task["answer"] == "accept":
             done.add((name, worker))
-            yield {**task, "spans": _to_spans(task, reading, task.get("spans") or [])}
+            signed = _sign(task, worker) if is_shared else task
+            yield {**signed, "spans": _to_spans(task, reading, task.get("spans") or [])}
         elif task["answer"] != "accept":
             yield task
     check_all_found(origin, left, models)
@@ -250,6 +252,12 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
         for reading in readings[index]:
             if (name, str(reading.worker)) not in done:
                 yield _new_task(spans, name, index, reading, models.get(name))
+
+
+def _sign(task: dict[str, Any], worker: str) -> dict[str, Any]:
+    """Return a task that says who did it, where only the name of its file said so."""
+    says_who = any(task.get(key) is not None for key in ("_annotator_id", "_session_id"))
+    return task if says_who else {**task, "_annotator_id": worker}
 
 
 _OWN = ("_task_hash", "_timestamp", "_session_id", "_annotator_id", "spans", "accept", "answer")
@@ -307,10 +315,11 @@ def _labelled_tasks(verdicts: Verdicts, origin: str) -> Iterator[dict[str, Any]]
     """Yield all tasks, then one with the fused answer for each item."""
     asked = (_asked_label(place, task) for place, _, _, task in _tasks(origin))
     labels = {label for label in asked if label is not None}
+    is_shared = len(list_inputs(origin)) > 1
     added: dict[str, dict[str, Any]] = {}
     for place, name, worker, task in _tasks(origin):
         if _is_marked(task) or worker != FUSED:
-            yield task
+            yield _sign(task, worker) if is_shared else task
         label = _asked_label(place, task)
         if label is None and not (_is_choice(task) and task["answer"] == "accept"):
             continue
