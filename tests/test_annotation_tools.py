@@ -395,7 +395,7 @@ def test_one_file_per_annotator_is_written_as_one(folder, name):
     cs.write_spans(collector.finish(spans.origin), "fused.jsonl")
     assert annotations(cs.read_spans("again.jsonl")) == expected
     fused = {(number, "fused"): {(0, 3, "PER")} for number in "12"}
-    assert annotations(cs.read_spans("fused.jsonl")) == (fused if name == "prodigy" else expected | fused)
+    assert annotations(cs.read_spans("fused.jsonl")) == expected | fused
 
 
 @pytest.mark.parametrize("name", JSON_TOOLS)
@@ -623,6 +623,16 @@ def test_prodigy_keeps_what_a_line_has(read):
     given = prodigy()
     given[3]["spans"] = []
     assert [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()] == given
+
+
+def test_fused_spans_of_prodigy_are_those_of_one_more_annotator(read):
+    spans = read("prodigy")
+    collector = SpanCollector()
+    collector.add_reading(collector.add_document(-5, TEXT), "consilience", [(0, 3, "PER")], [0.9])
+    cs.write_spans(collector.finish(spans.origin), "out.jsonl")
+    written = [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert written[:-1] == prodigy()
+    assert (written[-1]["_annotator_id"], written[-1]["answer"]) == ("consilience", "accept")
 
 
 def test_tokens_are_counted_in_the_line_itself(folder):

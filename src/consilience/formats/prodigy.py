@@ -235,6 +235,7 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
     models: dict[Any, dict[str, Any]] = {}
     for place, name, worker, task in _tasks(origin.path) if origin else ():
         index = left.get(name)
+        task = _sign(task, worker) if is_shared else task
         if index is None or not _is_marked(task):
             yield task
             continue
@@ -243,9 +244,8 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
         reading = next((each for each in readings[index] if str(each.worker) == worker), None)
         if reading is not None and task["answer"] == "accept":
             done.add((name, worker))
-            signed = _sign(task, worker) if is_shared else task
-            yield {**signed, "spans": _to_spans(task, reading, task.get("spans") or [])}
-        elif task["answer"] != "accept":
+            yield {**task, "spans": _to_spans(task, reading, task.get("spans") or [])}
+        else:
             yield task
     check_all_found(origin, left, models)
     for name, index in left.items():
