@@ -409,13 +409,15 @@ def test_one_of_several_questions():
 
 
 def test_tasks_without_ids_in_several_files():
-    """They are numbered across the files, not anew in each."""
+    """They are numbered across the files, not anew in each; those with the same text are one item."""
     Path("in").mkdir()
     for name in "ab":
         task = choices(0, {"x": name})
         del task["id"]
-        write_json(f"in/{name}.json", [task])
+        write_json(f"in/{name}.json", [{**task, "data": {"text": name}}])
     assert triples(open_source("in")) == [("1", "x", "a"), ("2", "x", "b")]
+    write_json("in/c.json", [{**choices(0, {"y": "a"}), "id": None, "data": {"text": "b"}}])
+    assert triples(open_source("in")) == [("1", "x", "a"), ("2", "x", "b"), ("2", "y", "a")]
 
 
 # -------------------------------------------------------------------------------------------------------- the way back
@@ -455,6 +457,16 @@ def test_inputs_are_never_overwritten():
         for source, target in ((studio, studio), (brat, brat), (brat, "brat/more"), (doccano, doccano),
                                (doccano, "doccano/new.jsonl"), ("doccano/*.jsonl", doccano)):  # fmt: skip
             assert "would change the input" in refused(command, source, *option, target)
+        for number, (source, end) in enumerate(
+            ((brat, brat), (brat, next(Path(brat).rglob("*.ann"))), (studio, studio))
+        ):
+            folder = Path(f"{command}-{number}/consilience")
+            folder.mkdir(parents=True)
+            (folder / "link").symlink_to(Path(end).absolute())
+            target = ["--to", "brat"] if command == "convert" else []
+            if command == "convert" or source == brat:
+                said = refused(command, source, *option, str(folder.parent), *target)
+                assert "is a link to it" in said
 
 
 # ------------------------------------------------------------------------------------------------------------- convert

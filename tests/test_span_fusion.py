@@ -402,7 +402,7 @@ def test_evaluation_says_what_it_cannot_compare(project):
     other = cs.simulate.spans(40, seed=9)
     with pytest.raises(InputError, match="another text"):
         cs.evaluate(exact_majority(project.spans), other.truth)
-    with pytest.raises(InputError, match="Got"):
+    with pytest.raises(InputError, match="has no column for the start"):
         cs.evaluate({"item": [1], "label": ["a"]}, project.truth)
 
 

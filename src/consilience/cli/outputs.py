@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -23,6 +23,20 @@ def check_folder(path: str, source: str) -> None:
     is_own = real == read or (os.path.isdir(source) and real.is_relative_to(read))
     if is_own:
         raise InputError(f"Writing to {path!r} would change the input {source!r}.", "Write to another folder.")
+    inputs = [Path(os.path.realpath(each)) for each in (glob.glob(source, recursive=True) or [source])]
+    for link in _find_links(path):
+        end = Path(os.path.realpath(link))
+        if any(end.is_relative_to(each) or each.is_relative_to(end) for each in inputs):
+            raise InputError(
+                f"Writing to {path!r} would change the input {source!r}: {link!r} is a link to it.",
+                "Write to another folder.",
+            )
+
+
+def _find_links(folder: str) -> Iterator[str]:
+    """Yield the symbolic links in a folder, at any depth."""
+    for inner, folders, files in os.walk(folder):
+        yield from (link for name in (*folders, *files) if os.path.islink(link := os.path.join(inner, name)))
 
 
 def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], inputs: Sequence[str | None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from ..data.spans import Marks, Origin, SpanCollector, Spans
 from ..data.vocabulary import Values
-from ..errors import DataWarning, InputError, first_line, listing, plural, warn
+from ..errors import DataWarning, InputError, first_line, listing, plural, shorten, warn
 from .files import find_format
-from .records import plain
+from .records import Place, plain
 
 Span = tuple[int, int, str]
 
@@ -66,6 +66,15 @@ class Verdicts(NamedTuple):
     def find(self, item: Any) -> Verdict | None:
         """Return the label of an item, None if it has none."""
         return self.of_item.get(str(item))
+
+    def check_written(self, path: str, written: Collection[str]) -> None:
+        """Raise an error unless the file has a record for each item."""
+        lost = [item for item in self.of_item if item not in written]
+        if lost:
+            raise InputError(
+                f"{path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
+                "Give the file that the answers were read from; fuse it again if it has changed since.",
+            )
 
     def choose(self, path: str, questions: Iterable[str]) -> str:
         """Return the question that was answered: the only one in the file, else the one that is named."""
@@ -276,9 +285,40 @@ def origin_of(spans: Spans, name: str) -> Origin | None:
     return spans.origin if spans.origin is not None and spans.origin.format == name else None
 
 
+def choose_readings(readings: list[Reading], own: Collection[str], known: Collection[str]) -> list[Reading]:
+    """Return the annotations to write into one of the records of a document.
+
+    Parameters
+    ----------
+    readings : list of Reading
+        All annotations of the document.
+    own : collection of str
+        The workers who have one in this record.
+    known : collection of str
+        The workers who have one in another record, so that it is not added to this.
+    """
+    return [each for each in readings if str(each.worker) in own or str(each.worker) not in known]
+
+
+def check_unchanged(place: Place, text: str, known: str) -> None:
+    """Raise an error if a record has another text than the one that was read."""
+    if text != known:
+        place.fail(f"the file has changed since it was read: the text is now {shorten(text)}.", _AGAIN)
+
+
+def check_all_found(origin: Origin | None, documents: Iterable[Any], found: Collection[Any]) -> None:
+    """Raise an error if some documents are no longer in the file that they were read from."""
+    lost = [name for name in documents if name not in found]
+    if origin is not None and lost:
+        raise InputError(f"{origin.path!r} has changed since it was read: it has no document {listing(lost)}.", _AGAIN)
+
+
+_AGAIN = "Read and fuse the file again."
+
+
 def finish(collector: SpanCollector, path: str, name: str, questions: Iterable[str] = ()) -> Spans:
     """Return what a reader collected, and which questions about whole texts it met; an error names the file."""
     try:
-        return replace(collector.finish(Origin(path, name)), questions=tuple(sorted(set(questions))))
+        return replace(collector.finish(Origin(os.path.abspath(path), name)), questions=tuple(sorted(set(questions))))
     except InputError as error:
         raise InputError(f"{path}: {error.problem}", *error.remedies) from error

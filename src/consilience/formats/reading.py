@@ -190,7 +190,8 @@ def _list_files(path: str) -> list[str]:
 def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     """Return the wanted columns of one file, and the names of all its columns."""
     read = found.codec.read
-    assert read is not None
+    if read is None:
+        say_spans(path, found.name)
     try:
         if path == STANDARD_INPUT and not found.text:
             raise InputError("Standard input must be CSV, TSV or JSON lines.", "Give a file.")

@@ -94,12 +94,12 @@ def write_labels(
     Examples
     --------
     >>> import consilience as cs, json, tempfile, pathlib
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> folder, results = pathlib.Path(tempfile.mkdtemp()), pathlib.Path(tempfile.mkdtemp())
     >>> for name, label in ("ann", "good"), ("bob", "bad"), ("cem", "good"):
     ...     _ = (folder / f"{name}.jsonl").write_text(json.dumps({"id": 1, "text": "Well.", "label": [label]}))
     >>> fused = cs.fuse(folder, model="majority")
-    >>> cs.write_labels(fused.to_frame(), folder / "fused.jsonl", folder)
-    >>> json.loads((folder / "fused.jsonl").read_text())["label"]
+    >>> cs.write_labels(fused.to_frame(), results / "fused.jsonl", origin=folder)
+    >>> json.loads((results / "fused.jsonl").read_text())["label"]
     ['good']
     """
     target, source = to_path("path", "write_labels", path), to_path("origin", "write_labels", origin)
