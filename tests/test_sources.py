@@ -245,10 +245,10 @@ def test_fused_spans_go_back_to_their_tool(name):
 def test_spans_of_a_file_with_both():
     """Spans are fused with a warning, and naming the column of answers gets these."""
     write_json("both.json", label_studio())
-    with pytest.warns(DataWarning, match=r"spans and answers about whole texts \('mood'\).*label='label'"):
+    with pytest.warns(DataWarning, match=r"spans and answers about whole texts \('mood'\).*label='mood'"):
         assert isinstance(open_source("both.json"), cs.Spans)
     assert isinstance(open_source("both.json", label="label"), cs.Responses)
-    assert "To use the answers instead, give --label label." in done("fuse", "both.json").stderr
+    assert "To use the answers instead, give --label mood." in done("fuse", "both.json").stderr
     shown = json.loads(done("fuse", "both.json", "--label", "label", "--json").stdout)
     assert (shown["spans"], shown["answers"], shown["format"]) == (None, 1, "label-studio")
 
@@ -600,3 +600,30 @@ def test_fusing_twice_is_told():
 
 def test_standard_input_is_a_table():
     assert "Give the name of a file" in run("fuse", "-", standard_input="[{}]").stderr
+
+
+def test_a_question_is_called_by_its_name(tmp_path):
+    """Answers about whole texts beside spans: the warning says how to get them, and that works."""
+    region = {"from_name": "ner", "to_name": "text", "type": "labels"}
+    span = {**region, "value": {"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}}
+    tasks = []
+    for n in range(30):
+        topic = {"from_name": "genre", "to_name": "text", "type": "choices", "value": {"choices": ["ab"[n % 2]]}}
+        annotations = [{"completed_by": worker, "result": [span, topic]} for worker in (1, 2)]
+        tasks.append({"id": n, "data": {"text": "Ann spoke."}, "annotations": annotations})
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(tasks))
+    with pytest.warns(DataWarning, match=r"\('genre'\). Only the spans are used. To use the answers.*label='genre'"):
+        cs.fuse(path)
+    assert cs.read_responses(path, label="genre").labels.tolist() == ["a", "b"]
+    fused, gold = tmp_path / "fused.json", tmp_path / "gold.csv"
+    assert run("fuse", path, "--label", "genre", "-o", fused, "-q").exit_code == 0
+    gold.write_text("item,label\n" + "".join(f"{n},{'ab'[n % 2]}\n" for n in range(30)))
+    scores = json.loads(run("evaluate", fused, gold, "--json").stdout)  # of the fused labels in the file alone
+    assert (scores["n_matched"], scores["accuracy"]) == (30, 1.0)
+
+
+def test_pictures_that_are_in_no_folders(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"")
+    with pytest.raises(InputError, match=r"Put the masks .* of each reader into a folder of their own"):
+        cs.fuse(tmp_path)

@@ -116,6 +116,8 @@ class Table:
         All items, where a table names them also if nobody answered them.
     origin : tuple of str or None
         Path and format of the file that it was read from.
+    synonyms : mapping
+        Other names by which users may call a column.
     """
 
     names: Sequence[str]
@@ -128,6 +130,7 @@ class Table:
     format: str = ""
     items: Column | None = None
     origin: tuple[str, str] | None = None
+    synonyms: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, role: str, given: str | None = None) -> str | None:
         """Return the name of the column that plays `role`: the given one, or the first alias that exists.
@@ -135,6 +138,8 @@ class Table:
         Upper and lower case are the same to an alias.
         """
         if given is not None:
+            if not is_among(given, self.names) and is_among(given, list(self.synonyms)):
+                return self.synonyms[given]
             if not is_among(given, self.names):
                 raise self.no_column(role, given, parameter=role)
             return given

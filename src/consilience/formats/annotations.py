@@ -19,6 +19,8 @@ from .files import find_format
 from .records import Place, plain
 
 Span = tuple[int, int, str]
+# Under this key, the metadata of a table has the name of the question whose answers are called "label".
+QUESTION = "question"
 
 
 @dataclass(frozen=True)
@@ -263,7 +265,8 @@ def build_table(path: str, tool: str, rows: list[dict[Any, Any]]) -> tuple[pa.Ta
     if len(questions) == 1 and any(row.get("gold") is not None for row in rows):
         keys["gold"] = "gold"
     columns = {name: _to_array([row.get(key) for row in rows]) for key, name in keys.items()}
-    return pa.table(columns), list(columns)
+    # A single question may also be called by its own name.
+    return pa.table(columns, metadata={QUESTION: questions[0]} if len(questions) == 1 else None), list(columns)
 
 
 def _to_array(values: list[Any]) -> pa.Array:

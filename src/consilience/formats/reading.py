@@ -22,12 +22,14 @@ from ..data.frames import open_arrow
 from ..data.tables import Table
 from ..data.vocabulary import is_text
 from ..errors import InputError, Sentence, first_line, listing
-from .annotations import say_spans
+from .annotations import QUESTION, say_spans
 from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, find_format, name_of, nested_error, quote_path
 from .lines import check_encoding, place_of_row
 from .register import Format, LineFinder, list_suffixes, readable_formats
 
+# Folders that hold such files may be meant as masks.
+_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
 
@@ -134,7 +136,10 @@ def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None,
     source = read_table(path, format=format)
     target = os.fspath(path)
     table = open_arrow(source.table, name_of(target))
-    return replace(table, locate=source.locate, preferred=preferred or {}, origin=(target, source.format))
+    question = (source.table.schema.metadata or {}).get(QUESTION.encode())
+    synonyms = {} if question is None else {question.decode(): "label"}
+    origin = target, source.format
+    return replace(table, locate=source.locate, preferred=preferred or {}, origin=origin, synonyms=synonyms)
 
 
 def open_path(source: Any) -> Any:
@@ -155,6 +160,11 @@ def _find_files(path: str, format: str | None = None) -> tuple[list[str], Format
         if not files:
             if os.path.isdir(path) and is_brat(path):
                 say_spans(path, "brat")
+            if any(file.lower().endswith(_PICTURES) for file in found):
+                raise InputError(
+                    f"{path!r} holds pictures, but no folders of masks.",
+                    "Put the masks (.png or .npy) of each reader into a folder of their own.",
+                )
             others = f"found only {listing(sorted(found))}" if found else "found nothing"
             raise InputError(f"No file to read in {path!r}: {others}.", f"Supported are {' '.join(supported)}.")
     if named is not None:

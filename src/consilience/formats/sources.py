@@ -116,11 +116,10 @@ def _tell_questions(spans: Spans, path: str) -> None:
     """Warn that a file with spans holds answers about whole texts too, if it does."""
     questions = spans.questions
     if questions:
-        name = "label" if len(questions) == 1 else questions[0]  # as the table of answers calls its column
         warn(
             DataWarning(
                 f"{path!r} holds spans and answers about whole texts ({listing(questions)}). Only the spans are used.",
-                Sentence("To use the answers instead, give {label}.", label=name),
+                Sentence("To use the answers instead, give {label}.", label=questions[0]),
             )
         )
 

@@ -16,7 +16,7 @@ from ..arguments import check_truth, is_among
 from ..data.frames import open_frame
 from ..data.gold import KEY_REMEDY, find_label, open_gold
 from ..data.items import read_positions
-from ..data.spans import Spans
+from ..data.spans import FUSED, Spans
 from ..data.spelling import choose_spelling, normalise_column
 from ..data.tables import Table
 from ..data.tagging import looks_iob2
@@ -191,9 +191,9 @@ def evaluate(
     0.164
     """
     check_truth("normalise", "evaluate", normalise)
-    labels, gold = open_spans(labels), open_spans(gold)
+    gold = open_spans(gold)
     if isinstance(gold, Spans):
-        return evaluate_spans(labels, gold)
+        return evaluate_spans(open_spans(labels), gold)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
     labels = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
     table = replace(open_frame(labels, "the table of labels"), preferred=names)
@@ -348,10 +348,19 @@ def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
         raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
     keys = [table.values(name, KEY_REMEDY) for name in names]
     label = table.read(label_name)
-    rows = np.setdiff1d(np.arange(table.n_rows), find_missing(label))
+    rows = np.setdiff1d(_pick_fused(table), find_missing(label))
     if not len(rows):
         raise InputError(f"Column {label_name!r} of {table.name} is empty throughout.", "Give at least one label.")
     return _Labels(table, [key.take(rows) for key in keys], plain_labels(label.take(rows)), rows)
+
+
+def _pick_fused(table: Table) -> NDArray[np.int64]:
+    """Return the rows of fused labels, where a file has these beside the answers of workers; else all rows."""
+    worker = table.find_usual("worker")
+    if worker is None:
+        return np.arange(table.n_rows)
+    fused = np.flatnonzero(lookup(np.array([FUSED], dtype=object), table.read(worker)) >= 0)
+    return fused if len(fused) else np.arange(table.n_rows)
 
 
 def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -187,7 +187,6 @@ def choose_spans(spans: Spans) -> Any:
         return None
     read = np.unique(spans.readings[:, 0])
     n_known = int(np.isin(read, spans.gold_documents).sum())
-    leave = Sentence("To leave them out, give {gold}.", gold=Python("gold=False"))
     if n_known == len(read):
         warn(
             DataWarning(
@@ -197,7 +196,7 @@ def choose_spans(spans: Spans) -> Any:
         )
         return None
     known = f"{n_known:,} of {plural(len(read), 'document')}"
-    warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
+    warn(DataWarning(f"The spans of {known} are known. They are used as gold.", LEAVE_OUT))
     return tags
 
 
