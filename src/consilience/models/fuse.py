@@ -187,6 +187,7 @@ def choose_spans(spans: Spans) -> Any:
         return None
     read = np.unique(spans.readings[:, 0])
     n_known = int(np.isin(read, spans.gold_documents).sum())
+    leave = Sentence("To leave them out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
     if n_known == len(read):
         warn(
             DataWarning(
@@ -196,7 +197,7 @@ def choose_spans(spans: Spans) -> Any:
         )
         return None
     known = f"{n_known:,} of {plural(len(read), 'document')}"
-    warn(DataWarning(f"The spans of {known} are known. They are used as gold.", LEAVE_OUT))
+    warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
     return tags
 
 
