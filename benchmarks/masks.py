@@ -1,11 +1,11 @@
 """Readers who outline a shape in an image, and err smoothly along its boundary; and how well their masks are fused.
 
-Writes the table of docs/masks.md, which is the same in every run:
+Writes the tables of docs/masks.md, which are the same in every run:
 
     python benchmarks/masks.py            # about three minutes; the real data ($CONSILIENCE_DATA) are used if there
     python benchmarks/masks.py --quick    # one set of images; prints, writes nothing
 
-The columns of STAPLE need SimpleITK (pip install SimpleITK). The truth is used for scores only.
+The column of STAPLE needs SimpleITK (pip install SimpleITK). The truth is used for scores only.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import consilience as cs
 
 HARMONICS = 6
 TABLE = Path(__file__).parents[1] / "docs" / "measured" / "masks.md"
+CONFIDENCE = TABLE.with_name("mask-confidence.md")
 N_SETS, N_IMAGES, SIZE = 6, 6, 64
 
 
@@ -152,10 +153,28 @@ def fuse_by_staple(images: ImageSet) -> list[NDArray[np.int64]]:
 
 
 def fuse_by_us(images: ImageSet) -> list[NDArray[np.int64]]:
+    return list(fuse(images).values())
+
+
+def fuse(images: ImageSet) -> Any:
+    """Return the fused masks with their confidence."""
     masks = cs.Masks.from_arrays({i: dict(enumerate(stack)) for i, stack in enumerate(images.drawn)})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
-        return list(cs.fuse(masks).to_masks().values())
+        return cs.fuse(masks).to_masks()
+
+
+def judge_confidence(sets: list[ImageSet]) -> list[float]:
+    """Return mean confidence and accuracy of all pixels, and of those about which readers disagree."""
+    confidence, right, disputed = [], [], []
+    for images in sets:
+        found = fuse(images)
+        for i, (stack, truth) in enumerate(zip(images.drawn, images.truth, strict=True)):
+            confidence.append(found.confidence[i].ravel())
+            right.append((found[i] == truth).ravel())
+            disputed.append((stack != stack[0]).any(axis=0).ravel())
+    columns = np.stack([np.concatenate(confidence), np.concatenate(right)])
+    return [*columns.mean(axis=1), *columns[:, np.concatenate(disputed)].mean(axis=1)]
 
 
 WAYS: dict[str, Any] = {"one reader": None, "vote": fuse_by_vote, "STAPLE": fuse_by_staple, "`cs.fuse`": fuse_by_us}
@@ -177,13 +196,17 @@ def main() -> None:
     try:
         import SimpleITK  # noqa: F401
     except ImportError:
-        print("No SimpleITK: its column is left out, and no table is written.")
+        print("No SimpleITK: its column is left out, and the table of scores is not written.")
         del ways["STAPLE"]
     lines = [f"| | {' | '.join(ways)} |", f"|---|{'---|' * len(ways)}"]
+    trust = ["| | confidence | right | confidence where readers disagree | right |", "|---|---|---|---|---|"]
     for name, sets in cases(quick):
         scores = [np.mean([score(way, each) for each in sets]) for way in ways.values()]
         lines.append(f"| {name} | {' | '.join(f'{each:.3f}'.lstrip('0') for each in scores)} |")
-        print(lines[-1], flush=True)
+        trust.append(f"| {name} | {' | '.join(f'{each:.2f}'.lstrip('0') for each in judge_confidence(sets))} |")
+        print(lines[-1], trust[-1], sep="\n", flush=True)
+    if not quick:
+        CONFIDENCE.write_text("\n".join(trust) + "\n", encoding="utf-8")
     if not quick and "STAPLE" in ways:
         TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

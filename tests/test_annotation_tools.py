@@ -20,6 +20,7 @@ from consilience.formats.register import span_formats
 
 NAMES = [each.name for each in span_formats()]
 TEXT = "Ann met Bob in Rome."
+JSON_TOOLS = ["label-studio", "prodigy", "doccano", "argilla"]
 EMOJI = "\U0001f4a9 Ann met Bob."
 
 
@@ -323,6 +324,89 @@ def test_fused_spans_are_added_to_the_file(read, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_spans_are_not_written_into_other_texts(read, folder, name):
+    spans = read(name)
+    Path("elsewhere").mkdir()
+    with pytest.MonkeyPatch.context() as patch:  # the origin is the same file wherever one is
+        patch.chdir("elsewhere")
+        cs.write_spans(spans, "again")
+    for file in [file for file in sorted(folder.rglob("*")) if file.is_file() and "elsewhere" not in file.parts]:
+        file.write_text(file.read_text(encoding="utf-8").replace("Ann", "Eva"), encoding="utf-8")
+    assert "has changed since it was read" in refusal(cs.write_spans, spans, "fused")
+    assert not Path("fused").is_file()
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
+def test_documents_that_are_gone_are_named(read, folder, name):
+    spans = read(name)
+    for file in [file for file in sorted(folder.rglob("*")) if file.is_file()]:
+        content = json.loads(file.read_text(encoding="utf-8")) if name in ("label-studio", "argilla") else None
+        if content is not None:
+            write_json(file, content[1:])
+        else:
+            file.write_text(file.read_text(encoding="utf-8").splitlines()[0] + "\n", encoding="utf-8")
+    assert "it has no document" in refusal(cs.write_spans, spans, "fused")
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
+def test_one_id_has_one_text(folder, name):
+    Path("team").mkdir()
+    example = classes_of(name)
+    write_lines("team/a.jsonl", example)
+    changed = json.loads(json.dumps(example).replace('"x"', '"X"').replace('"a"', '"A"').replace('"u"', '"v"'))
+    write_lines("team/b.jsonl", changed)
+    assert "b.jsonl, line 1 (id" in (said := refusal(cs.read_responses, "team"))
+    assert "another record has another text for the id" in said
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
+def test_files_without_ids_are_matched_by_text(folder, name):
+    Path("team").mkdir()
+    for number, file in enumerate("ab"):
+        example = [{k: v for k, v in each.items() if k not in ("id", "_input_hash")} for each in classes_of(name)]
+        said = json.dumps(example[::-1] if number else example)
+        said = said.replace('"u"', f'"{file}"').replace('"completed_by": 1', f'"completed_by": {number}')
+        write_lines(f"team/{file}.jsonl", json.loads(said))
+    answers = cs.read_responses("team")
+    assert (answers.n_items, answers.n_workers) == (len(classes_of(name)), 2)
+
+
+@pytest.mark.parametrize("name", ["label-studio", "prodigy", "argilla"])
+def test_one_file_per_annotator_is_written_as_one(folder, name):
+    """Without ids: the texts are matched when they are read, and stay so in the file with all of them."""
+    Path("team").mkdir()
+    span = {"start": 0, "end": 3, "label": "PER"}
+    for file, texts in (("a", (TEXT, EMOJI)), ("b", (EMOJI, TEXT))):
+        lines = {
+            "label-studio": lambda text, who: {"data": {"text": text}, "annotations": [
+                {"completed_by": {"email": who}, "result": [region(0, 3, "PER")]}]},
+            "prodigy": lambda text, _: {"text": text, "spans": [span], "answer": "accept", "_view_id": "ner_manual"},
+            "argilla": lambda text, who: {"fields": {"text": text}, "responses": {"n": [
+                {"value": [span], "user_id": who}]}},
+        }[name]  # fmt: skip
+        write_lines(f"team/{file}.jsonl", [lines(text, file) for text in texts])
+    expected = {(number, worker): {(0, 3, "PER")} for number in "12" for worker in "ab"}
+    spans = cs.read_spans("team")
+    assert annotations(spans) == expected
+    collector = SpanCollector()
+    for number, text in enumerate((TEXT, EMOJI), 1):
+        collector.add_reading(collector.add_document(number, text), "fused", [(0, 3, "PER")], [0.5])
+    cs.write_spans(spans, "again.jsonl")
+    cs.write_spans(collector.finish(spans.origin), "fused.jsonl")
+    assert annotations(cs.read_spans("again.jsonl")) == expected
+    fused = {(number, "fused"): {(0, 3, "PER")} for number in "12"}
+    assert annotations(cs.read_spans("fused.jsonl")) == expected | fused
+
+
+@pytest.mark.parametrize("name", JSON_TOOLS)
+def test_labels_of_unknown_items_are_refused(folder, name):
+    write_lines("a.jsonl", classes_of(name))
+    labels = {"item": [1, 77], "label": ["s", "s"]}
+    assert "no record of 1 item with a label: '77'" in refusal(cs.write_labels, labels, "out.jsonl", "a.jsonl", name)
+    assert not Path("out.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_spans_are_not_taken_for_answers(folder, name):
     path = write_example(name, folder)
     if name == "label-studio":
@@ -355,6 +439,10 @@ def test_files_are_recognised_by_content(folder, name, other):
         ("jsonl", [{"data": "a", "predictions": "yes"}] * 2),
         ("jsonl", [{"fields": "a", "responses": "yes"}] * 2),
         ("jsonl", [{"text": "a", "label": "yes"}] * 2),
+        *(
+            ("jsonl", [{"text": "a", "label": ["yes"], key: "w"}] * 2)
+            for key in ("annotator", "annotator_id", "user", "Worker ID", "rater", "judge")
+        ),
     ],
 )
 def test_plain_tables_stay_tables(folder, name, lines):
@@ -453,7 +541,40 @@ def test_odd_label_studio_files(folder):
     assert annotations(cs.read_spans(write_json("a.json", dos)))["1", "1"] == {(5, 8, "P"), (10, 17, "Q"), (0, 8, "R")}
     moved = label_studio()
     moved[0]["annotations"][0]["result"][0]["value"] |= {"start": 1, "end": 4}  # the text that it quotes occurs once
-    assert annotations(cs.read_spans(write_json("a.json", moved))) == LABEL_STUDIO
+    write_json("a.json", moved)
+    with pytest.warns(DataWarning, match="1 region in 'a.json' was moved to the text that it quotes"):
+        assert annotations(cs.read_spans("a.json")) == LABEL_STUDIO
+
+
+def test_the_text_is_where_regions_fit(folder):
+    def read(data, *regions):
+        task = {"id": 1, "data": data, "annotations": [{"completed_by": 1, "result": list(regions)}]}
+        return cs.read_spans(write_json("a.json", [task]))
+
+    long = "Bob and Ann met. " + TEXT
+    assert read({"a": long, "b": TEXT}, region(0, 3, "PER", text="Ann")).texts == [TEXT]
+    assert read({"txt": long, "b": TEXT}, region(0, 3, "PER", text="Ann")).texts == [TEXT]
+    assert read({"a": "Rome", "b": TEXT}, region(0, 3, "PER"), region(8, 11, "PER")).texts == [TEXT]
+    assert read({"txt": TEXT, "b": long}, region(0, 3, "PER")).texts == [TEXT]
+    said = refusal(read, {"a": TEXT, "b": long}, region(0, 3, "PER"))
+    assert "(id 1): it is not clear which value of 'data' is the text: 'a', 'b'" in said
+    assert "fit several" in said
+    assert "fit none" in refusal(read, {"a": TEXT, "b": long}, region(0, 3, "PER", text="Eve"))
+
+
+def test_workers_of_label_studio_stay_apart(folder):
+    collector = SpanCollector()
+    document = collector.add_document(1, TEXT)
+    for worker in ("007", "7"):
+        collector.add_reading(document, worker, [(0, 3, "PER")])
+    cs.write_spans(collector.finish(), "a.json", format="label-studio")
+    assert cs.read_spans("a.json").workers.tolist() == ["007", "7"]
+    task = label_studio()[0]
+    task["predictions"][0]["model_version"] = "7"
+    spans = cs.read_spans(write_json("b.json", [task]))
+    assert spans.workers.tolist() == ["7", "ann@x.org", "model 7"]
+    cs.write_spans(spans, "c.json")
+    assert json.loads(Path("c.json").read_text(encoding="utf-8")) == [task]
 
 
 # ------------------------------------------------------------------------------------------------------------- Prodigy
@@ -478,7 +599,7 @@ def test_answers_of_prodigy_are_taken_for_what_they_are(folder):
     ]
     assert cs.read_responses(write_lines("a.jsonl", chosen)).labels.tolist() == ["h", "s"]
     chosen[1]["accept"] = ["h", "s"]
-    assert "line 2: several options" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
+    assert "line 2 (id 1): several options" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
 
 
 def test_rejected_spans_are_no_annotation(folder):
@@ -504,6 +625,43 @@ def test_prodigy_keeps_what_a_line_has(read):
     assert [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()] == given
 
 
+def test_fused_spans_of_prodigy_are_those_of_one_more_annotator(read):
+    spans = read("prodigy")
+    collector = SpanCollector()
+    collector.add_reading(collector.add_document(-5, TEXT), "consilience", [(0, 3, "PER")], [0.9])
+    cs.write_spans(collector.finish(spans.origin), "out.jsonl")
+    written = [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert written[:-1] == prodigy()
+    assert (written[-1]["_annotator_id"], written[-1]["answer"]) == ("consilience", "accept")
+
+
+def test_tokens_are_counted_in_the_line_itself(folder):
+    places = [(0, 2), (2, 3), (3, 4), (4, 6), (6, 9)]  # a blank token, which is no token of ours
+    tokens = [{"text": "ab \ncd efg"[i:j], "start": i, "end": j, "id": k} for k, (i, j) in enumerate(places)]
+    line = {"text": "ab \ncd efg", "_input_hash": 1, "tokens": tokens, "spans": [], "answer": "accept"}
+    spans = cs.read_spans(write_lines("a.jsonl", [line]))
+    collector = SpanCollector()
+    document = collector.add_document(1, line["text"])
+    collector.add_reading(document, "fused", [(4, 6, "X"), (0, 6, "Y"), (1, 6, "Z")], [0.5] * 3)
+    cs.write_spans(collector.finish(spans.origin), "out.jsonl")
+    written = json.loads(Path("out.jsonl").read_text(encoding="utf-8").splitlines()[-1])["spans"]
+    assert [(each.get("token_start"), each.get("token_end")) for each in written] == [(0, 3), (None, None), (3, 3)]
+
+
+def test_ignored_questions_of_prodigy_do_not_matter(folder):
+    lines = [
+        {"text": f"t{i}", "label": label, "answer": answer, "_input_hash": i, "_session_id": who}
+        for i in (1, 2)
+        for who, label, answer in (("z", "HAM", "ignore"), ("x", "SPAM", "accept"), ("y", "SPAM", "reject"))
+    ]
+    answers = cs.read_responses(write_lines("a.jsonl", lines))
+    labels = {"item": answers.items.tolist(), "label": ["accept", "reject"]}
+    cs.write_labels(labels, "out.jsonl", "a.jsonl")
+    written = [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert written[:6] == lines
+    assert [(each["label"], each["answer"]) for each in written[6:]] == [("SPAM", "accept"), ("SPAM", "reject")]
+
+
 # ------------------------------------------------------------------------------------------------------------- doccano
 
 
@@ -519,14 +677,37 @@ def test_classes_of_doccano(folder):
 
 
 def test_doccano_without_ids_and_with_other_texts(folder):
-    write_lines("ann.jsonl", [{"text": "Yes.", "label": []}, {"text": "Yes.", "label": [[0, 3, "A"]]}])
-    write_lines("bob.jsonl", [{"text": "Yes.", "label": [[0, 3, "B"]]}, {"text": "Yes.", "label": []}])
+    write_lines("ann.jsonl", [{"text": "Yes.", "label": []}, {"text": "Yes!", "label": [[0, 3, "A"]]}])
+    write_lines("bob.jsonl", [{"text": "Yes!", "label": [[0, 3, "B"]]}, {"text": "Yes.", "label": []}])
     spans = cs.read_spans(folder)
-    assert annotations(spans)["1", "bob"] == {(0, 3, "B")}
+    assert annotations(spans)["2", "bob"] == {(0, 3, "B")}
     assert annotations(spans)["2", "ann"] == {(0, 3, "A")}
+    write_lines("bob.jsonl", [{"text": "Yes!", "label": []}, {"text": "Yes!", "label": []}])
+    assert "bob.jsonl, line 2: the text 'Yes!' occurs twice" in refusal(cs.read_spans, folder)
     write_lines("ann.jsonl", [{"id": 1, "text": "Yes.", "label": []}])
     write_lines("bob.jsonl", [{"id": 1, "text": "No.", "label": []}])
-    assert "bob.jsonl, line 1 (id 1): another file has another text" in refusal(cs.read_spans, folder)
+    assert "bob.jsonl, line 1 (id 1): another record has another text" in refusal(cs.read_spans, folder)
+
+
+def test_files_of_doccano_that_are_no_annotators(folder):
+    for name, label in (("ann", "pos"), ("bob", "neg"), ("all", "pos")):
+        write_lines(f"{name}.jsonl", [{"id": i, "text": f"t{i}", "label": [label]} for i in range(3)])
+    write_lines("unknown.jsonl", [{"id": i, "text": f"t{i}", "label": []} for i in range(9)])
+    with pytest.warns(DataWarning, match="not used") as caught:
+        assert cs.read_responses(folder).workers.tolist() == ["ann", "bob"]
+    assert len(caught) == 2
+    with pytest.warns(DataWarning, match="all annotators together.*one worker"):
+        assert cs.read_responses("all.jsonl").workers.tolist() == ["all"]
+    with pytest.warns(DataWarning, match="nobody"):
+        assert len(cs.read_spans("unknown.jsonl").documents) == 9
+
+
+def test_results_of_a_fusion_in_doccano_are_noticed(folder):
+    for name, label in (("ann", "pos"), ("bob", "neg")):
+        write_lines(f"{name}.jsonl", [{"id": i, "text": f"t{i}", "label": [label]} for i in range(3)])
+    cs.write_labels({"item": [0, 1], "label": ["pos", "neg"], "confidence": [0.5, 0.6]}, "fused.jsonl", folder)
+    with pytest.warns(DataWarning, match="2 records in .* a confidence"):
+        assert cs.read_responses(folder).n_workers == 3
 
 
 def test_relations_of_doccano_stay_while_their_ends_do(read):
@@ -570,6 +751,33 @@ def test_one_folder_is_one_worker(folder):
     for line in ("T1\tPER 0 3\tEve", "T1 PER 0 3", "X", "T1\tPER a b\tx", "T1\tPER 0 3\tAnn\nT1\tPER 0 3\tAnn"):
         Path("corpus/bob/a.ann").write_text(line, encoding="utf-8")
         assert "a.ann, line" in refusal(cs.read_spans, "corpus/bob")
+
+
+def test_byte_order_marks_in_brat(folder):
+    Path("ann").mkdir()
+    Path("ann/a.txt").write_text(TEXT, encoding="utf-8")
+    Path("ann/a.ann").write_text("T1\tPER 0 3\tAnn\n", encoding="utf-8-sig")
+    spans = cs.read_spans("ann")
+    assert annotations(spans) == {("a", "ann"): {(0, 3, "PER")}}
+    cs.write_spans(spans, "out")
+    assert Path("out/ann/a.ann").read_bytes() == b"T1\tPER 0 3\tAnn\n"
+    Path("ann/a.txt").write_text(TEXT, encoding="utf-8-sig")
+    assert "byte order mark" in refusal(cs.read_spans, "ann")
+
+
+def test_numbers_of_many_digits(folder):
+    Path("ann").mkdir()
+    Path("ann/a.txt").write_text(TEXT, encoding="utf-8")
+    Path("ann/a.ann").write_text(f"T{'1' * 5000}\tPER 0 3\tAnn\n", encoding="utf-8")
+    spans = cs.read_spans("ann")
+    cs.write_spans(spans, "out")
+    assert annotations(cs.read_spans("out")) == annotations(spans)
+    lines = prodigy()
+    lines[0]["spans"][0]["score"] = 10**400
+    assert "a score must be between 0 and 1" in refusal(cs.read_spans, write_lines("a.jsonl", lines))
+    Path("a.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00{'descr': (((" + b" " * 120)
+    with pytest.raises(ConsilienceError):
+        cs.fuse("a.npy")
 
 
 # --------------------------------------------------------------------------------------------------------------- CoNLL
@@ -619,6 +827,29 @@ def test_odd_columns(folder, content, fragment):
     assert fragment in refusal(cs.read_spans, "x.conll")
 
 
+def test_a_first_token_may_be_a_sign_of_comments(folder):
+    Path("x.conll").write_text("# O\nAnn B-PER\n\n# a note\n# B-PER\n", encoding="utf-8")
+    assert annotations(cs.read_spans("x.conll")) == {("1", "x"): {(2, 5, "PER")}, ("2", "x"): {(0, 1, "PER")}}
+
+
+def test_columns_are_kept_from_all_files(folder):
+    Path("team").mkdir()
+    Path("team/ann.conll").write_text("# sent_id = s1\nAnn\tNNP\tB-PER\n", encoding="utf-8")
+    Path("team/bob.conll").write_text(
+        "# sent_id = s1\nAnn\tNNP\tB-PER\n\n# sent_id = s2\nBob\tNN\tO\n\n", encoding="utf-8"
+    )
+    Path("team/eve.conll").write_text("# sent_id = s3\nEve\tB-PER\n\n", encoding="utf-8")
+    spans = cs.read_spans("team")
+    cs.write_spans(spans, "out.conll")
+    assert Path("out.conll").read_text(encoding="utf-8").splitlines() == [
+        "# global.columns = FORM KEPT1 ann bob eve",
+        *("# sent_id = s1", "Ann\tNNP\tB-PER\tB-PER\t_", ""),
+        *("# sent_id = s2", "Bob\tNN\t_\tO\t_", ""),
+        *("# sent_id = s3", "Eve\t_\t_\t_\tB-PER", ""),
+    ]
+    assert annotations(cs.read_spans("out.conll")) == annotations(spans)
+
+
 # ------------------------------------------------------------------------------------------------------------- Argilla
 
 
@@ -638,6 +869,30 @@ def test_answers_of_argilla(folder):
     assert cs.read_responses(write_json("a.json", values), label="mood").n_items == 2
 
 
+def test_suggestions_of_models_become_responses(read):
+    spans = read("argilla")
+    collector = SpanCollector()
+    collector.add_reading(collector.add_document("r1", TEXT), "consilience", [(0, 3, "PER")], [0.9])
+    fused = collector.finish(spans.origin)
+    cs.write_spans(fused, "out.json")
+    cs.write_spans(collector.finish(cs.read_spans("out.json").origin), "again.json")
+    for file in ("out.json", "again.json"):
+        assert annotations(cs.read_spans(file)) == {**ARGILLA, ("r1", "consilience"): {(0, 3, "PER")}}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_suggested_labels_of_models_become_responses(folder, version):
+    new = {"id": "1", "fields": {"text": "a"}, "responses": {"mood": [{"value": "good", "user_id": "u"}]},
+           "suggestions": {"mood": {"value": "bad", "score": 0.5, "agent": "gpt"}}}  # fmt: skip
+    old = {**new, "responses": [{"user_id": "u", "status": "submitted", "values": {"mood": {"value": "good"}}}],
+           "suggestions": [{"question_name": "mood", "value": "bad", "score": 0.5, "agent": "gpt"}]}  # fmt: skip
+    write_json("a.json", [new if version == 2 else old])
+    for source, target in (("a.json", "b.json"), ("b.json", "c.json")):
+        cs.write_labels({"item": ["1"], "label": ["good"], "confidence": [0.75]}, target, source)
+        assert cs.read_responses(target).workers.tolist() == ["consilience", "gpt", "u"]
+        assert cs.read_responses(target).labels.tolist() == ["bad", "good"]
+
+
 def test_argilla_1(folder):
     old = [{"id": "a", "fields": {"text": TEXT}, "suggestions": [], "responses": [
         {"user_id": "u", "status": "submitted", "values": {"n": {"value": [{"start": 0, "end": 3, "label": "P"}]}}},
@@ -648,8 +903,6 @@ def test_argilla_1(folder):
 
 
 # ------------------------------------------------------------------------------------------------------- damaged files
-
-JSON_TOOLS = ["label-studio", "prodigy", "doccano", "argilla"]
 
 
 def example_lines(name):
@@ -716,7 +969,11 @@ def try_to_read(name, reader, write) -> str | None:
     """Read a file, and write and read again what was read. Return our own error, if there is one."""
     try:
         if reader is cs.read_responses:
-            reader("a.jsonl")
+            answers = reader("a.jsonl", format=name)
+            if write:
+                labels = {"item": answers.items.tolist(), "label": ["s"] * answers.n_items}
+                cs.write_labels(labels, "out.jsonl", "a.jsonl", format=name)
+                assert reader("out.jsonl", format=name).n_responses >= answers.n_items
             return None
         spans = reader("a.jsonl", format=name)
     except ConsilienceError as error:
@@ -849,7 +1106,9 @@ def test_other_files_in_a_folder_are_left_alone(folder):
     collector = SpanCollector()
     collector.add_reading(collector.add_document(1, TEXT), "fused", [(0, 3, "PER")], [0.5])
     cs.write_spans(collector.finish(spans.origin), team / "fused.jsonl")
-    assert annotations(cs.read_spans(team)) == {**DOCCANO, ("1", "fused"): {(0, 3, "PER")}}
+    assert len(cs.read_spans(team / "fused.jsonl").documents) == 1
+    with pytest.warns(DataWarning, match="1 record in .* as fused results do"):
+        assert annotations(cs.read_spans(team)) == {**DOCCANO, ("1", "fused"): {(0, 3, "PER")}}
 
 
 def test_text_of_messages_is_inert(folder):
@@ -864,3 +1123,23 @@ def test_an_old_file_stays_if_writing_fails(read):
     Path("out.conll").write_text("old", encoding="utf-8")
     assert "overlap" in refusal(cs.write_spans, spans, "out.conll", format="conll")
     assert Path("out.conll").read_text(encoding="utf-8") == "old"
+
+
+@pytest.mark.parametrize("kind", ["rating", "taxonomy", "textarea", "number", "pairwise"])
+def test_other_types_of_label_studio_results_are_told(tmp_path, kind):
+    """They are neither spans nor choices: a project of nothing else is no project without spans."""
+    rating = {"from_name": "stars", "to_name": "text", "type": kind, "value": {kind: 3}}
+    choice = {"from_name": "topic", "to_name": "text", "type": "choices", "value": {"choices": ["a"]}}
+    path = tmp_path / "export.json"
+    for results in ([rating], [rating, choice]):
+        annotations = [{"completed_by": worker, "result": results} for worker in (1, 2)]
+        path.write_text(
+            json.dumps([{"id": n, "data": {"text": "words"}, "annotations": annotations} for n in range(3)])
+        )
+        if choice in results:
+            with pytest.warns(DataWarning, match=f"Results of type '{kind}' in .* are not used"):
+                assert cs.read_responses(path).n_responses == 6
+        else:
+            for read in (cs.read_spans, cs.read_responses, cs.fuse):
+                with pytest.raises(InputError, match=f"found results of type '{kind}'"):
+                    read(path)

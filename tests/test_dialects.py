@@ -207,7 +207,8 @@ LONG = [(1, "ann", "cat"), (1, "bob", "dog"), (2, "ann", "dog"), (2, "bob", "dog
 
 @pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
 def test_wide(make):
-    r = cs.Responses.from_frame(make(WIDE))
+    with pytest.warns(DataWarning, match="has no column of workers. Each of these columns is taken for one: 'ann'"):
+        r = cs.Responses.from_frame(make(WIDE))
     assert triples(r) == LONG
     assert r.format == "wide"
     assert r.items.tolist() == [1, 2, 3]  # also the one that nobody answered
@@ -225,7 +226,7 @@ def test_wide_numbers():
 
 
 def test_wide_gold():
-    r = cs.Responses.from_frame({**WIDE, "truth": ["cat", None, "dog"]})
+    r = cs.Responses.from_frame({**WIDE, "truth": ["cat", None, "dog"]}, format="wide")
     assert triples(r) == LONG
     assert dict(r.gold) == {1: "cat"}  # nobody answered the other
 
@@ -239,6 +240,8 @@ def test_wide_gold():
         {"item": range(30), "x": range(30), "y": range(30)},
         {"name": [1, 2], "ann": ["cat", "dog"], "bob": ["cat", "dog"]},
         {"item": [1, 1], "first": ["cat", "dog"], "second": ["cat", "dog"]},
+        {"item": [1, 2], "ann": ["cat", "dog"], "bob": ["cat", "dog"], "Consensus": ["cat", "dog"]},
+        {"item": [1, 2], "ann": [0, 1], "bob": [0, 1], "is_duplicate": [0, 1]},
     ],
 )
 def test_not_wide(table):
@@ -268,7 +271,8 @@ def test_wide_equals_long():
     frame = pd.DataFrame(np.where(cells < 0, None, cells.astype(str)), columns=list("abcdef"), dtype=object)
     frame.insert(0, "task_id", [f"t{n}" for n in range(40)])
     expected = [(f"t{n}", "abcdef"[w], str(cells[n, w])) for n in range(40) for w in range(6) if cells[n, w] >= 0]
-    assert triples(cs.Responses.from_frame(frame)) == sorted(expected, key=str)
+    with pytest.warns(DataWarning, match="taken for one: 'a', 'b', 'c', 'd', 'e' and 1 more"):
+        assert triples(cs.Responses.from_frame(frame)) == sorted(expected, key=str)
 
 
 def test_matrix(folder):

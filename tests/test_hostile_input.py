@@ -433,6 +433,7 @@ def test_metrics_and_matrices_of_odd_arrays():
     assert "must be a matrix" in refusal(cs.Responses.from_matrix, odd)
 
 
+@pytest.mark.filterwarnings("ignore:No known label")
 def test_bytes_that_are_no_text_are_evaluated():
     raw = pa.array([b"\xff", b"a"])
     gold = pa.table({"item": [1, 2], "label": raw})

@@ -539,7 +539,7 @@ def test_from_a_folder_to_a_folder(tmp_path, monkeypatch):
     assert pq.read_table("labels.parquet").num_rows == 3 * 24 * 24
     inside = run("fuse", "masks", "-o", "masks/fused")
     assert inside.exit_code == 2
-    assert "would add to the masks" in inside.stderr
+    assert "would change the input" in inside.stderr
     tabular = run("fuse", "masks", "--item", "x")
     assert tabular.exit_code == 2
     assert "--item is for tables" in tabular.stderr

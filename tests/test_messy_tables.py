@@ -320,7 +320,7 @@ def test_named_file_format(folder):
         cs.read_responses("answers.txt")
     assert cs.read_responses("answers.txt", format="csv").n_responses == 4
     assert run("fuse", "answers.txt", "--format", "csv", "-q").exit_code == 0
-    with pytest.raises(ParameterError, match="'format' parameter of read_responses must be one of 'csv'"):
+    with pytest.raises(ParameterError, match=r"'format' parameter of read_responses must be one of .*'csv'"):
         cs.read_responses("answers.txt", format="xlsx")
 
 
@@ -370,10 +370,12 @@ def test_adbc_over_sqlite(project):
 
 def test_duckdb_over_sqlite(project):
     duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
+    extensions = pytest.importorskip("duckdb_extensions")  # without it, DuckDB downloads the extension
+    connection = duckdb.connect(config={"extension_directory": str(Path("extensions").absolute())})
     try:
+        extensions.import_extension("sqlite_scanner", con=connection)
         connection.execute(f"attach '{project}' as project (type sqlite)")
-    except duckdb.Error as error:  # the extension is downloaded when it is first used
+    except duckdb.Error as error:  # it is of another version
         pytest.skip(f"DuckDB has no extension for SQLite here: {str(error)[:60]}")
     assert cs.Responses.from_frame(connection.sql("select * from project.answers")).n_responses == 4
 
@@ -463,3 +465,60 @@ def test_tags_without_outside():
     fused = cs.fuse(table)
     assert fused.transitions == "bio"
     assert "O" in fused.classes_.tolist()
+
+
+def test_id_beside_a_key_is_a_number_of_rows(folder):
+    """Rows of several files may have the same numbers."""
+    for name, task in (("a", "s"), ("b", "t")):
+        write(f"{name}.csv", "id,task_id,worker_id,label", f"1,{task}1,u,x", f"2,{task}1,v,y", f"3,{task}2,u,x")
+    assert cs.read_responses("*.csv").items.tolist() == ["s1", "s2", "t1", "t2"]
+
+
+def test_exports_of_tools_on_standard_input_are_refused(monkeypatch):
+    task = {"text": "a", "label": "SPORT", "answer": "accept", "_input_hash": 1, "_task_hash": 2, "_session_id": "s"}
+    lines = "".join(json.dumps(task) + "\n" for _ in range(2))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    with pytest.raises(InputError, match=r"a file of an annotation tool \(prodigy\). Give the name of the file"):
+        cs.read_responses("-")
+
+
+def test_arrays_of_probabilities_are_no_masks(folder):
+    np.save("soft.npy", np.full((4, 3, 2), 0.5))
+    with pytest.raises(InputError, match=r"must have two axes|matrix|shape"):
+        cs.fuse("soft.npy")
+    for header in ("((((", "-----1", "{1:2,'a':[]}"):
+        Path("odd.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
+        with pytest.raises(InputError):
+            cs.fuse("odd.npy")
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_csv_files_with_other_separators(folder, sign):
+    """Spreadsheets write semicolons where a comma is decimal."""
+    rows = [["item", "worker", "label", "share"], ["1", "u", "x, y", "0,5"], ["1", "v", "z", "1,0"]]
+    write("a.csv", *(sign.join(row) for row in rows))
+    assert triples_of(cs.read_responses("a.csv")) == [(1, "u", "x, y"), (1, "v", "z")]
+    write("b.csv", *(sign.join(row) for row in rows), sign.join(["2", "u"]))
+    with pytest.raises(InputError, match=r"b.csv, line 4: expected 4 columns as in the header, found 2"):
+        cs.read_responses("b.csv")
+    write("c.csv", "note; see below,worker,label,item", "n,u,x,1")  # a comma comes first
+    assert cs.read_responses("c.csv").n_responses == 1
+
+
+def triples_of(r):
+    return list(zip(r.items[r.item_of_answer()].tolist(), r.workers[r.worker], r.labels[r.label], strict=True))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_columns_that_are_probably_others():
+    table = {"item": np.repeat(np.arange(20), 2), "worker": ["u", "v"] * 20, "label": ["x"] * 40}
+    with pytest.warns(DataWarning, match="All answers in column 'label' are 'x': there is nothing to fuse"):
+        cs.fuse(table)
+    table |= {"worker": np.arange(40), "label": ["x", "y", "x", "x"] * 10}
+    with pytest.warns(DataWarning, match="Each worker in column 'worker' gave one answer"):
+        cs.fuse(table)
+
+
+def test_known_labels_that_are_no_labels():
+    with pytest.warns(DataWarning, match=r"No known label \('news'\) is among the labels \('pos'\)"):
+        assert cs.evaluate({"item": [1], "label": ["pos"]}, {1: "news"}).accuracy == 0

@@ -9,12 +9,13 @@ from collections import Counter
 from itertools import combinations, pairwise, product
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.data.spans import SpanCollector
+from consilience.data.spans import Marks, SpanCollector
 from consilience.data.tagging import tag_transitions
 from consilience.data.vocabulary import objects
 from consilience.errors import DataWarning, InputError, NotFittedError
@@ -281,14 +282,24 @@ def test_tags_of_tables_are_spans_of_tokens():
         cs.MajorityVote().fit({"item": [1], "worker": [1], "label": ["O"]}).to_spans()
 
 
+@pytest.mark.filterwarnings("ignore:There is no clear difference")
 def test_known_spans_are_certain_and_used_by_fuse(project):
     from dataclasses import replace
 
-    known = replace(project.spans, gold=project.truth.gold, gold_documents=np.arange(40))
-    fused = cs.fuse(known)
-    scores = cs.evaluate(fused, project.truth)
-    assert scores.strict.f1 == 1.0
-    assert min(fused.to_spans()["confidence"].to_pylist()) == pytest.approx(1.0)
+    everything = replace(project.spans, gold=project.truth.gold, gold_documents=np.arange(40))
+    with pytest.warns(DataWarning, match="The spans of every document are known. They are not used"):
+        unknown = cs.fuse(everything)
+    assert unknown.to_spans().equals(cs.fuse(project.spans).to_spans())
+    some = project.truth.gold.document < 20
+    kept = Marks(*(column[some] for column in project.truth.gold[:5]))
+    known = replace(project.spans, gold=kept, gold_documents=np.arange(20))
+    with pytest.warns(DataWarning, match="The spans of 20 of 40 documents are known. They are used as gold"):
+        fused = cs.fuse(known)
+    table = fused.to_spans().to_pandas()
+    names = set(project.spans.documents[:20].tolist())
+    certain = table[table["document"].isin(names)]
+    assert len(certain) == some.sum()
+    assert certain["confidence"].min() == pytest.approx(1.0)
     model = cs.HiddenMarkov(transitions="bio")
     table = model.fit(project.spans).to_spans()
     assert model.fit(known.without_gold()).to_spans().equals(table)
@@ -391,7 +402,7 @@ def test_evaluation_says_what_it_cannot_compare(project):
     other = cs.simulate.spans(40, seed=9)
     with pytest.raises(InputError, match="another text"):
         cs.evaluate(exact_majority(project.spans), other.truth)
-    with pytest.raises(InputError, match="Got"):
+    with pytest.raises(InputError, match="has no column for the start"):
         cs.evaluate({"item": [1], "label": ["a"]}, project.truth)
 
 
@@ -417,3 +428,27 @@ def test_simulated_projects_depend_on_the_seed_alone():
         cs.simulate.spans(readers=9)
     with pytest.raises(cs.errors.ParameterError, match="misses"):
         cs.simulate.spans(misses=2)
+
+
+def test_an_evaluation_fits_in_one_line():
+    project = cs.simulate.spans(20, seed=0)
+    found = cs.evaluate(cs.HiddenMarkov(transitions="bio").fit(project.spans), project.truth)
+    assert repr(found).startswith(f"SpansEvaluation(20 documents: F1 {found.strict.f1:.3f} strict, ")
+    assert repr(found).endswith(f"; calibration error {found.calibration_error:.3f})")
+    tags = cs.evaluate({"item": [1, 2], "label": ["a", "b"]}, {1: "a", 2: "a"})
+    assert repr(tags) == "Evaluation(2 items: accuracy 0.500, macro F1 0.333)"
+
+
+def test_tables_of_spans_are_evaluated(project, tmp_path):
+    fused = cs.HiddenMarkov(transitions="bio").fit(project.spans)
+    expected = cs.evaluate(fused, project.truth)
+    path = tmp_path / "spans.parquet"
+    pq.write_table(fused.to_spans(), path)
+    for table in (fused.to_spans(), path):
+        found = cs.evaluate(table, project.truth)
+        assert (found.strict, found.relaxed, found.type_only) == (expected.strict, expected.relaxed, expected.type_only)
+        assert found.calibration_error == pytest.approx(expected.calibration_error)
+    with pytest.raises(InputError, match="not within their text"):
+        cs.evaluate(
+            {"document": project.spans.documents[:1], "start": [0], "end": [10**6], "label": ["PER"]}, project.truth
+        )

@@ -25,6 +25,7 @@ _HOMES = {
     "read_responses": "formats.answers",
     "read_spans": "formats.spans",
     "write_spans": "formats.spans",
+    "write_labels": "formats.targets",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
     **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from .formats.masks import write_masks as write_masks
     from .formats.spans import read_spans as read_spans
     from .formats.spans import write_spans as write_spans
+    from .formats.targets import write_labels as write_labels
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.evaluation import evaluate as evaluate
     from .models.fuse import fuse as fuse

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..models.evaluation import Evaluation, SpanEvaluation
+    from ..models.span_evaluation import SpansEvaluation
 
 # Classes shown in the table; --json has all.
 MOST_CLASSES = 20
@@ -34,15 +35,18 @@ def evaluate(labels: str, gold: str, quiet: bool, as_json: bool, debug: bool, **
     """Compare labels with known ones.
 
     LABELS is a file written by `fuse -o`. GOLD has columns item (or sequence, position) and label, gold or truth.
-    Probabilities are judged too, if LABELS has them, and spans, if the labels of sequences are IOB2 tags.
+    Probabilities are judged too, if LABELS has them, and spans, if the labels of sequences are IOB2 tags. Both may also
+    be files of an annotation tool with spans: GOLD with known ones or those of one worker, LABELS written by `fuse -o`.
     """
     from ..models.evaluation import evaluate as evaluate_files
+    from ..models.span_evaluation import SpansEvaluation
 
     evaluation = evaluate_files(labels, gold, **columns)
     if as_json:
         print_json({"labels": labels, "gold": gold, **evaluation.to_dict()})
     elif not quiet:
-        print_evaluation(evaluation, labels, gold)
+        show = print_known_spans if isinstance(evaluation, SpansEvaluation) else print_evaluation
+        show(evaluation, labels, gold)
 
 
 def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
@@ -79,6 +83,35 @@ def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
     hidden = len(rows) - MOST_CLASSES
     print_title(console, f"Classes ({hidden:,} more with --json)" if hidden > 0 else "Classes")
     print_table(console, columns, [*rows[:MOST_CLASSES], *([None] if hidden > 0 else [])])
+
+
+def print_known_spans(evaluation: SpansEvaluation, labels: str, gold: str) -> None:
+    """Print scores of fused spans, then those of each type."""
+    from .tables import Column, open_console, print_facts, print_table, print_title
+    from .text import fit_text, format_number
+
+    console = open_console()
+    print_title(console, f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
+    counts = evaluation.strict
+    scores = (
+        ("Mean confidence", evaluation.mean_confidence, "  should be the strict precision"),
+        ("Calibration error", evaluation.calibration_error, "  0 is best"),
+    )
+    print_facts(
+        console,
+        [
+            ("Documents compared", f"{evaluation.n_documents:,}"),
+            ("Not fused", f"{evaluation.n_unanswered:,}"),
+            ("Spans", f"{counts.n_gold:,} in gold, {counts.n_predicted:,} in labels, {counts.n_correct:,} in both"),
+            *((name, format_number(value) + note) for name, value, note in scores if value is not None),
+        ],
+    )
+    named = (("strict", evaluation.strict), ("relaxed", evaluation.relaxed), ("type only", evaluation.type_only))
+    for title, parts in (("", named), ("type", evaluation.types)):
+        columns = [Column(title, 32), *(Column(name, number=True) for name in ("precision", "recall", "F1"))]
+        rows = [(name, *map(format_number, score[:3])) for name, score in parts[:MOST_CLASSES]]
+        console.print()
+        print_table(console, columns, [*rows, *([None] if len(parts) > MOST_CLASSES else [])])
 
 
 def print_spans(console: Console, spans: SpanEvaluation) -> None:

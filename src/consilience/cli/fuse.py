@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..engines import ENGINES
-from ..formats.register import readable_formats, usual_suffixes, writable_formats
+from ..formats.register import FORMATS, Format, readable_formats, usual_suffixes, writable_formats
 from ..models.register import MODELS
 from .command import Command, debug_option, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
     from ..data.responses import Responses
+    from ..formats.sources import Opened
     from .progress import Display
     from .summary import Summary
 
@@ -37,6 +38,7 @@ Examples:
   consilience fuse answers.csv -o labels.parquet
   consilience fuse answers.csv --item question --gold known.csv --json
   consilience fuse batch_results.csv --columns label=Answer.category -o labels.csv
+  consilience fuse label-studio-export.json -o fused.json
 """  # \b keeps the lines apart
 
 _TABLES = usual_suffixes(each for each in readable_formats() if not each.spans)
@@ -44,10 +46,10 @@ _TABLES = usual_suffixes(each for each in readable_formats() if not each.spans)
 _HELP = f"""Fuse the answers in SOURCE into one label per item.
 
 SOURCE is a table of answers, one per row: a file ({_TABLES}), a folder, a quoted pattern
-such as 'answers/*.csv', or - for standard input. Results of MTurk, Toloka and Appen, tables with one column per worker,
-matrices (.npy) and folders of masks, one folder per reader, are recognised. Probabilities are calibrated by hidden
-answers, and still too high where workers err together unless there are known labels. Without -o nothing is written, and
-only a summary is printed.
+such as 'answers/*.csv', or - for standard input. Results of platforms, tables with one column per worker, matrices
+(.npy), files of annotation tools and folders of masks are recognised; `consilience formats` lists them all. Where
+workers marked spans in texts, spans are fused. Probabilities are calibrated by hidden answers, and still too high where
+workers err together unless there are known labels. Without -o nothing is written, and only a summary is printed.
 """
 
 
@@ -172,7 +174,8 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     "-o",
     "--output",
     metavar="FILE",
-    help=f"Write labels here: {usual_suffixes(writable_formats())}. For masks also a folder, for fused masks.",
+    help=f"Write labels or spans here: a table ({usual_suffixes(writable_formats())}); or if SOURCE is of an "
+    "annotation tool or holds masks, a file or folder of the same kind.",
 )
 @click.option("--item", metavar="COL", help="Column of items, if not item, task, question, id or the like.")
 @click.option("--worker", metavar="COL", help="Column of workers, if not worker, annotator, judge or the like.")
@@ -189,8 +192,8 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.option(
     "--format",
     metavar="NAME",
-    type=click.Choice([*(each.name for each in readable_formats()), *FORMS]),
-    help=f"Form of the table ({', '.join(FORMS)}), if it is not recognised; or of the file.",
+    type=click.Choice([*(each.name for each in FORMATS), *FORMS]),
+    help="Format of SOURCE, if it is not recognised; see `consilience formats`.",
 )
 @click.option("--drop-missing", is_flag=True, help="Leave out rows without an answer.")
 @click.option("--classes", metavar="A,B,...", callback=_split_classes, help="What can be true. Default: all labels.")
@@ -296,8 +299,7 @@ def fuse(**arguments: Any) -> None:
 
 def run(options: Options) -> None:
     """Read, fit, write, and only then print."""
-    from .masks import check_masks
-    from .outputs import check_outputs
+    from ..formats.sources import find_source
     from .progress import Display
     from .summary import summarise
 
@@ -306,46 +308,62 @@ def run(options: Options) -> None:
     sources = [getattr(options, name) for name in named]
     if sources.count("-") > 1:
         raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
-    folder = check_masks(options)
-    tables = [None if folder else options.output, options.workers_report, options.disagreements]
-    check_outputs(tables, [options.save, options.report], sources)
+    found = find_source(options.source, options.format)
+    target = check_files(options, found, sources)
     check_report(options)
-    if folder and options.undecided is not None:
-        raise click.UsageError("--undecided is for tables: a mask has a class for each pixel. Leave it out.")
+    if target is not None and options.undecided is not None:
+        raise click.UsageError("--undecided is for tables of labels. Leave it out, or write a table.")
     if options.disagreements is not None and options.features is None:
         raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
-        model, responses, n_gold = fit(options, display)
+        model, opened, responses, n_gold = fit(options, display, found)
         labels, workers = model.to_frame(), model.worker_report()
         summary = summarise(
-            model, responses, labels, workers, options.source, n_gold, options.all_workers, options.undecided
+            model, opened, responses, labels, workers, options.source, n_gold, options.all_workers, options.undecided
         )
         if options.undecided is not None:
             labels = model.to_frame(undecided=options.undecided)
         display.say("Writing")
-        files = write(options, model, labels, workers, folder)
+        files = write(options, model, opened, labels, workers, target)
     print_results(summary, files, time.perf_counter() - started, options)
 
 
-def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
-    """Return the fitted model, the answers, and the number of items of known label."""
+def check_files(options: Options, found: Format | None, sources: list[str | None]) -> Format | None:
+    """Return the format in which results go back to the tool they come from, None for a table; check all outputs."""
+    from ..formats.annotations import is_folder
+    from ..formats.targets import choose_target
+    from .outputs import check_folder, check_outputs
+
+    output = options.output
+    target = None if output is None else choose_target(output, options.source, found)
+    tables, others = [options.workers_report, options.disagreements], [options.save, options.report]
+    if output is not None and target is not None and is_folder(output):
+        check_folder(output, options.source)
+    else:
+        (tables if target is None else others).insert(0, output)
+    check_outputs(tables, others, sources)
+    return target
+
+
+def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, Opened, Responses, int]:
+    """Return the fitted model, what was fused, the same as answers, and the number of items of known label."""
     from ..formats.features import read_features
-    from ..formats.masks import open_masks
     from ..models.fuse import fuse as fuse_answers
+    from ..models.inputs import as_responses
     from .text import fit_text
 
     engine = open_engine(options.engine, options.threads)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
-    masks = open_masks(options.source)
-    responses = read_answers(options, features) if masks is options.source else masks.to_responses()
+    opened = open_answers(options, None if found is not None else features)
+    responses = as_responses(opened)
     graph = make_graph(options, responses, features)
-    gold, n_gold = read_gold(options, responses)
+    gold, n_gold = read_gold(options, opened, responses)
     names = ("estimation", "prior", "calibration", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names}
     display.say("Fitting")
     fitted = fuse_answers(
-        responses if masks is options.source else masks,
+        opened,
         graph=graph,
         gold=False if gold is None else gold,
         model=options.model,
@@ -355,7 +373,7 @@ def fit(options: Options, display: Display) -> tuple[Any, Responses, int]:
         item_prior=options.item_prior,
         **{name: value for name, value in parameters.items() if value is not None},
     )
-    return fitted, responses, n_gold
+    return fitted, opened, responses, n_gold
 
 
 def check_report(options: Options) -> None:
@@ -371,13 +389,15 @@ def check_report(options: Options) -> None:
         raise click.UsageError("--content cannot be read from standard input. Give a file.")
 
 
-def write(options: Options, model: Any, labels: Any, workers: Any, folder: bool) -> dict[str, str]:
-    """Write the files asked for, labels as masks if they go to a folder; return what is where."""
-    from ..formats.masks import write_masks
+def write(
+    options: Options, model: Any, opened: Opened, labels: Any, workers: Any, target: Format | None
+) -> dict[str, str]:
+    """Write the files asked for, results as a table or in the format of their source; return what is where."""
     from ..formats.writing import replace_together, write_table
 
+    kind, write_result = choose_writer(model, opened, labels, target)
     paths = {
-        "labels": options.output,
+        kind: options.output,
         "workers": options.workers_report,
         "disagreements": options.disagreements,
         "report": options.report,
@@ -385,7 +405,7 @@ def write(options: Options, model: Any, labels: Any, workers: Any, folder: bool)
     }
     writers: dict[str, Callable[[str], object]] = {
         "disagreements": lambda path: write_table(model.disagreements(), path),
-        "labels": partial(write_masks, model.to_masks()) if folder else partial(write_table, labels),
+        kind: write_result,
         "workers": partial(write_table, workers),
         "report": lambda path: write_report(options, model, path),
         "model": model.save,
@@ -421,6 +441,30 @@ def read_content(options: Options, responses: Responses) -> dict[str, Any]:
     }
 
 
+def choose_writer(
+    model: Any, opened: Opened, labels: Any, target: Format | None
+) -> tuple[str, Callable[[str], object]]:
+    """Return what the results are called, and what writes them: as a table, or in the format of their source."""
+    from ..data.masks import Masks
+    from ..data.spans import Spans
+    from ..formats.masks import write_masks
+    from ..formats.spans import write_spans
+    from ..formats.targets import write_labels
+    from ..formats.writing import write_table
+
+    if isinstance(opened, Spans):
+        if target is None:
+            return "spans", lambda path: write_table(model.to_spans(), path)
+        return "spans", lambda path: write_spans(model.to_span_set(), path)
+    if target is None:
+        return "labels", partial(write_table, labels)
+    if isinstance(opened, Masks):
+        return "labels", lambda path: write_masks(model.to_masks(), path)
+    assert opened.origin is not None
+    origin, question = opened.origin[0], opened.columns.get("label")
+    return "labels", lambda path: write_labels(labels, path, origin, target.name, question)
+
+
 def print_results(summary: Summary, files: dict[str, str], seconds: float, options: Options) -> None:
     """Print how it went, in the form asked for."""
     summary = replace(summary, files=files, seconds=round(seconds, 3))
@@ -432,9 +476,9 @@ def print_results(summary: Summary, files: dict[str, str], seconds: float, optio
         print_summary(summary)
 
 
-def read_answers(options: Options, features: Any) -> Responses:
-    """Read the answers. Every row of features is an item."""
-    from ..formats.answers import read_responses
+def open_answers(options: Options, features: Any) -> Opened:
+    """Read the answers, spans or masks. Every row of features is an item."""
+    from ..formats.sources import open_source
 
     settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format")
     gold: str | bool | None = options.gold_column
@@ -444,7 +488,7 @@ def read_answers(options: Options, features: Any) -> Responses:
     if items is None and features is not None:
         items = range(features.shape[0])
     names = {name: getattr(options, name) for name in (*ROLES, *settings)}
-    return read_responses(options.source, items=items, gold=gold, **names)
+    return open_source(options.source, items=items, gold=gold, **names)
 
 
 def make_graph(options: Options, responses: Responses, features: Any) -> Any:
@@ -459,15 +503,21 @@ def make_graph(options: Options, responses: Responses, features: Any) -> Any:
     return None if features is None else Graph.knn(features, options.k)
 
 
-def read_gold(options: Options, responses: Responses) -> tuple[Any, int]:
+def read_gold(options: Options, opened: Opened, responses: Responses) -> tuple[Any, int]:
     """Return known labels, from their file or those that the answers come with, and how many items they are for.
 
     The columns named for the answers are taken, where the file has them.
     """
     from ..data.gold import match_gold
+    from ..data.spans import Spans
     from ..formats.reading import open_file
-    from ..models.fuse import choose_gold
+    from ..models.fuse import choose_gold, choose_spans
 
+    if isinstance(opened, Spans):
+        if options.gold is not None:
+            raise click.UsageError("--gold is for labels of items. Known spans are read from the file with the others.")
+        tags = None if options.ignore_gold else choose_spans(opened)
+        return tags, 0 if tags is None else len(tags)
     if options.gold is None:
         gold = choose_gold(None, responses)
         return gold, 0 if gold is None else len(gold)

@@ -10,6 +10,7 @@ from rich.console import Console
 from ..data.dialects import DIALECTS
 from ..errors import plural
 from ..formats.files import name_of
+from ..formats.register import FORMATS
 from .summary import Record, Summary
 from .tables import Column, measure, open_console, print_facts, print_table, print_title, spare_width
 from .text import (
@@ -27,7 +28,7 @@ from .text import (
 _SHOWN = ("estimation", "ties", "seed")
 # Two names of ten columns and a share; wider than eighty columns allow where workers' names are long too.
 MOST_CONFUSION = 32
-_TITLES = {dialect.name: dialect.title for dialect in DIALECTS}
+_TITLES = {each.name: each.title for each in (*DIALECTS, *FORMATS)}
 # The least and the most that names of workers take, before they are wrapped.
 NAME, MOST_NAME = 12, 40
 _KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8}
@@ -36,7 +37,9 @@ _KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8}
 def print_summary(summary: Summary) -> None:
     """Print the whole summary on stdout."""
     console = open_console()
-    print_title(console, f"Labels for {fit_text(name_of(summary.source), 60)}")
+    print_title(
+        console, f"{'Labels' if summary.spans is None else 'Spans'} for {fit_text(name_of(summary.source), 60)}"
+    )
     print_facts(console, _facts(summary))
     console.print()
     neighbours = summary.chain or summary.field
@@ -57,10 +60,11 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
         *([] if summary.format is None else [("Format", f"{summary.format}: {_TITLES[summary.format]}")]),
-        ("Columns", ", ".join(f"{role}={quote_blanks(fit_text(name, 40))}" for role, name in summary.columns.items())),
+        *([("Columns", _list_columns(summary.columns))] if summary.columns else []),
         ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
         ("Classes", _list_classes(summary.classes)),
+        *([] if summary.spans is None else [("Spans", _count_spans(summary.spans))]),
     ]
     if summary.gold:
         keep = "keeps" if summary.gold == 1 else "keep"
@@ -94,6 +98,19 @@ def _compare(comparison: Record) -> list[tuple[str, str]]:
         *((name, f"{text[0].upper()}{text[1:]}.") for name, text in said),
         ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),
     ]
+
+
+def _list_columns(columns: dict[str, str]) -> str:
+    return ", ".join(f"{role}={quote_blanks(fit_text(name, 40))}" for role, name in columns.items())
+
+
+def _count_spans(spans: Record) -> str:
+    certain = spans["mean_confidence"]
+    sure = "" if certain is None else f", with a mean confidence of {format_number(certain)}"
+    return (
+        f"{spans['fused']:,} from {spans['marked']:,} that workers marked in {plural(spans['documents'], 'document')}"
+        f"{sure}."
+    )
 
 
 def _list_classes(classes: list[object]) -> str:

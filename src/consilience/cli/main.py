@@ -16,9 +16,11 @@ import click
 
 from .. import __version__
 from .command import FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
+from .convert import convert
 from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
+from .formats import formats
 from .fuse import fuse
 from .next_items import next_items
 from .report import report
@@ -84,6 +86,8 @@ program.add_command(fuse)
 program.add_command(evaluate)
 program.add_command(report)
 program.add_command(next_items)
+program.add_command(convert)
+program.add_command(formats)
 program.add_command(simulate)
 program.add_command(datasets)
 program.add_command(demo)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -12,6 +12,31 @@ from ..errors import InputError
 from ..formats.register import list_suffixes, readable_formats
 from ..formats.replacing import cannot_be_replaced
 from ..formats.writing import check_table_path, check_writable
+
+
+def check_folder(path: str, source: str) -> None:
+    """Raise an error if a folder cannot be written to, or if that would change the input."""
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise InputError(f"{path!r} is a file.", "Give a folder.")
+    root = os.path.dirname(source) if glob.has_magic(source) or os.path.isfile(source) else source
+    real, read = Path(os.path.realpath(path)), Path(os.path.realpath(root))
+    is_own = real == read or (os.path.isdir(source) and real.is_relative_to(read))
+    if is_own:
+        raise InputError(f"Writing to {path!r} would change the input {source!r}.", "Write to another folder.")
+    inputs = [Path(os.path.realpath(each)) for each in (glob.glob(source, recursive=True) or [source])]
+    for link in _find_links(path):
+        end = Path(os.path.realpath(link))
+        if any(end.is_relative_to(each) or each.is_relative_to(end) for each in inputs):
+            raise InputError(
+                f"Writing to {path!r} would change the input {source!r}: {link!r} is a link to it.",
+                "Write to another folder.",
+            )
+
+
+def _find_links(folder: str) -> Iterator[str]:
+    """Yield the symbolic links in a folder, at any depth."""
+    for inner, folders, files in os.walk(folder):
+        yield from (link for name in (*folders, *files) if os.path.islink(link := os.path.join(inner, name)))
 
 
 def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], inputs: Sequence[str | None]) -> None:

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.masks import Masks
 from ..data.responses import Responses
+from ..data.spans import Spans
+from ..formats.register import span_formats
+from ..formats.sources import Opened
 from ..models.base import Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
@@ -35,6 +39,7 @@ class Summary:
     workers: int
     answers: int
     classes: list[Any]
+    spans: Record | None
     gold: int
     iterations: int
     converged: bool
@@ -58,6 +63,7 @@ class Summary:
 
 def summarise(
     model: Model,
+    opened: Opened,
     responses: Responses,
     labels: Any,
     workers: Any,
@@ -72,8 +78,10 @@ def summarise(
     ----------
     model : Model
         Fitted.
-    responses : Responses
+    opened : Responses, Spans or Masks
         To what.
+    responses : Responses
+        The same as answers.
     labels, workers : pyarrow.Table
         Its `to_frame` and `worker_report`.
     source : str
@@ -92,7 +100,7 @@ def summarise(
     n_worst = min(N_WORKERS, len(ranked) - n_best)
     return Summary(
         source=source,
-        format=responses.format or None,
+        format=_name_format(opened, responses),
         columns=dict(responses.columns),
         model=type(model).__name__,
         parameters={name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN},
@@ -100,6 +108,7 @@ def summarise(
         workers=responses.n_workers,
         answers=responses.n_responses,
         classes=model.classes_.tolist(),
+        spans=_describe_spans(model, opened),
         gold=n_gold,
         iterations=model.n_iter_,
         converged=model.converged_,
@@ -116,6 +125,30 @@ def summarise(
         workers_with_few_answers=n_few,
         least_certain=find_least_certain(model, labels),
     )
+
+
+def _name_format(opened: Opened, responses: Responses) -> str | None:
+    """Return the format of the source, None for a table with one row per answer."""
+    if isinstance(opened, Masks):
+        return "masks"
+    origin = opened.origin
+    is_tool = origin is not None and origin[1] in {each.name for each in span_formats()}
+    return origin[1] if origin is not None and is_tool else responses.format or None
+
+
+def _describe_spans(model: Model, opened: Opened) -> Record | None:
+    """Return the number of fused spans and their mean confidence, where spans were fused."""
+    if not isinstance(opened, Spans):
+        return None
+    fused = model.to_span_set().marks
+    n_spans = len(fused.start)
+    certain = None if fused.confidence is None or not n_spans else float(fused.confidence.mean())
+    return {
+        "marked": len(opened.marks.start),
+        "documents": len(opened.documents),
+        "fused": n_spans,
+        "mean_confidence": certain,
+    }
 
 
 def rank_workers(report: Any) -> tuple[NDArray[np.int64], int]:

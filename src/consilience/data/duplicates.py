@@ -94,15 +94,19 @@ def _duplicate_error(
     same = np.flatnonzero(pair == pair[first])
     rows = same if order is None else np.sort(order[same])
     where = _say_where(table, int(rows[0]), int(rows[1]))
-    why = ""
+    why, remedy = "", Sentence("Remove them, or settle them with {duplicates} (or last, or mean).", duplicates="first")
     if answers.weight is not None:
         heavy = answers.weight[same].sum() > 1 + WEIGHT_SLACK
+        if heavy:
+            remedy = Sentence(
+                "If the weights are rounded probabilities, settle them with {duplicates}.", duplicates="mean"
+            )
         why = ", with weights of more than 1 in all" if heavy else ", with the same label"
     who, about = answers.workers[[answers.worker[first]]].tolist()[0], _key(answers, first)
     return InputError(
         f"Worker {shorten(who)} answered item {shorten(about)} more than once{why}: see {where}. "
         f"{plural(int(repeated.sum()), 'such pair')} in all.",
-        Sentence("Remove them, or settle them with {duplicates} (or last, or mean).", duplicates="first"),
+        remedy,
     )
 
 

@@ -21,7 +21,7 @@ from .responses import Responses, keep_weights
 from .silence import warn_of_silence
 from .slips import Source, warn_of_slips
 from .spelling import choose_spelling, merge_spellings
-from .tables import Table
+from .tables import Table, squeeze
 from .vocabulary import are_distinct, encode_sorted, find_missing, is_categorical, to_values
 
 _HOW_TO_DROP = {
@@ -61,6 +61,7 @@ def read_answers(
     check_policy(duplicates)
     check_truth("normalise", "Responses", normalise)
     check_truth("drop_missing", "Responses", drop_missing)
+    origin = table.origin
     table = translate(table, format, {**names, "gold": gold if isinstance(gold, str) else None})
     items = table.items if items is None else items
     columns = find_columns(table, **names)
@@ -109,6 +110,7 @@ def read_answers(
         columns=columns,
         normalised=normalise,
         format=table.format,
+        origin=origin,
     )
     answers = settle_duplicates(answers, duplicates, order, table)
     possible, silent = choose_classes(classes, answers.labels, abstain, background, spell)
@@ -148,12 +150,16 @@ def find_columns(
 
 
 def _prefer_ids(table: Table) -> str | None:
-    """Return the column of items where "id" is a number of rows, and another column has a name of items, else None."""
+    """Return the column of items where "id" is a number of rows, and another column has a name of items, else None.
+
+    Beside a column such as task_id, "id" is one. Rows of several files may have the same numbers.
+    """
     name = table.find_usual("item")
     others = table.candidates("item")
     if name is None or str(name).lower() != "id" or len(others) != 1:
         return None
-    return others[0] if are_distinct(table.read(name)) else None
+    is_key = squeeze(others[0]) in ("itemid", "taskid", "questionid")
+    return others[0] if is_key or are_distinct(table.read(name)) else None
 
 
 def _drop_missing(table: Table, label: str) -> Table:

@@ -116,6 +116,7 @@ class Responses:
     gold: Mapping[Any, Any] | None = None  # known labels that the table of answers came with
     format: str = ""  # the form of table they were read from, if it was none with one row per answer
     pictures: Pictures | None = None  # where items are pixels: the images that they are in
+    origin: tuple[str, str] | None = None  # path and format of the file they were read from
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..errors import InputError, listing, plural, shorten
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from .span_tags import Layers
 
 
+# What fused spans and labels are called, as a worker.
+FUSED = "consilience"
+
+
 class Marks(NamedTuple):
     """Spans as columns, in order of document, then worker, start and end."""
 
@@ -36,7 +41,7 @@ class Marks(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     label: NDArray[np.int64]  # (S,): index of the type
-    confidence: Floats | None = None  # (S,)
+    confidence: Floats | None = None  # (S,), NaN for a span that has none; None if no span has one
 
 
 class Tokens(NamedTuple):
@@ -82,6 +87,8 @@ class Spans:
         The documents whose spans are known, ascending; in them all other stretches are known to be no spans.
     origin : Origin or None
         Where they were read.
+    questions : tuple of str
+        Questions about whole texts that the same file answers; `consilience.read_responses` reads these answers.
     """
 
     documents: Values
@@ -94,6 +101,7 @@ class Spans:
     gold: Marks | None = None
     gold_documents: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     origin: Origin | None = None
+    questions: tuple[str, ...] = ()
     backend: str = "pyarrow"  # the frame library in which results go back
 
     def __repr__(self) -> str:
@@ -115,7 +123,7 @@ class Spans:
             "text": to_column(cut_texts(self.texts, marks)),
         }
         if marks.confidence is not None:
-            columns["confidence"] = to_column(marks.confidence)
+            columns["confidence"] = pa.array(marks.confidence, mask=np.isnan(marks.confidence))
         return build_frame(columns, self.backend)
 
     @classmethod
@@ -324,7 +332,7 @@ class SpanCollector:
             start,
             end,
             label_of[:n_marked],
-            np.array(confidence, np.float64) if n_marked and None not in confidence else None,
+            np.array(confidence, np.float64) if any(each is not None for each in confidence) else None,
         )
         gold_document, gold_start, gold_end = _columns([span[:3] for span in self._gold])
         gold = Marks(gold_document, np.zeros(len(gold_document), np.int64), gold_start, gold_end, label_of[n_marked:])

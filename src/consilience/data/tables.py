@@ -52,7 +52,7 @@ _WORKERS = (
     ),
     ("user", "userid", "username", "participant", "participantid", "respondent", "respondentid", "annotatedby"),
     ("labelingfunction", "labellingfunction", "lf"),
-    ("model", "modelid", "modelname"),
+    ("model", "modelid", "modelname", "classifier", "llm"),
 )
 _LABELS = (
     (
@@ -114,6 +114,10 @@ class Table:
         How the user calls the form of the table, if that is not one row per answer; see `data.dialects`.
     items : column or None
         All items, where a table names them also if nobody answered them.
+    origin : tuple of str or None
+        Path and format of the file that it was read from.
+    synonyms : mapping
+        Other names by which users may call a column.
     """
 
     names: Sequence[str]
@@ -125,6 +129,8 @@ class Table:
     preferred: Mapping[str, str | None] = field(default_factory=dict)
     format: str = ""
     items: Column | None = None
+    origin: tuple[str, str] | None = None
+    synonyms: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, role: str, given: str | None = None) -> str | None:
         """Return the name of the column that plays `role`: the given one, or the first alias that exists.
@@ -132,6 +138,8 @@ class Table:
         Upper and lower case are the same to an alias.
         """
         if given is not None:
+            if not is_among(given, self.names) and is_among(given, list(self.synonyms)):
+                return self.synonyms[given]
             if not is_among(given, self.names):
                 raise self.no_column(role, given, parameter=role)
             return given

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
 import pyarrow as pa
 
 from ..data.spans import Marks, Origin, SpanCollector, Spans
 from ..data.vocabulary import Values
-from ..errors import DataWarning, InputError, listing, plural, warn
+from ..errors import DataWarning, InputError, first_line, listing, plural, shorten, warn
 from .files import find_format
-from .records import plain
+from .records import Place, plain
 
 Span = tuple[int, int, str]
+# Under this key, the metadata of a table has the name of the question whose answers are called "label".
+QUESTION = "question"
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,56 @@ class Reading:
         return sum(self.confidence) / len(self.confidence) if self.confidence else 1.0
 
 
+class Verdict(NamedTuple):
+    """The fused label of an item."""
+
+    label: Any
+    confidence: float | None
+
+
+class Verdicts(NamedTuple):
+    """Fused labels, as they are written to a tool's file.
+
+    Attributes
+    ----------
+    of_item : dict
+        The label of each item, by its id as text.
+    question : str or None
+        What was asked, where a file has several questions.
+    """
+
+    of_item: dict[str, Verdict]
+    question: str | None = None
+
+    def find(self, item: Any) -> Verdict | None:
+        """Return the label of an item, None if it has none."""
+        return self.of_item.get(str(item))
+
+    def check_written(self, path: str, written: Collection[str]) -> None:
+        """Raise an error unless the file has a record for each item."""
+        lost = [item for item in self.of_item if item not in written]
+        if lost:
+            raise InputError(
+                f"{path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
+                "Give the file that the answers were read from; fuse it again if it has changed since.",
+            )
+
+    def choose(self, path: str, questions: Iterable[str]) -> str:
+        """Return the question that was answered: the only one in the file, else the one that is named."""
+        found = sorted(set(questions))
+        if len(found) == 1:
+            return found[0]
+        if self.question in found:
+            return str(self.question)
+        raise InputError(f"It is not clear which question of {path!r} these labels answer: {listing(found)}.")
+
+
 def list_readings(spans: Spans) -> list[list[Reading]]:
     """Return the annotations of each document, in order of workers."""
     found: dict[tuple[int, int], tuple[list[Span], list[float]]] = {
         (document, worker): ([], []) for document, worker in spans.readings.tolist()
     }
-    has_confidence = spans.marks.confidence is not None
+    is_judged = _find_judges(spans)
     for key, span, confidence in _rows(spans.marks, spans.labels):
         marks, scores = found[key]
         marks.append(span)
@@ -53,8 +101,18 @@ def list_readings(spans: Spans) -> list[list[Reading]]:
     workers = [plain(worker) for worker in spans.workers.tolist()]
     readings: list[list[Reading]] = [[] for _ in spans.documents]
     for (document, worker), (marks, scores) in found.items():
-        readings[document].append(Reading(workers[worker], marks, scores if has_confidence else None))
+        is_known = is_judged[worker] and not any(map(math.isnan, scores))
+        readings[document].append(Reading(workers[worker], marks, scores if is_known else None))
     return readings
+
+
+def _find_judges(spans: Spans) -> list[bool]:
+    """Tell for each worker whether their spans have a confidence; where all spans have one, for all workers."""
+    known = spans.marks.confidence
+    if known is None or not np.isnan(known).any():
+        return [known is not None] * len(spans.workers)
+    n_known = np.bincount(spans.marks.worker[~np.isnan(known)], minlength=len(spans.workers))
+    return [bool(number) for number in n_known]
 
 
 def list_gold(spans: Spans) -> dict[int, list[Span]]:
@@ -86,6 +144,25 @@ def token_places(spans: Spans, document: int) -> list[tuple[int, int]] | None:
         return None
     first, last = spans.tokens.offsets[document : document + 2]
     return list(zip(spans.tokens.start[first:last].tolist(), spans.tokens.end[first:last].tolist(), strict=True))
+
+
+def is_folder(path: str) -> bool:
+    """Tell whether a path is, or would be, that of a folder: it has no suffix.
+
+    >>> is_folder("no-such/fused"), is_folder("fused.jsonl")
+    (True, False)
+    """
+    if os.path.exists(path):
+        return os.path.isdir(path)
+    return path.endswith(os.sep) or not os.path.splitext(path)[1]
+
+
+def make_folder(path: str) -> None:
+    """Create a folder, unless it is there."""
+    try:
+        os.makedirs(path or ".", exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path!r} cannot be created: {first_line(error)}.", "Write to another place.") from error
 
 
 def list_inputs(path: str) -> list[str]:
@@ -138,13 +215,17 @@ def say_spans(path: str, tool: str) -> NoReturn:
     """Raise the error for spans where answers were expected."""
     raise InputError(
         f"{path!r} holds spans marked in texts ({tool}), not one answer per item.",
-        "Read it with consilience.read_spans.",
+        "Read it with consilience.read_spans, or give it to fuse without names of columns.",
     )
+
+
+class NotSpans(InputError):
+    """Answers about whole items where spans were expected."""
 
 
 def say_answers(path: str, tool: str) -> NoReturn:
     """Raise the error for answers where spans were expected."""
-    raise InputError(
+    raise NotSpans(
         f"{path!r} holds answers about whole items ({tool}), not spans marked in texts.",
         "Read it with consilience.read_responses.",
     )
@@ -184,7 +265,8 @@ def build_table(path: str, tool: str, rows: list[dict[Any, Any]]) -> tuple[pa.Ta
     if len(questions) == 1 and any(row.get("gold") is not None for row in rows):
         keys["gold"] = "gold"
     columns = {name: _to_array([row.get(key) for row in rows]) for key, name in keys.items()}
-    return pa.table(columns), list(columns)
+    # A single question may also be called by its own name.
+    return pa.table(columns, metadata={QUESTION: questions[0]} if len(questions) == 1 else None), list(columns)
 
 
 def _to_array(values: list[Any]) -> pa.Array:
@@ -206,9 +288,40 @@ def origin_of(spans: Spans, name: str) -> Origin | None:
     return spans.origin if spans.origin is not None and spans.origin.format == name else None
 
 
-def finish(collector: SpanCollector, path: str, name: str) -> Spans:
-    """Return what a reader collected; an error names the file."""
+def choose_readings(readings: list[Reading], own: Collection[str], known: Collection[str]) -> list[Reading]:
+    """Return the annotations to write into one of the records of a document.
+
+    Parameters
+    ----------
+    readings : list of Reading
+        All annotations of the document.
+    own : collection of str
+        The workers who have one in this record.
+    known : collection of str
+        The workers who have one in another record, so that it is not added to this.
+    """
+    return [each for each in readings if str(each.worker) in own or str(each.worker) not in known]
+
+
+def check_unchanged(place: Place, text: str, known: str) -> None:
+    """Raise an error if a record has another text than the one that was read."""
+    if text != known:
+        place.fail(f"the file has changed since it was read: the text is now {shorten(text)}.", _AGAIN)
+
+
+def check_all_found(origin: Origin | None, documents: Iterable[Any], found: Collection[Any]) -> None:
+    """Raise an error if some documents are no longer in the file that they were read from."""
+    lost = [name for name in documents if name not in found]
+    if origin is not None and lost:
+        raise InputError(f"{origin.path!r} has changed since it was read: it has no document {listing(lost)}.", _AGAIN)
+
+
+_AGAIN = "Read and fuse the file again."
+
+
+def finish(collector: SpanCollector, path: str, name: str, questions: Iterable[str] = ()) -> Spans:
+    """Return what a reader collected, and which questions about whole texts it met; an error names the file."""
     try:
-        return collector.finish(Origin(path, name))
+        return replace(collector.finish(Origin(os.path.abspath(path), name)), questions=tuple(sorted(set(questions))))
     except InputError as error:
         raise InputError(f"{path}: {error.problem}", *error.remedies) from error

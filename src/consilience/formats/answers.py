@@ -11,6 +11,7 @@ from typing import Any
 from ..arguments import is_among, to_path
 from ..data.dialects import list_names
 from ..data.responses import Responses
+from ..data.tables import Table
 from ..errors import parameter_error
 from .label_matrix import SUFFIX, open_matrix
 from .reading import open_file
@@ -69,16 +70,18 @@ def read_source(source: Any, **columns: Any) -> Responses:
     if isinstance(items, (str, os.PathLike)):
         items = open_file(items, preferred={role: columns.get(role) for role in ("item", "sequence", "position")})
     if isinstance(source, (str, os.PathLike)):
-        path = to_path("path", "read_responses", source)
-        is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
-        if not is_file_format:
-            check_form(format)
-        if path.lower().endswith(SUFFIX) and os.path.isfile(path):
-            source, format = open_matrix(path), format or "matrix"
-        else:
-            source = open_file(path, format=format if is_file_format else None)
-        format = None if is_file_format else format
+        source, format = open_table(to_path("path", "read_responses", source), format)
     return Responses.from_frame(source, **columns | {"items": items, "format": format})
+
+
+def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
+    """Return the table at a path, and the form that it has if that is given; `format` is one of files or of tables."""
+    is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
+    if not is_file_format:
+        check_form(format)
+    if path.lower().endswith(SUFFIX) and os.path.isfile(path):
+        return open_matrix(path), format or "matrix"
+    return open_file(path, format=format if is_file_format else None), None if is_file_format else format
 
 
 def check_form(format: Any) -> None:

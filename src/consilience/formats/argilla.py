@@ -9,23 +9,30 @@ feedback datasets of Argilla 1.x (a list with ``values`` and ``status``) are rea
 - A list of {start, end, label} answers a question about spans. Text or a number is one answer; a table of answers has a
   column for each question if there are several.
 - Offsets count characters. The text is the only field, else the one called "text".
-- Spans with a confidence are written as suggestions, other spans as responses.
+- Spans with a confidence are written as suggestions, other spans as responses. Fused labels are suggestions. A question
+  has one suggestion: those of other models become responses, without their scores.
+- A path that ends in .jsonl or .ndjson gets JSON lines, any other an array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..data.spans import SpanCollector, Spans
+from ..data.spans import FUSED, SpanCollector, Spans
 from ..errors import InputError, listing, shorten
 from .annotations import (
     Reading,
     Span,
+    Verdict,
+    Verdicts,
     build_table,
+    check_all_found,
+    check_unchanged,
     choose,
+    choose_readings,
     finish,
     index_documents,
     list_inputs,
@@ -36,7 +43,7 @@ from .annotations import (
     say_spans,
 )
 from .files import open_output
-from .records import Place, peek_keys, read_records, write_array
+from .records import Identity, Place, peek_keys, plain, read_documents, write_array, write_lines
 from .register import Codec
 from .writing import replace_file
 
@@ -55,15 +62,15 @@ class _Answer(NamedTuple):
 
 
 def _records(path: str) -> Iterator[tuple[Place, Any, dict[str, Any]]]:
-    number = 0
-    for file in list_inputs(path):
-        for place, record in read_records(file):
-            number += 1
-            if any(key.endswith(".responses") for key in record):
-                place.fail("the records are flattened.", "Export them without flatten=True.")
-            place.need(record, "fields", dict)
-            name = number if record.get("id") is None else place.check_id(record["id"], "'id'")
-            yield Place(place.path, place.unit, place.number, record.get("id")), name, record
+    """Yield place, id and content of each record."""
+    for place, name, _, record in read_documents(list_inputs(path), _identify):
+        yield place, name, record
+
+
+def _identify(place: Place, record: dict[str, Any], file: str) -> Identity:
+    if any(key.endswith(".responses") for key in record):
+        place.fail("the records are flattened.", "Export them without flatten=True.")
+    return Identity(record.get("id"), place.need(record, "fields", dict), file)
 
 
 def _answers(place: Place, record: dict[str, Any]) -> Iterator[_Answer]:
@@ -140,19 +147,22 @@ def _find_question(path: str) -> str | None:
 def _read_spans(path: str) -> Spans:
     question = _find_question(path)
     collector = SpanCollector()
-    n_others = 0
+    others: set[str] = set()
+    documents: dict[Any, int] = {}
     for place, name, record in _records(path):
         text = record["fields"][_field(place, record)] if question is not None else ""
-        document = collector.add_document(name, text)
+        if name not in documents:
+            documents[name] = collector.add_document(name, text)
+        document = documents[name]
         for answer in _answers(place, record):
             if answer.question != question:
-                n_others += 1
+                others.add(answer.question)
                 continue
             spans, scores = _spans(place, text, answer)
             collector.add_reading(document, answer.worker, spans, scores)
     if question is None:
-        (say_answers if n_others else say_nothing)(path, _TOOL)
-    return finish(collector, path, _NAME)
+        (say_answers if others else say_nothing)(path, _TOOL)
+    return finish(collector, path, _NAME, others)
 
 
 def _spans(place: Place, text: str, answer: _Answer) -> tuple[list[Span], list[float] | None]:
@@ -205,23 +215,45 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
 
 
 def _write_spans(spans: Spans, path: str) -> None:
+    _write(_updated_records(spans), path)
+
+
+def _write(records: Iterable[dict[str, Any]], path: str) -> None:
+    has_lines = path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
     with replace_file(path) as temporary, open_output(str(temporary)) as sink:
-        write_array(_updated_records(spans), sink)
+        (write_lines if has_lines else write_array)(records, sink)
 
 
 def _updated_records(spans: Spans) -> Iterator[dict[str, Any]]:
     readings, left = list_readings(spans), index_documents(spans)
     origin = origin_of(spans, _NAME)
     question = (_find_question(origin.path) if origin else None) or "spans"
+    indices, known = dict(left), _find_workers(origin.path, question) if origin else {}
+    is_named = origin is not None and len(list_inputs(origin.path)) > 1  # in one file the same text is several records
     for place, name, record in _records(origin.path) if origin else ():
-        index = left.pop(name, None)
+        index = indices.get(name)
         if index is not None:
-            _update(place, record, question, readings[index])
-        yield record
+            check_unchanged(place, record["fields"][_field(place, record)], spans.texts[index])
+            own = {answer.worker for answer in _answers(place, record) if answer.question == question}
+            chosen = choose_readings(readings[index], own, known[name])
+            known[name].update(str(each.worker) for each in chosen)
+            _update(place, record, question, chosen)
+            left.pop(name, None)
+        yield {**record, "id": plain(name)} if is_named else record
+    check_all_found(origin, left, ())
     for name, index in left.items():
         record = {"id": str(name), "fields": {"text": spans.texts[index]}, "responses": {}, "suggestions": {}}
         _update(Place("", "record", index + 1), record, question, readings[index])
         yield record
+
+
+def _find_workers(path: str, question: str) -> dict[Any, set[str]]:
+    """Return who answered the question about each document."""
+    found: dict[Any, set[str]] = {}
+    for place, name, record in _records(path):
+        workers = found.setdefault(name, set())
+        workers.update(answer.worker for answer in _answers(place, record) if answer.question == question)
+    return found
 
 
 def _update(place: Place, record: dict[str, Any], question: str, readings: list[Reading]) -> None:
@@ -230,6 +262,7 @@ def _update(place: Place, record: dict[str, Any], question: str, readings: list[
     for each, response in _responses(place, record):
         responses.setdefault(each, []).append({key: value for key, value in response.items() if key != "values"})
     suggestions = dict(_suggestions(place, record))
+    is_taken = False  # a question has one suggestion, so that of several models the others are responses
     for reading in readings:
         value = [{"start": start, "end": end, "label": label} for start, end, label in reading.spans]
         worker = str(reading.worker)
@@ -242,15 +275,72 @@ def _update(place: Place, record: dict[str, Any], question: str, readings: list[
         ]
         if own:
             own[0]["value"] = value
-        elif reading.confidence is not None:
-            suggestions[question] = {"value": value, "score": reading.confidence, "agent": worker}
         elif question in suggestions and agent == worker:
-            old = suggestions[question]
-            changed = {} if old.get("value") == value else {"value": value, "score": None}
-            suggestions[question] = {**old, **changed}
+            old, is_taken = suggestions[question], True
+            is_same = old.get("value") == value and reading.confidence in (None, old.get("score"))
+            suggestions[question] = {**old, **({} if is_same else {"value": value, "score": reading.confidence})}
+        elif reading.confidence is not None and not is_taken:
+            kept = _as_response(suggestions.get(question))
+            if kept is not None:
+                responses.setdefault(question, []).append(kept)
+            suggestions[question], is_taken = {"value": value, "score": reading.confidence, "agent": worker}, True
         else:
             responses.setdefault(question, []).append({"value": value, "user_id": worker, "status": "submitted"})
     record["responses"], record["suggestions"] = responses, suggestions
+
+
+def _as_response(suggestion: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the suggestion of a model as a response, which makes room for another; None if there is none to keep."""
+    if suggestion is None or suggestion.get("value") is None or suggestion.get("agent") == FUSED:
+        return None
+    return {"value": suggestion["value"], "user_id": suggestion.get("agent") or _AGENT, "status": "submitted"}
+
+
+def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
+    values = {
+        answer.question: answer.value
+        for place, _, record in _records(origin)
+        for answer in _answers(place, record)
+        if not _is_spans(answer.value)
+    }
+    question = verdicts.choose(origin, values)
+    _write(_labelled_records(verdicts, origin, question, isinstance(values[question], list)), path)
+
+
+def _labelled_records(verdicts: Verdicts, origin: str, question: str, in_list: bool) -> Iterator[dict[str, Any]]:
+    written: set[str] = set()
+    for place, name, record in _records(origin):
+        verdict = verdicts.find(name)
+        written.add(str(name))
+        if verdict is not None:
+            suggestion = _suggest(verdict, in_list)
+            given = record.get("suggestions")
+            _add_response(record, question, _as_response(dict(_suggestions(place, record)).get(question)))
+            if isinstance(given, list):  # 1.x
+                kept = [each for each in given if each.get("question_name") != question]
+                record["suggestions"] = [*kept, {"question_name": question, **suggestion}]
+            else:
+                record["suggestions"] = {**dict(_suggestions(place, record)), question: suggestion}
+        yield record
+    verdicts.check_written(origin, written)
+
+
+def _add_response(record: dict[str, Any], question: str, response: dict[str, Any] | None) -> None:
+    """Add a response to a record, in the form that its responses have."""
+    if response is None:
+        return
+    given = record.get("responses") or {}
+    if isinstance(given, list):  # 1.x
+        value = {"value": response.pop("value")}
+        record["responses"] = [*given, {**response, "values": {question: value}}]
+    else:
+        record["responses"] = {**given, question: [*(given.get(question) or []), response]}
+
+
+def _suggest(verdict: Verdict, in_list: bool) -> dict[str, Any]:
+    score = verdict.confidence
+    value = plain(verdict.label)
+    return {"value": [value] if in_list else value, "score": [score] if in_list else score, "agent": FUSED}
 
 
 def _recognise(head: bytes, _path: str) -> bool:
@@ -259,4 +349,11 @@ def _recognise(head: bytes, _path: str) -> bool:
     return is_record or any(key.endswith(".responses.users") for key in keys)
 
 
-ARGILLA = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)
+ARGILLA = Codec(
+    _read,
+    recognise=_recognise,
+    read_spans=_read_spans,
+    write_spans=_write_spans,
+    carries=frozenset({"confidence", "white space"}),
+    write_labels=_write_labels,
+)

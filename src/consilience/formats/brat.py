@@ -20,24 +20,22 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NoReturn
-
-import pyarrow as pa
 
 from ..data.spans import SpanCollector, Spans
 from ..errors import DataWarning, InputError, plural, shorten, warn
 from .annotations import (
     Reading,
     Span,
+    check_unchanged,
     file_name,
     finish,
     index_documents,
     list_readings,
+    make_folder,
     origin_of,
     say_nothing,
-    say_spans,
 )
 from .files import LONGEST_ROW
 from .lines import encoding_error
@@ -47,6 +45,7 @@ from .writing import replace_file, replace_together
 
 _NAME = "brat"
 _TOOL = "brat"
+_BOM = "\ufeff"
 _SPAN = re.compile(r"(\S+) (\d{1,18} \d{1,18}(?:;\d{1,18} \d{1,18})*)")
 _REFERENCE = re.compile(r"[TREAMN]\d+")
 
@@ -109,7 +108,7 @@ def _read_spans(path: str) -> Spans:
     for name in sorted(texts):
         document = collector.add_document(name, texts[name])
         for worker, file in annotations[name]:
-            spans, split = _parse(file, _read_text(file), texts[name])
+            spans, split = _parse(file, _read_annotations(file), texts[name])
             n_split += split
             collector.add_reading(document, worker, spans.values())
     if n_split:
@@ -138,6 +137,10 @@ def _read_text(path: str) -> str:
         raise encoding_error(path) from error
 
 
+def _read_annotations(path: str) -> str:
+    return _read_text(path).removeprefix(_BOM)
+
+
 def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
     """Return the spans of an .ann file by their ids, and how many have several fragments."""
     found: dict[str, Span] = {}
@@ -164,7 +167,11 @@ def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
         start, end = min(start for start, _ in fragments), max(end for _, end in fragments)
         said = " ".join(text[start:end] for start, end in fragments)
         if quote and _squeeze(quote) != _squeeze(said):
-            place.fail(f"the annotation quotes {shorten(quote)}, but the text there is {shorten(said)}.", "Correct it.")
+            odd = " The text begins with a byte order mark, which counts as a character." if text[:1] == _BOM else ""
+            place.fail(
+                f"the annotation quotes {shorten(quote)}, but the text there is {shorten(said)}.{odd}",
+                "Remove the mark, or correct the offsets." if odd else "Correct it.",
+            )
         n_split += any(text[end:start].strip() for (_, end), (start, _) in itertools.pairwise(sorted(fragments)))
         found[mark] = start, end, match[1]
     return found, n_split
@@ -176,10 +183,6 @@ def _squeeze(text: str) -> str:
 
 def _bad_line(place: Place, line: str) -> NoReturn:
     place.fail(f"expected an annotation such as T1<tab>PER 0 5<tab>text, found {shorten(line)}.", "Correct the line.")
-
-
-def _read(path: str, _wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    say_spans(path, _TOOL)
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
@@ -200,8 +203,11 @@ def _write_spans(spans: Spans, path: str) -> None:
                 base = os.path.join(folders[reading.worker], _document_path(name))
                 source = known.get(str(reading.worker))
                 old = os.path.join(source, f"{name}.ann") if source is not None else None
-                content = _read_text(old) if old is not None and os.path.isfile(old) else ""
-                os.makedirs(os.path.dirname(base) or ".", exist_ok=True)
+                content = _read_annotations(old) if old is not None and os.path.isfile(old) else ""
+                if content and origin is not None and source is not None:
+                    text = _find_text(origin.path, source, str(name), str(old), known)
+                    check_unchanged(Place(text, "line", 1), _read_text(text), spans.texts[index])
+                make_folder(os.path.dirname(base))
                 for suffix, new in ((".ann", _compose(old or "", content, spans.texts[index], reading)),
                                     (".txt", spans.texts[index])):  # fmt: skip
                     with replace_file(base + suffix) as temporary:
@@ -230,7 +236,7 @@ def _compose(file: str, content: str, text: str, reading: Reading) -> str:
             break
         gone |= further
     there = {span for mark, span in old.items() if mark not in gone}
-    number = max((int(mark[1:]) for mark in old if mark[1:].isdecimal()), default=0)
+    number = max((int(mark[1:]) for mark in old if re.fullmatch(r"\d{1,18}", mark[1:])), default=0)
     notes = [int(line[1:].split("\t")[0]) for line in lines if re.match(r"#\d{1,9}\t", line)]
     note = max(notes, default=0)
     for (start, end, label), score in zip(reading.spans, reading.scores, strict=True):
@@ -260,4 +266,4 @@ def _mentions(line: str) -> list[str]:
     return [mark] if mark.startswith("T") else [mark, *_REFERENCE.findall(rest.partition("\t")[0])]
 
 
-BRAT = Codec(_read, read_spans=_read_spans, write_spans=_write_spans)
+BRAT = Codec(read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"confidence", "white space"}))

@@ -25,19 +25,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ..data.spans import SpanCollector, Spans
 from ..errors import InputError, first_line, listing, shorten
 from .annotations import (
     Span,
+    check_all_found,
+    check_unchanged,
     finish,
     index_documents,
     list_inputs,
     list_readings,
     origin_of,
     say_nothing,
-    say_spans,
     stem,
     token_places,
 )
@@ -93,9 +93,19 @@ def _split(line: str, separator: str | None) -> list[str]:
     return [part.strip(" ") for part in line.rstrip("\t ").split("\t")] if separator == "\t" else line.split()
 
 
+def _layout(path: str) -> tuple[str | None, int]:
+    """Return separator and number of columns of the first line that is no comment; without such a line, 0 columns."""
+    for _, line in _lines(path):
+        if line.strip() and not line.startswith(("#", _START)):
+            separator = "\t" if "\t" in line else None
+            return separator, len(_split(line, separator))
+    return None, 0
+
+
 def _parse(path: str) -> tuple[list[_Sentence], list[str] | None, str | None]:
     """Return the sentences of a file, the names of its columns if it has any, and the separator."""
-    separator = width = names = None
+    separator, width = _layout(path)
+    names = None
     sentences: list[_Sentence] = []
     current = _Sentence(1)
     for number, line in _lines(path):
@@ -105,11 +115,8 @@ def _parse(path: str) -> tuple[list[_Sentence], list[str] | None, str | None]:
                 sentences.append(current)
                 current = _Sentence(number + 1)
             continue
-        if not line.startswith(("#", _START)) and width is None:
-            separator = "\t" if "\t" in line else None
-            width = len(_split(line, separator))
         fields = _split(line, separator)
-        if line.startswith("#") and (width is None or len(fields) != width or not _is_tag(fields[-1])):
+        if line.startswith("#") and (len(fields) != width or not _is_tag(fields[-1])):
             current.before.append(line)
             key, _, value = line[1:].partition("=")
             if key.strip() == "global.columns":
@@ -246,10 +253,6 @@ def _read_spans(path: str) -> Spans:
     return finish(collector, path, _NAME)
 
 
-def _read(path: str, _wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    say_spans(path, _TOOL)
-
-
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
@@ -262,6 +265,8 @@ def _write_spans(spans: Spans, path: str) -> None:
     if os.path.isdir(path):
         raise InputError(f"{path!r} is a folder.", "Give the name of a file: it has a column for each worker.")
     kept = _kept_columns(spans)
+    origin = origin_of(spans, _NAME)
+    check_all_found(origin, index_documents(spans), kept)
     readings = list_readings(spans)
     n_kept = len(next(iter(kept.values())).rows[0]) - 1 if kept else 0
     with replace_file(path) as temporary, open(temporary, "wb") as sink:
@@ -270,6 +275,9 @@ def _write_spans(spans: Spans, path: str) -> None:
         for name, index in index_documents(spans).items():
             marks = {str(each.worker): each.spans for each in readings[index]}
             sentence = kept.get(name)
+            if sentence is not None and origin is not None:
+                place = Place(origin.path, "line", sentence.line, sentence.name)
+                check_unchanged(place, " ".join(sentence.tokens), spans.texts[index])
             places = token_places(spans, index) or _tokenize(spans.texts[index])
             if sentence is None:
                 places = _cut(places, [span for each in marks.values() for span in each])
@@ -294,17 +302,21 @@ def _one_line(text: str) -> str:
 
 
 def _kept_columns(spans: Spans) -> dict[Any, _Sentence]:
-    """Return the sentences of the original file, with the columns that are no annotations."""
+    """Return the sentences of the original files, with the columns that are no annotations, the same number in all."""
     origin = origin_of(spans, _NAME)
     if origin is None:
         return {}
-    file, sentences, columns = next(_sources(origin.path))
-    del file
-    is_named = all(sentence.name is not None for sentence in sentences)
-    taken = set(columns.values())
-    for sentence in sentences:
-        sentence.rows = [[field for i, field in enumerate(row) if i not in taken] for row in sentence.rows]
-    return {sentence.name if is_named else number: sentence for number, sentence in enumerate(sentences, 1)}
+    kept: dict[Any, _Sentence] = {}
+    for _, sentences, columns in _sources(origin.path):
+        is_named = all(sentence.name is not None for sentence in sentences)
+        taken = set(columns.values())
+        for number, sentence in enumerate(sentences, 1):
+            sentence.rows = [[field for i, field in enumerate(row) if i not in taken] for row in sentence.rows]
+            kept.setdefault(sentence.name if is_named else number, sentence)
+    width = max(len(sentence.rows[0]) for sentence in kept.values())
+    for sentence in kept.values():  # files may have different columns
+        sentence.rows = [[*row, *[_UNREAD] * (width - len(row))] for row in sentence.rows]
+    return kept
 
 
 def _tokenize(text: str) -> list[tuple[int, int]]:
@@ -359,4 +371,4 @@ def _recognise(head: bytes, path: str) -> bool:
     return any(_types(column) and all(map(_is_tag, column)) for column in list(zip(*rows, strict=True))[1:])
 
 
-CONLL = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)
+CONLL = Codec(recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"tokens"}))

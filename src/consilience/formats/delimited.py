@@ -12,13 +12,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data.vocabulary import decode_categories
-from ..errors import InputError, shorten
+from ..errors import InputError, plural, shorten
 from .files import BLOCK, LONGEST_ROW, ROWS_PER_WRITE, choose_columns, open_input, open_output
 from .lines import find_long_row, long_row_error, place_of_row, read_text
 from .register import Codec
 
+# What separates the fields of some files that are called .csv, above all of spreadsheets where commas are decimal.
+_OTHERS = ";\t"
 
-def _read(delimiter: str, path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
+
+def _find_delimiter(usual: str, path: str) -> str:
+    """Return what separates the fields of a file: what is usual, unless only another sign is in the header."""
+    with closing(read_text(path, errors="replace")) as lines:
+        header = next((line for line in lines if line.strip()), "")
+    return usual if usual in header else next((sign for sign in _OTHERS if sign in header), usual)
+
+
+def _read(usual: str, path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
+    delimiter = _find_delimiter(usual, path)
     with closing(read_text(path, errors="strict")) as lines:
         names = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
     chosen = choose_columns(path, names, wanted)
@@ -78,11 +89,12 @@ def _parse_slowly(delimiter: str, path: str, names: list[str], chosen: list[str]
         return _parse(delimiter, path, names, chosen, LONGEST_ROW, use_threads=False, on_faulty_row=note)
     except pa.ArrowInvalid:
         if faulty:
-            row = faulty[0]
+            row, place = faulty[0], _place(delimiter, path, faulty[0].number - 2)
             raise InputError(
-                f"{_place(delimiter, path, row.number - 2)}: expected {row.expected_columns} columns as in the header, "
-                f"found {row.actual_columns}: {shorten(row.text)}.",
+                f"{place}: expected {plural(row.expected_columns, 'column')} as in the header, found "
+                f"{row.actual_columns}: {shorten(row.text)}.",
                 "Quote fields that hold a separator or quotes.",
+                "If lines above the names of columns are a title, remove them.",
             ) from None
         line = find_long_row(path)
         if line is not None:
@@ -92,8 +104,9 @@ def _parse_slowly(delimiter: str, path: str, names: list[str], chosen: list[str]
         return pa.table({name: pa.array([], pa.string()) for name in names})
 
 
-def _find_lines(delimiter: str, path: str) -> Iterator[int]:
+def _find_lines(usual: str, path: str) -> Iterator[int]:
     """Yield the number of the line on which each row starts. Blank lines hold no row, nor does the header."""
+    delimiter = _find_delimiter(usual, path)
     with closing(read_text(path, errors="replace")) as lines:
         reader = csv.reader(lines, delimiter=delimiter)
         header, start = True, 1

@@ -4,10 +4,13 @@ Relies on the format JSONL of doccano 1.x. A line has ``id``, ``text`` and ``lab
 list of [start, end, label] for spans, of labels for classification. With relations, spans are in ``entities``.
 
 - The worker is the name of the file without its suffix. Several files are given as a folder or a pattern.
-- Documents of several files are the same if they have the same id and text; without ids, the same text.
+- Documents of several files are the same if they have the same id; without ids, the same text.
+- "unknown.jsonl" holds texts that nobody labelled, and "all.jsonl" the labels of all annotators. They are left out
+  beside other files, with a warning.
 - doccano does not say which texts an annotator has seen, so each text in a file counts as read by its annotator. Export
   only approved texts.
 - Offsets count characters.
+- Fused spans and labels are written as the file of one more annotator.
 """
 
 from __future__ import annotations
@@ -18,18 +21,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data.spans import SpanCollector, Spans
-from ..errors import shorten
+from ..data.spans import FUSED, SpanCollector, Spans
+from ..data.tables import ALIASES, OTHER_ALIASES, squeeze
+from ..errors import DataWarning, InputError, plural, shorten, warn
 from .annotations import (
     Reading,
     Span,
+    Verdicts,
     build_table,
+    check_all_found,
+    check_unchanged,
     choose,
     file_name,
     finish,
     index_documents,
+    is_folder,
     list_inputs,
     list_readings,
+    make_folder,
     origin_of,
     say_answers,
     say_nothing,
@@ -37,7 +46,7 @@ from .annotations import (
     stem,
 )
 from .files import open_output
-from .records import Names, Place, peek_keys, plain, read_records, write_lines
+from .records import Identity, Place, peek_keys, plain, read_documents, write_lines
 from .register import Codec
 from .writing import replace_file, replace_together
 
@@ -45,27 +54,63 @@ _NAME = "doccano"
 _TOOL = "doccano"
 _TEXTS = ("text", "data")
 _LABELS = ("entities", "label", "labels")
+_CONFIDENCE = "confidence"  # our own key: the tool has none
+_NOBODY, _EVERYBODY = "unknown", "all"
+_MEANING = {_NOBODY: "texts that nobody labelled", _EVERYBODY: "the labels of all annotators together"}
+_WORKERS = {squeeze(name) for names in (ALIASES["worker"], *OTHER_ALIASES["worker"]) for name in names}
 
 
 def _records(path: str) -> Iterator[tuple[Place, Any, str, str, dict[str, Any]]]:
     """Yield place, document, worker, key of the labels and content of each line."""
-    names = Names()
-    texts: dict[Any, str] = {}
-    for file in list_inputs(path):
-        for place, record in read_records(file):
+    unnamed: set[tuple[str, str]] = set()
+    for place, name, file, record in read_documents(_list_files(path), _identify):
+        if record.get("id") is None:
             text = _text(place, record)
-            name = record.get("id")
-            name = names.find(text, file) if name is None else place.check_id(name, "'id'")
-            place = Place(place.path, place.unit, place.number, record.get("id"))
-            if texts.setdefault(name, text) != text:
+            if (file, text) in unnamed:
                 place.fail(
-                    f"another file has another text for the document {shorten(name)}.",
-                    "Give a text the same id in all files, or leave the ids out.",
+                    f"the text {shorten(text)} occurs twice in this file, and has no id.",
+                    "Give each text an id; in a table of answers, say who gave them in a column called worker.",
                 )
-            key = next((key for key in _LABELS if record.get(key) is not None), None)
-            if key is None:
-                place.fail("'label' is missing.", "Export the file again.")
-            yield place, name, stem(file), key, record
+            unnamed.add((file, text))
+        key = next((key for key in _LABELS if record.get(key) is not None), None)
+        if key is None:
+            place.fail("'label' is missing.", "Export the file again.")
+        yield place, name, stem(file), key, record
+
+
+def _identify(place: Place, record: dict[str, Any], file: str) -> Identity:
+    return Identity(record.get("id"), _text(place, record), file)
+
+
+def _list_files(path: str) -> list[str]:
+    """Return the files of annotators, without those of doccano about nobody and everybody, if there are others."""
+    files = list_inputs(path)
+    for other in (_NOBODY, _EVERYBODY):
+        files = [file for file in files if stem(file) != other] or files
+    return files
+
+
+def _warn_of_files(path: str) -> None:
+    """Warn of files that are not those of one annotator."""
+    used = _list_files(path)
+    for file in list_inputs(path):
+        said = _MEANING.get(stem(file))
+        if said is not None:
+            what = "It is read as that of one worker." if file in used else "It was not used."
+            warn(DataWarning(f"doccano writes {said} to a file called {os.path.basename(file)!r}. {what}"))
+
+
+def _warn_of_fused(path: str, n_fused: int) -> None:
+    """Warn of fused results beside the files of annotators; alone they are read without more ado."""
+    if n_fused and len(_list_files(path)) > 1:
+        verb = "has" if n_fused == 1 else "have"
+        warn(
+            DataWarning(
+                f"{plural(n_fused, 'record')} in {path!r} {verb} a confidence, as fused results do. "
+                "These count as one more worker.",
+                "Fuse the files of the annotators alone.",
+            )
+        )
 
 
 def _text(place: Place, record: dict[str, Any]) -> str:
@@ -99,7 +144,9 @@ def _is_answer(record: dict[str, Any], key: str) -> bool:
 def _read_spans(path: str) -> Spans:
     collector = SpanCollector()
     documents: dict[Any, int] = {}
+    n_fused = 0
     for place, name, worker, key, record in _records(path):
+        n_fused += _CONFIDENCE in record
         if _is_answer(record, key):
             say_answers(path, _TOOL)
         spans = _spans(place, record, key)
@@ -108,13 +155,16 @@ def _read_spans(path: str) -> Spans:
         collector.add_reading(documents[name], worker, spans)
     if not documents:
         say_nothing(path, _TOOL)
+    _warn_of_files(path)
+    _warn_of_fused(path, n_fused)
     return finish(collector, path, _NAME)
 
 
 def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     rows: list[dict[Any, Any]] = []
-    n_spans = 0
+    n_spans = n_fused = 0
     for place, name, worker, key, record in _records(path):
+        n_fused += _CONFIDENCE in record
         value = place.need(record, key, list)
         if value and not _is_answer(record, key):
             n_spans += len(_spans(place, record, key))
@@ -127,6 +177,8 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
         rows += [{"item": name, "worker": worker, ("question", "label"): label} for label in value]
     if n_spans:
         say_spans(path, _TOOL)
+    _warn_of_files(path)
+    _warn_of_fused(path, n_fused)
     return choose(build_table(path, _TOOL, rows), wanted)
 
 
@@ -136,11 +188,16 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
 def _write_spans(spans: Spans, path: str) -> None:
     """Write one file; or a folder of one file per worker, if there are several or the path is a folder."""
     workers = [plain(worker) for worker in spans.workers.tolist()]
-    if len(workers) == 1 and not os.path.isdir(path):
+    if len(workers) == 1 and not is_folder(path):
         with replace_file(path) as temporary, open_output(str(temporary)) as sink:
             write_lines(_updated_records(spans, workers[0]), sink)
         return
-    os.makedirs(path, exist_ok=True)
+    if not is_folder(path):
+        raise InputError(
+            f"{path!r} is a file, and these are the annotations of {plural(len(workers), 'worker')}.",
+            "Give a folder: doccano has one file per annotator.",
+        )
+    make_folder(path)
     with replace_together():
         for worker in workers:
             target = os.path.join(path, f"{file_name(worker)}.jsonl")
@@ -156,12 +213,14 @@ def _updated_records(spans: Spans, worker: Any) -> Iterator[dict[str, Any]]:
     for place, name, who, key, record in _records(origin.path) if origin else ():
         if name not in known or who == worker:
             known[name] = who == worker, place, key, record
+    check_all_found(origin, index_documents(spans), known)
     for name, index in index_documents(spans).items():
         reading = next((each for each in readings[index] if each.worker == worker), None)
         if reading is None:
             continue
         if name in known:
             is_own, place, key, record = known[name]
+            check_unchanged(place, _text(place, record), spans.texts[index])
             yield _update(place, record, key, reading, is_own)
         else:
             yield _with_confidence({"id": plain(name), "text": spans.texts[index], "label": _triples(reading)}, reading)
@@ -196,15 +255,43 @@ def _update(place: Place, record: dict[str, Any], key: str, reading: Reading, is
 
 
 def _with_confidence(record: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    return record if reading.confidence is None else {**record, "confidence": reading.confidence}
+    return record if reading.confidence is None else {**record, _CONFIDENCE: reading.confidence}
+
+
+def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
+    """Write one file, into the folder if the path is that of one."""
+    if is_folder(path):
+        make_folder(path)
+        path = os.path.join(path, f"{FUSED}.jsonl")
+    with replace_file(path) as temporary, open_output(str(temporary)) as sink:
+        write_lines(_labelled_records(verdicts, origin), sink)
+
+
+def _labelled_records(verdicts: Verdicts, origin: str) -> Iterator[dict[str, Any]]:
+    seen: set[Any] = set()
+    for _, name, _, key, record in _records(origin):
+        verdict = None if name in seen else verdicts.find(name)
+        seen.add(name)
+        if verdict is not None:
+            confidence = {} if verdict.confidence is None else {_CONFIDENCE: verdict.confidence}
+            yield {**record, key: [str(verdict.label)], **confidence}
+    verdicts.check_written(origin, set(map(str, seen)))
 
 
 def _recognise(head: bytes, _path: str) -> bool:
     keys = peek_keys(head)
     has_text = any(keys.get(key) == '"' for key in _TEXTS)
     has_labels = any(keys.get(key) == "[" for key in _LABELS)
-    others = {"answer", "fields", "annotations", "tokens", "_input_hash", "item", "worker"} & keys.keys()
-    return has_text and has_labels and not others
+    others = {"answer", "fields", "annotations", "tokens", "_input_hash", "item"} & keys.keys()
+    says_who = any(squeeze(key) in _WORKERS for key in keys)  # so that it is a table
+    return has_text and has_labels and not others and not says_who
 
 
-DOCCANO = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)
+DOCCANO = Codec(
+    _read,
+    recognise=_recognise,
+    read_spans=_read_spans,
+    write_spans=_write_spans,
+    carries=frozenset({"confidence", "white space"}),
+    write_labels=_write_labels,
+)

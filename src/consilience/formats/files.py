@@ -54,6 +54,7 @@ def find_format(path: str) -> Format | None:
     """Return the format in which to read a file: the one its content shows, else the one its suffix names, or None."""
     head = _read_head(path)
     if path == STANDARD_INPUT:
+        _refuse_tools(head)
         return _find_text_format(head)
     for each in readable_formats():
         if each.codec.recognise is not None and each.codec.recognise(head, path):
@@ -61,10 +62,24 @@ def find_format(path: str) -> Format | None:
     return next((each for each in readable_formats() if each.fits(path)), None)
 
 
+def _refuse_tools(head: bytes) -> None:
+    """Raise an error for the export of an annotation tool on standard input, which is read more than once."""
+    for each in readable_formats():
+        if each.outputs and each.codec.recognise is not None and each.codec.recognise(head, "-.csv"):
+            raise InputError(
+                f"Standard input must be a table, and this looks like a file of an annotation tool ({each.name}).",
+                "Give the name of the file.",
+            )
+
+
 def _find_text_format(head: bytes) -> Format:
     """Return the format of text without a suffix: JSON lines, TSV if there are tabs in its first line, else CSV."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     name = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
+    if text.startswith(b"["):
+        raise InputError(
+            "Standard input must be CSV, TSV or JSON lines. Got a JSON array instead.", "Give the name of a file."
+        )
     if head.startswith(_BINARY):
         raise InputError("Standard input must be CSV, TSV or JSON lines. Got Parquet or Arrow instead.", "Give a file.")
     return next(each for each in readable_formats() if each.name == name)

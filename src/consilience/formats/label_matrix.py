@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
+from ..data.dialects import DIALECTS
 from ..data.frames import open_frame
 from ..data.tables import Table
 from ..errors import InputError, first_line, listing
 from ..memory import require_memory
 
-SUFFIX = ".npy"
+SUFFIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
 
 
 def open_matrix(path: str) -> Table:

@@ -107,12 +107,6 @@ def read_masks(
     return Masks.from_arrays(by_image, classes=classes, missing=missing)
 
 
-def open_masks(source: Any) -> Any:
-    """Return the masks at a path, if these are masks without doubt; anything else as it is."""
-    path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
-    return read_masks(path) if isinstance(path, str) and are_masks(path) else source
-
-
 def are_masks(path: str) -> bool:
     """Tell whether a path is that of masks: a folder of folders with PNG or NumPy files, or a file of NumPy arrays.
 
@@ -131,13 +125,17 @@ def are_masks(path: str) -> bool:
 
 
 def _is_stack(path: str) -> bool:
-    """Tell whether a file is an array with three or four axes."""
+    """Tell whether a file is an array of whole numbers with three or four axes; fractions are probabilities."""
     if not (path.lower().endswith(NPY) and os.path.isfile(path)):
         return False
-    with open(path, "rb") as stream:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        return len(read(stream)[0]) in (3, 4)
+    try:
+        with open(path, "rb") as stream:
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, kind = read(stream)
+    except Exception:  # whatever NumPy meets in a damaged header
+        return False
+    return len(shape) in (3, 4) and kind.kind in "biu"
 
 
 def _read_arrays(path: str) -> dict[str, NDArray[Any]]:

@@ -12,6 +12,7 @@ annotator did with one text.
 - A task with ``options`` is a choice: ``accept`` lists the ids that were chosen.
 - Tasks of the interfaces "ner" and "spans" (binary) confirm single suggestions. They are not annotations of the text.
   So a task must have ``tokens``, as all manual tasks do, or say in ``_view_id`` that it is one ("ner_manual").
+- Fused spans and labels are written as the tasks of one more annotator.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data.spans import SpanCollector, Spans
+from ..data.spans import FUSED, SpanCollector, Spans
 from ..errors import shorten
 from .annotations import (
     Reading,
     Span,
+    Verdict,
+    Verdicts,
     build_table,
+    check_all_found,
+    check_unchanged,
     choose,
     finish,
     index_documents,
@@ -41,7 +46,7 @@ from .annotations import (
     warn_dropped,
 )
 from .files import open_output
-from .records import Names, Place, is_array, peek_keys, plain, read_records, write_lines
+from .records import Identity, Place, is_array, peek_keys, plain, read_documents, write_lines
 from .register import Codec
 from .writing import replace_file
 
@@ -53,21 +58,22 @@ _BINARY = ("ner", "spans")
 
 def _tasks(path: str) -> Iterator[tuple[Place, Any, str, dict[str, Any]]]:
     """Yield place, document, worker and content of each line."""
-    names = Names()
-    for file in list_inputs(path):
-        for place, task in read_records(file):
-            worker = next((task[key] for key in ("_annotator_id", "_session_id") if task.get(key) is not None), None)
-            worker = stem(file) if worker is None else str(place.check_id(worker, "the annotator's id"))
-            name = next((task[key] for key in ("_input_hash", "id") if task.get(key) is not None), None)
-            if name is None:
-                text = place.get(task, "text", str) or place.get(task, "html", str) or place.get(task, "image", str, "")
-                name = names.find(text, (worker, place.get(task, "label", str)))
-            else:
-                place.check_id(name, "the id of the input")
-            answer = place.need(task, "answer", str)
-            if answer not in _ANSWERS:
-                place.fail(f"'answer' must be one of {', '.join(_ANSWERS)}, found {shorten(answer)}.", "Correct it.")
-            yield place, name, worker, task
+    for place, name, file, task in read_documents(list_inputs(path), _identify):
+        answer = place.need(task, "answer", str)
+        if answer not in _ANSWERS:
+            place.fail(f"'answer' must be one of {', '.join(_ANSWERS)}, found {shorten(answer)}.", "Correct it.")
+        yield place, name, _worker(place, task, file), task
+
+
+def _identify(place: Place, task: dict[str, Any], file: str) -> Identity:
+    name = next((task[key] for key in ("_input_hash", "id") if task.get(key) is not None), None)
+    text = next((place.get(task, key, str) for key in ("text", "html", "image") if task.get(key)), "")
+    return Identity(name, text, (_worker(place, task, file), place.get(task, "label", str)))
+
+
+def _worker(place: Place, task: dict[str, Any], file: str) -> str:
+    worker = next((task[key] for key in ("_annotator_id", "_session_id") if task.get(key) is not None), None)
+    return stem(file) if worker is None else str(place.check_id(worker, "the annotator's id"))
 
 
 def _is_choice(task: dict[str, Any]) -> bool:
@@ -164,8 +170,9 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
         n_spans += _is_marked(task)
         if answer == "ignore" or _is_marked(task):
             continue
-        if not _is_choice(task):
-            questions.append((name, worker, place.get(task, "label", str, ""), answer))
+        asked = _asked_label(place, task)
+        if asked is not None:
+            questions.append((name, worker, asked, answer))
         elif answer == "reject":
             n_rejected += 1
         else:
@@ -179,9 +186,20 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
     warn_dropped(path, n_rejected, "line", "rejected choices")
     labels = {label for _, _, label, _ in questions}
     for name, worker, label, answer in questions:
-        item = name if len(labels) == 1 else f"{name} {label}"
-        choices.append({"item": item, "worker": worker, ("question", "label"): answer})
+        choices.append({"item": _item(name, label, labels), "worker": worker, ("question", "label"): answer})
     return choose(build_table(path, _TOOL, choices), wanted)
+
+
+def _asked_label(place: Place, task: dict[str, Any]) -> str | None:
+    """Return the label that a task asks about, None if it asks about none, or was not answered."""
+    if task["answer"] == "ignore" or _is_choice(task) or _is_marked(task):
+        return None
+    return str(place.get(task, "label", str, ""))
+
+
+def _item(name: Any, label: str, labels: Collection[str]) -> Any:
+    """Return what a question about a label is about: the text, or text and label if there are several labels."""
+    return name if len(labels) == 1 else f"{name} {label}"
 
 
 def _chosen(place: Place, task: dict[str, Any]) -> Any:
@@ -212,32 +230,44 @@ def _updated_tasks(spans: Spans) -> Iterator[dict[str, Any]]:
     readings = list_readings(spans)
     left = index_documents(spans)
     origin = origin_of(spans, _NAME)
+    is_shared = origin is not None and len(list_inputs(origin.path)) > 1
     done: set[tuple[Any, str]] = set()
     models: dict[Any, dict[str, Any]] = {}
-    for _, name, worker, task in _tasks(origin.path) if origin else ():
+    for place, name, worker, task in _tasks(origin.path) if origin else ():
         index = left.get(name)
+        task = _sign(task, worker) if is_shared else task
         if index is None or not _is_marked(task):
             yield task
             continue
+        check_unchanged(place, place.need(task, "text", str), spans.texts[index])
         models.setdefault(name, task)
         reading = next((each for each in readings[index] if str(each.worker) == worker), None)
         if reading is not None and task["answer"] == "accept":
             done.add((name, worker))
-            yield {**task, "spans": _to_spans(spans, index, reading, task.get("spans") or [])}
-        elif task["answer"] != "accept":
+            yield {**task, "spans": _to_spans(task, reading, task.get("spans") or [])}
+        else:
             yield task
+    check_all_found(origin, left, models)
     for name, index in left.items():
         for reading in readings[index]:
             if (name, str(reading.worker)) not in done:
                 yield _new_task(spans, name, index, reading, models.get(name))
 
 
+def _sign(task: dict[str, Any], worker: str) -> dict[str, Any]:
+    """Return a task that says who did it, where only the name of its file said so."""
+    says_who = any(task.get(key) is not None for key in ("_annotator_id", "_session_id"))
+    return task if says_who else {**task, "_annotator_id": worker}
+
+
+_OWN = ("_task_hash", "_timestamp", "_session_id", "_annotator_id", "spans", "accept", "answer")
+
+
 def _new_task(spans: Spans, name: Any, index: int, reading: Reading, model: dict[str, Any] | None) -> dict[str, Any]:
-    own = ("_task_hash", "_timestamp", "_session_id", "_annotator_id", "spans", "answer")
     key = "_input_hash" if isinstance(plain(name), int) else "id"
     new = {"text": spans.texts[index], key: plain(name), "_view_id": "spans_manual"}
     task = new if model is None else dict(model)
-    task = {key: value for key, value in task.items() if key not in own}
+    task = {key: value for key, value in task.items() if key not in _OWN}
     places = token_places(spans, index)
     if model is None and places is not None:
         task["tokens"] = [
@@ -248,19 +278,23 @@ def _new_task(spans: Spans, name: Any, index: int, reading: Reading, model: dict
     worker = str(reading.worker)
     return {
         **task,
-        "spans": _to_spans(spans, index, reading, []),
+        "spans": _to_spans(task, reading, []),
         "answer": "accept",
         "_annotator_id": worker,
         "_session_id": worker,
     }
 
 
-def _to_spans(spans: Spans, index: int, reading: Reading, old: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return spans as objects; those that were there keep all that they have."""
+def _to_spans(task: dict[str, Any], reading: Reading, old: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return spans as objects; those that were there keep all that they have.
+
+    The numbers of the first and the last token count in the tokens of the task. A span that does not begin and end with
+    a token has none.
+    """
     known = {(each["start"], each["end"], each["label"]): each for each in old}
-    places = token_places(spans, index) or []
-    first = {start: number for number, (start, _) in enumerate(places)}
-    last = {end: number for number, (_, end) in enumerate(places)}
+    tokens = [(number, each["start"], each["end"]) for number, each in enumerate(task.get("tokens") or [])]
+    first = {start: number for number, start, end in tokens if start < end}
+    last = {end: number for number, start, end in tokens if start < end}
     written = []
     for (start, end, label), score in zip(reading.spans, reading.scores, strict=True):
         each = dict(known.get((start, end, label), {"start": start, "end": end, "label": label}))
@@ -269,6 +303,44 @@ def _to_spans(spans: Spans, index: int, reading: Reading, old: list[dict[str, An
             each.setdefault("token_end", last[end])
         written.append(each if score is None else {**each, "score": score})
     return written
+
+
+def _write_labels(verdicts: Verdicts, origin: str, path: str) -> None:
+    """Write all lines, and one more for each item."""
+    with replace_file(path) as temporary, open_output(str(temporary)) as sink:
+        write_lines(_labelled_tasks(verdicts, origin), sink)
+
+
+def _labelled_tasks(verdicts: Verdicts, origin: str) -> Iterator[dict[str, Any]]:
+    """Yield all tasks, then one with the fused answer for each item."""
+    asked = (_asked_label(place, task) for place, _, _, task in _tasks(origin))
+    labels = {label for label in asked if label is not None}
+    is_shared = len(list_inputs(origin)) > 1
+    added: dict[str, dict[str, Any]] = {}
+    for place, name, worker, task in _tasks(origin):
+        if _is_marked(task) or worker != FUSED:
+            yield _sign(task, worker) if is_shared else task
+        label = _asked_label(place, task)
+        if label is None and not (_is_choice(task) and task["answer"] == "accept"):
+            continue
+        item = name if label is None else _item(name, label, labels)
+        verdict = verdicts.find(item)
+        if verdict is not None and str(item) not in added:
+            added[str(item)] = _answered(task, verdict, label is not None)
+    verdicts.check_written(origin, added)
+    yield from added.values()
+
+
+def _answered(task: dict[str, Any], verdict: Verdict, is_question: bool) -> dict[str, Any]:
+    """Return a task with the fused answer."""
+    kept = {key: value for key, value in task.items() if key not in _OWN}
+    if is_question:
+        said: dict[str, Any] = {"answer": str(verdict.label)}
+    else:
+        ids = {str(option["id"]): option["id"] for option in task["options"]}
+        said = {"accept": [ids.get(str(verdict.label), str(verdict.label))], "answer": "accept"}
+    score = {} if verdict.confidence is None else {"score": verdict.confidence}
+    return {**kept, **said, **score, "_annotator_id": FUSED, "_session_id": FUSED}
 
 
 def _recognise(head: bytes, _path: str) -> bool:
@@ -282,4 +354,11 @@ def _recognise(head: bytes, _path: str) -> bool:
     return keys.get("answer") == '"' and bool(signs or lists)
 
 
-PRODIGY = Codec(_read, recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans)
+PRODIGY = Codec(
+    _read,
+    recognise=_recognise,
+    read_spans=_read_spans,
+    write_spans=_write_spans,
+    carries=frozenset({"confidence", "tokens", "white space"}),
+    write_labels=_write_labels,
+)

@@ -22,12 +22,14 @@ from ..data.frames import open_arrow
 from ..data.tables import Table
 from ..data.vocabulary import is_text
 from ..errors import InputError, Sentence, first_line, listing
-from .annotations import say_spans
+from .annotations import QUESTION, say_spans
 from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, find_format, name_of, nested_error, quote_path
 from .lines import check_encoding, place_of_row
 from .register import Format, LineFinder, list_suffixes, readable_formats
 
+# Folders that hold such files may be meant as masks.
+_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
 
@@ -45,12 +47,15 @@ class Source:
         All column names of the files, also of columns that were not read.
     find_lines : callable or None
         Yields the number of the line on which each row of a file starts; None where the format has no lines.
+    format : str
+        The name of the format that the files share.
     """
 
     table: pa.Table
     files: tuple[tuple[str, int], ...]
     columns: tuple[str, ...] = ()
     find_lines: LineFinder | None = None
+    format: str = ""
 
     def locate(self, row: int) -> str:
         """Return the place of a row of the table, for a message: file and line, or file and row.
@@ -113,7 +118,7 @@ def read_table(path: PathLike, columns: Collection[str] | None = None, format: s
         if pa.types.is_nested(field.type):
             raise nested_error(paths[0], field.name, str(field.type))
     sizes = tuple((file, part.num_rows) for file, part in zip(paths, tables, strict=True))
-    return Source(table, sizes, tuple(names), found.codec.find_lines)
+    return Source(table, sizes, tuple(names), found.codec.find_lines, found.name)
 
 
 def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None, format: str | None = None) -> Table:
@@ -129,8 +134,12 @@ def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None,
         As in `read_table`.
     """
     source = read_table(path, format=format)
-    table = open_arrow(source.table, name_of(os.fspath(path)))
-    return replace(table, locate=source.locate, preferred=preferred or {})
+    target = os.fspath(path)
+    table = open_arrow(source.table, name_of(target))
+    question = (source.table.schema.metadata or {}).get(QUESTION.encode())
+    synonyms = {} if question is None else {question.decode(): "label"}
+    origin = target, source.format
+    return replace(table, locate=source.locate, preferred=preferred or {}, origin=origin, synonyms=synonyms)
 
 
 def open_path(source: Any) -> Any:
@@ -151,10 +160,15 @@ def _find_files(path: str, format: str | None = None) -> tuple[list[str], Format
         if not files:
             if os.path.isdir(path) and is_brat(path):
                 say_spans(path, "brat")
+            if any(file.lower().endswith(_PICTURES) for file in found):
+                raise InputError(
+                    f"{path!r} holds pictures, but no folders of masks.",
+                    "Put the masks (.png or .npy) of each reader into a folder of their own.",
+                )
             others = f"found only {listing(sorted(found))}" if found else "found nothing"
             raise InputError(f"No file to read in {path!r}: {others}.", f"Supported are {' '.join(supported)}.")
     if named is not None:
-        return files, named
+        return [path] if named.spans else files, named
     formats = {find_format(file): file for file in reversed(files)}
     if len(formats) > 1:
         raise InputError(
@@ -167,7 +181,8 @@ def _find_files(path: str, format: str | None = None) -> tuple[list[str], Format
             f"{path!r} has no suffix that can be read, nor is its content that of a known format.",
             f"Supported are {' '.join(supported)}.",
         )
-    return files, shared
+    # Readers of tools know by themselves how files belong together.
+    return [path] if shared.spans else files, shared
 
 
 def _list_files(path: str) -> list[str]:
@@ -185,11 +200,12 @@ def _list_files(path: str) -> list[str]:
 def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     """Return the wanted columns of one file, and the names of all its columns."""
     read = found.codec.read
-    assert read is not None
+    if read is None:
+        say_spans(path, found.name)
     try:
         if path == STANDARD_INPUT and not found.text:
             raise InputError("Standard input must be CSV, TSV or JSON lines.", "Give a file.")
-        if path != STANDARD_INPUT and os.path.getsize(path) == 0:
+        if os.path.isfile(path) and os.path.getsize(path) == 0:
             raise InputError(f"{path!r} is empty (0 bytes).", "Write it again.")
         table, names = read(path, wanted)
         # Parquet, Arrow and JSON are read without a look at the text; what is not UTF-8 would fail much later.

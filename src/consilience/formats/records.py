@@ -8,13 +8,13 @@ deeply, a record that is too long, a value of another type than the format has.
 from __future__ import annotations
 
 import codecs
+import hashlib
 import itertools
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
@@ -105,7 +105,7 @@ class Place:
         if value is None:
             return None
         self.check(value, float, "a score")
-        if not (math.isfinite(value) and 0 <= value <= 1):
+        if not 0 <= value <= 1:
             self.fail(f"a score must be between 0 and 1, found {shorten(value)}.", "Correct or remove it.")
         return float(value)
 
@@ -297,21 +297,61 @@ def is_array(head: bytes) -> bool:
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
 
 
-class Names:
-    """Ids of documents in several files: by id, or by text where there is no id.
+class Identity(NamedTuple):
+    """What says which document a record is about.
 
-    Documents without an id are the same if their text is, and get numbers in order of appearance. A text that occurs
-    several times in one file is several documents.
+    Attributes
+    ----------
+    name : str, int or None
+        Its id, None if it has none.
+    content : object
+        Its text, or whatever else it is about, as JSON holds it.
+    scope : object
+        Where a document occurs only once, such as the file or the worker.
     """
 
-    def __init__(self) -> None:
-        self._of_text: dict[tuple[str, int], int] = {}
-        self._seen: dict[tuple[Any, str], int] = {}
+    name: Any
+    content: Any
+    scope: Any
 
-    def find(self, text: str, scope: Any) -> int:
-        """Return the number of a text; `scope` is what a text occurs in only once, such as a file or a worker."""
-        count = self._seen[scope, text] = self._seen.get((scope, text), 0) + 1
-        return self._of_text.setdefault((text, count), len(self._of_text) + 1)
+
+Identify = Callable[[Place, dict[str, Any], str], Identity]
+
+
+def read_documents(files: Iterable[str], identify: Identify) -> Iterator[tuple[Place, Any, str, dict[str, Any]]]:
+    """Yield place, document, file and content of the records of several files.
+
+    Records are about the same document if they have the same id; without ids, if they have the same text. Documents
+    without an id get numbers in order of appearance. Such a text that occurs several times in one scope is several
+    documents. One id with two texts is an error.
+    """
+    numbers: dict[tuple[bytes, int], int] = {}
+    seen: dict[tuple[Any, bytes], int] = {}
+    contents: dict[str, bytes] = {}
+    for file in files:
+        for place, record in read_records(file):
+            name, content, scope = identify(place, record, file)
+            place = Place(place.path, place.unit, place.number, name)
+            key = _digest(place, content)
+            if name is None:
+                count = seen[scope, key] = seen.get((scope, key), 0) + 1
+                name = numbers.setdefault((key, count), len(numbers) + 1)
+            else:
+                place.check_id(name, "the id")
+            if contents.setdefault(str(name), key) != key:
+                place.fail(
+                    f"another record has another text for the id {shorten(name)}.",
+                    "Give a text the same id in all files, or leave the ids out; read files of other texts apart.",
+                )
+            yield place, name, file, record
+
+
+def _digest(place: Place, content: Any) -> bytes:
+    """Return a few bytes that are the same for the same content only."""
+    try:
+        return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).digest()
+    except RecursionError:
+        place.fail("brackets are nested too deeply.", "Export the file again.")
 
 
 def map_utf16(text: str) -> Callable[[int], int]:

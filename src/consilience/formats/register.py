@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
     from ..data.masks import FusedMasks, Masks
     from ..data.spans import Spans
+    from .annotations import Verdicts
 
 LineFinder: TypeAlias = Callable[[str], Iterator[int]]
+
+# Among the endings of outputs: a folder, whose name has none.
+FOLDER = ""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,11 @@ class Codec:
     write_spans : callable
         Takes a `Spans` and a path. Annotations of several workers stay apart. Spans with a confidence are predictions,
         where the format has these. What the file at `Spans.origin` has beside spans is kept if that has this format.
+    carries : frozenset of str
+        What `write_spans` can write beside the spans of all workers: "confidence", "tokens", "gold", "white space".
+    write_labels : callable
+        Takes `Verdicts` about whole items, the path that the answers were read from, and a path. Writes what was read,
+        with a label for each item. Formats without it hold no answers about whole items.
     read_masks : callable
         Takes a path, of a file or of a folder. Returns the masks that readers drew.
     write_masks : callable
@@ -54,6 +63,8 @@ class Codec:
     find_lines: LineFinder | None = None
     read_spans: Callable[[str], Spans] | None = None
     write_spans: Callable[[Spans, str], None] | None = None
+    carries: frozenset[str] = frozenset()
+    write_labels: Callable[[Verdicts, str, str], None] | None = None
     read_masks: Callable[[str], Masks] | None = None
     write_masks: Callable[[Masks | FusedMasks, str], None] | None = None
 
@@ -70,21 +81,28 @@ class Format:
         What names of such files end in, in lower case; the usual suffix first.
     home : str
         Where its `Codec` is: "module:name", the module in this folder.
+    title : str
+        What it is, in a few words.
     text : bool
         Whether it is text in UTF-8. Text may also be compressed, with .gz after the suffix.
     readable, writable : bool
         Whether its `Codec` can read and write tables.
     spans : bool
         Whether its `Codec` can read and write spans.
+    outputs : tuple of str
+        What paths end in to which results are written in this format, if they come from such a source. Results from
+        other sources, and to other paths, are tables.
     """
 
     name: str
     suffixes: tuple[str, ...]
     home: str
+    title: str = ""
     text: bool = False
     readable: bool = True
     writable: bool = True
     spans: bool = False
+    outputs: tuple[str, ...] = ()
 
     @cached_property
     def codec(self) -> Codec:
@@ -103,21 +121,44 @@ class Format:
         return path.lower().endswith((*self.suffixes, *self.compressed_suffixes))
 
 
+# fmt: off
 FORMATS = (
     # Formats of annotation tools are JSON too, and so they are asked first.
-    Format("label-studio", (".json",), "label_studio:LABEL_STUDIO", text=True, writable=False, spans=True),
-    Format("prodigy", (), "prodigy:PRODIGY", text=True, writable=False, spans=True),
-    Format("argilla", (), "argilla:ARGILLA", text=True, writable=False, spans=True),
-    Format("doccano", (), "doccano:DOCCANO", text=True, writable=False, spans=True),
-    Format("brat", (".ann",), "brat:BRAT", writable=False, spans=True),
-    Format("conll", (".conll", ".bio", ".iob"), "conll:CONLL", text=True, writable=False, spans=True),
-    Format("csv", (".csv",), "delimited:CSV", text=True),
-    Format("tsv", (".tsv",), "delimited:TSV", text=True),
-    Format("jsonl", (".jsonl", ".ndjson"), "json_lines:JSON_LINES", text=True),
-    Format("parquet", (".parquet",), "arrow:PARQUET"),
-    Format("arrow", (".arrow", ".feather"), "arrow:ARROW"),
-    Format("masks", (), "masks:MASKS", readable=False, writable=False),  # folders, not tables
+    Format(
+        "label-studio", (".json",), "label_studio:LABEL_STUDIO", "Label Studio tasks",
+        text=True, writable=False, spans=True, outputs=(".json",),
+    ),
+    Format(
+        "prodigy", (), "prodigy:PRODIGY", "Prodigy annotations",
+        text=True, writable=False, spans=True, outputs=(".jsonl", ".ndjson"),
+    ),
+    Format(
+        "argilla", (), "argilla:ARGILLA", "Argilla records",
+        text=True, writable=False, spans=True, outputs=(".json", ".jsonl", ".ndjson"),
+    ),
+    Format(
+        "doccano", (), "doccano:DOCCANO", "doccano texts, one file per annotator",
+        text=True, writable=False, spans=True, outputs=(".jsonl", ".ndjson", FOLDER),
+    ),
+    Format(
+        "brat", (".ann",), "brat:BRAT", "brat annotations, one folder per annotator",
+        writable=False, spans=True, outputs=(FOLDER,),
+    ),
+    Format(
+        "conll", (".conll", ".bio", ".iob"), "conll:CONLL", "CoNLL columns of tags",
+        text=True, writable=False, spans=True, outputs=(".conll", ".bio", ".iob"),
+    ),
+    Format("csv", (".csv",), "delimited:CSV", "comma-separated table", text=True),
+    Format("tsv", (".tsv",), "delimited:TSV", "tab-separated table", text=True),
+    Format("jsonl", (".jsonl", ".ndjson"), "json_lines:JSON_LINES", "table as JSON lines", text=True),
+    Format("parquet", (".parquet",), "arrow:PARQUET", "Parquet table"),
+    Format("arrow", (".arrow", ".feather"), "arrow:ARROW", "Arrow table"),
+    Format(
+        "masks", (), "masks:MASKS", "masks of images, one folder per reader",
+        readable=False, writable=False, outputs=(FOLDER,),
+    ),
 )
+# fmt: on
 
 
 def readable_formats() -> list[Format]:
@@ -137,6 +178,11 @@ def writable_formats() -> list[Format]:
 def span_formats() -> list[Format]:
     """Return the formats of texts with spans."""
     return [each for each in FORMATS if each.spans]
+
+
+def find_by_name(name: object) -> Format | None:
+    """Return the format of a name, None if there is none."""
+    return next((each for each in FORMATS if each.name == name), None)
 
 
 def list_suffixes(formats: Iterable[Format]) -> list[str]:

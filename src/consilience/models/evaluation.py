@@ -16,7 +16,7 @@ from ..arguments import check_truth, is_among
 from ..data.frames import open_frame
 from ..data.gold import KEY_REMEDY, find_label, open_gold
 from ..data.items import read_positions
-from ..data.spans import Spans
+from ..data.spans import FUSED, Spans
 from ..data.spelling import choose_spelling, normalise_column
 from ..data.tables import Table
 from ..data.tagging import looks_iob2
@@ -33,6 +33,7 @@ from ..data.vocabulary import (
 )
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
 from ..formats.reading import open_path
+from ..formats.sources import open_spans
 from ..kernels.types import Floats
 from ..metrics import (
     ClassScore,
@@ -112,6 +113,18 @@ class Evaluation:
     classes: tuple[tuple[Any, ClassScore], ...]
     spans: SpanEvaluation | None = None
 
+    def __repr__(self) -> str:
+        figures = {
+            "accuracy": self.accuracy,
+            "macro F1": self.macro_f1,
+            "strict span F1": None if self.spans is None else self.spans.strict.f1,
+            "log loss": self.log_loss,
+            "Brier score": self.brier,
+            "calibration error": self.calibration_error,
+        }
+        texts = [f"{name} {value:.3f}" for name, value in figures.items() if value is not None]
+        return f"Evaluation({plural(self.n_matched, 'item')}: {', '.join(texts)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain numbers, lists and dicts; each class as one dict."""
         figures = {name: value for name, value in vars(self).items() if name not in ("classes", "spans")}
@@ -155,7 +168,8 @@ def evaluate(
         Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
         The label may also be called gold or truth. Missing labels are not known. 7 and "7" are the same, both as an
         item and as a label. Known spans (`Spans.gold`, or those of the only worker) judge a model that was fitted to
-        `Spans`, or the spans of one worker.
+        `Spans`, or the spans of one worker. Both may be files of annotation tools. Of a file to which fused spans were
+        written, these are judged.
     item, label, sequence, position : str, optional
         Names of columns, tried first in both tables; in a table that has no such column the usual names are looked for.
     normalise : bool, default False
@@ -177,8 +191,9 @@ def evaluate(
     0.164
     """
     check_truth("normalise", "evaluate", normalise)
+    gold = open_spans(gold)
     if isinstance(gold, Spans):
-        return evaluate_spans(labels, gold)
+        return evaluate_spans(open_spans(labels), gold)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
     labels = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
     table = replace(open_frame(labels, "the table of labels"), preferred=names)
@@ -203,6 +218,14 @@ def evaluate(
     truth = all_truth[gold_row]
     all_guesses = lookup(classes, said)
     guess = all_guesses[row]
+    if not np.isin(truth, np.concatenate([all_guesses, lookup(classes, named)])).any():
+        warn(
+            DataWarning(
+                f"No known label ({listing(to_values(gold_said)[gold_row].tolist())}) is among the labels "
+                f"({listing(dict.fromkeys(to_values(said).tolist()))}), so all of these count as wrong.",
+                "Check that both name the classes alike.",
+            )
+        )
     judged = _judge(truth, posterior, len(classes))
     scores = class_f1(truth, guess)
     shown_as = _name_classes(
@@ -325,10 +348,19 @@ def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
         raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
     keys = [table.values(name, KEY_REMEDY) for name in names]
     label = table.read(label_name)
-    rows = np.setdiff1d(np.arange(table.n_rows), find_missing(label))
+    rows = np.setdiff1d(_pick_fused(table), find_missing(label))
     if not len(rows):
         raise InputError(f"Column {label_name!r} of {table.name} is empty throughout.", "Give at least one label.")
     return _Labels(table, [key.take(rows) for key in keys], plain_labels(label.take(rows)), rows)
+
+
+def _pick_fused(table: Table) -> NDArray[np.int64]:
+    """Return the rows of fused labels, where a file has these beside the answers of workers; else all rows."""
+    worker = table.find_usual("worker")
+    if worker is None:
+        return np.arange(table.n_rows)
+    fused = np.flatnonzero(lookup(np.array([FUSED], dtype=object), table.read(worker)) >= 0)
+    return fused if len(fused) else np.arange(table.n_rows)
 
 
 def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ from ..data.graph import Graph
 from ..data.hidden_answers import count_units
 from ..data.masks import Masks
 from ..data.responses import Responses
-from ..data.spans import Spans
+from ..data.spans import FUSED, Spans
 from ..data.tagging import looks_iob2
-from ..data.vocabulary import to_column
+from ..data.vocabulary import lookup, to_column
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import (
@@ -37,21 +37,27 @@ from ..errors import (
 )
 from ..fitting.em import Progress
 from ..formats.answers import COLUMNS, check_keywords
-from ..formats.masks import open_masks
 from ..formats.reading import open_path
 from .base import Model
 from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares
 from .dawid_skene import DawidSkene
 from .graph_check import CHECK_IDS, GraphCheck
-from .inputs import as_responses
+from .inputs import as_responses, open_answers
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField, find_answered
 from .mask_sample import cut_tiles, is_small
 from .predicting import PredictingModel
 from .register import MODELS, model_class
 
+# With fewer answers, single answers of workers and one label for all of them are no surprise.
+FEW = 20
 # Where to find the items for which a classifier calls for another label.
 DOUBTED = Python("disagreements()", "FILE")
+VOTE = Python("model='majority'", "majority")
+OTHER_WAYS_WITH_SOFT_VOTES = (
+    Sentence("These are soft votes. Use {model}, which takes their mean.", model=VOTE),
+    "Or fuse the most probable label of each vote.",
+)
 log = logging.getLogger("consilience")
 
 
@@ -72,10 +78,11 @@ def fuse(
     Parameters
     ----------
     source : table, path, Responses, Spans or Masks
-        The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder. Of `Spans` the
-        known ones (`Spans.gold`) are used, unless `gold` is given; `Spans.without_gold` leaves them out. The pixels of
-        `Masks`, and of a folder that `read_masks` can read, are linked to their neighbours by a graph. Of more than
-        30,000 pixels, a part shows whether to use it, and how strongly.
+        The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder. A path may be that
+        of anything that `read_responses`, `read_spans` or `read_masks` can read. If a file holds spans and answers
+        about whole texts, the spans are fused, unless a column is named. Of `Spans` the known ones (`Spans.gold`) are
+        used, unless `gold` is given; `Spans.without_gold` leaves them out. The pixels of `Masks` are linked to their
+        neighbours by a graph. Of more than 30,000 pixels, a part shows whether to use it, and how strongly.
     graph : Graph, table, path, list of pairs, networkx graph or sparse matrix, optional
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
         target, and perhaps weight, or a list of pairs of items).
@@ -127,14 +134,20 @@ def fuse(
     """
     parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
-    source = open_masks(source)
     columns = {name: value for name, value in keywords.items() if name in COLUMNS}
     if gold is None and not isinstance(source, (Responses, Spans, Masks)):
-        columns["gold"] = None
-    responses = as_responses(source, **columns)
-    if gold is None and isinstance(source, Spans):
-        gold = source.known_tags()
-    gold = choose_gold(gold, responses)
+        columns.setdefault("gold", None)
+    source = open_answers(source, **columns)
+    responses = as_responses(source)
+    if responses.n_workers > 1 and lookup(responses.workers, to_column([FUSED]))[0] >= 0:
+        warn(
+            DataWarning(
+                f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
+                "were independent of the others.",
+                "Fuse the file that holds only the answers of workers.",
+            )
+        )
+    gold = choose_gold(gold, responses) if gold is not None or not isinstance(source, Spans) else choose_spans(source)
     given = {name: value for name, value in keywords.items() if name in parameters}
     settled = None
     if graph is not None:
@@ -165,6 +178,27 @@ def fuse(
     if doubt is not None:
         warn(doubt)
     return chosen
+
+
+def choose_spans(spans: Spans) -> Any:
+    """Return the tags of documents whose spans are known, with a warning; None if there are none, or nothing else."""
+    tags = spans.known_tags()
+    if tags is None:
+        return None
+    read = np.unique(spans.readings[:, 0])
+    n_known = int(np.isin(read, spans.gold_documents).sum())
+    leave = Sentence("To leave them out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
+    if n_known == len(read):
+        warn(
+            DataWarning(
+                "The spans of every document are known. They are not used: there would be nothing to fuse.",
+                "Compare the fused spans with them by evaluate.",
+            )
+        )
+        return None
+    known = f"{n_known:,} of {plural(len(read), 'document')}"
+    warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
+    return tags
 
 
 def choose_gold(gold: Any, responses: Responses) -> Any:
@@ -325,7 +359,8 @@ def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
 
 def find_doubts(model: Model, responses: Responses, graph: Any, gold: Any) -> list[ConsilienceWarning]:
     """Return what the user should know before believing the labels."""
-    doubts: list[ConsilienceWarning] = [doubt for doubt in [doubt_classes(responses)] if doubt]
+    found = (doubt_classes(responses), doubt_columns(responses))
+    doubts: list[ConsilienceWarning] = [doubt for doubt in found if doubt]
     comparison: Comparison | None = model.comparison_
     if responses.n_items > 1 and not are_checked(responses, graph, gold):
         doubts.append(doubt_checks(model, responses))
@@ -334,7 +369,7 @@ def find_doubts(model: Model, responses: Responses, graph: Any, gold: Any) -> li
     elif comparison is not None and comparison.collapsed:
         doubts.append(doubt_collapse(model, comparison, responses, gold))
     elif comparison is not None and comparison.n_differ and not comparison.better and not responses.silence_counts:
-        doubts.append(doubt_gain(comparison, type(model).__name__, gold is not None))
+        doubts.append(doubt_gain(comparison, type(model).__name__, gold is not None, is_spread(responses)))
     return doubts
 
 
@@ -358,12 +393,14 @@ def doubt_checks(model: Model, responses: Responses) -> DataWarning:
 
 def doubt_collapse(model: Model, comparison: Comparison, responses: Responses, gold: Any) -> ConsilienceWarning:
     """Return the warning that one class takes the items of others."""
-    remedies = [
+    remedies: list[str | Sentence] = [
         Sentence("Give known labels with {gold}."),
         Sentence("If you know how frequent the classes are, give {prior}."),
-        Sentence("Or use the vote, with {model}.", model=Python("model='majority'", "majority")),
+        Sentence("Or use the vote, with {model}.", model=VOTE),
     ]
-    if not responses.silence_counts:
+    if is_spread(responses):
+        remedies[-1:] = OTHER_WAYS_WITH_SOFT_VOTES
+    elif not responses.silence_counts:
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
     return ConsilienceWarning(
@@ -417,7 +454,12 @@ def tell_copies(model: Model) -> DataWarning:
     )
 
 
-def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> ConsilienceWarning:
+def is_spread(responses: Responses) -> bool:
+    """Tell whether there are soft votes, which are spread over several labels."""
+    return len(responses.votes()[0]) < responses.n_responses
+
+
+def doubt_gain(comparison: Comparison, name: str, has_gold: bool, spread: bool = False) -> ConsilienceWarning:
     """Return the warning that the fit is no better than the vote, and why that is thought."""
     if not comparison.tested:
         problem = f"There are too few answers to test whether {name} is better than majority vote."
@@ -436,12 +478,32 @@ def doubt_gain(comparison: Comparison, name: str, has_gold: bool) -> Consilience
             f"There is no clear difference between {name} and majority vote in predicting hidden answers "
             f"({comparison.describe_gain()}). The vote may be as good, or better."
         )
-    remedies: list[str | Sentence] = ["Collect more answers."]
+    remedies: Sequence[str | Sentence] = ["Collect more answers."]
     if comparison.verdict == "worse":
-        remedies = [Sentence("Use {model}.", model=Python("model='majority'", "majority"))]
+        remedies = OTHER_WAYS_WITH_SOFT_VOTES if spread else [Sentence("Use {model}.", model=VOTE)]
     if not has_gold:
-        remedies.append("To find out which is better, compare both with some known labels (evaluate).")
+        remedies = [*remedies, "To find out which is better, compare both with some known labels (evaluate)."]
     return ConsilienceWarning(problem, *remedies)
+
+
+def doubt_columns(responses: Responses) -> DataWarning | None:
+    """Return the warning that a column of answers or workers is probably another one, or None."""
+    names = responses.columns
+    if responses.n_responses < FEW or not {"label", "worker"} <= names.keys():
+        return None
+    if responses.n_labels == 1 and not responses.silence_counts:
+        return DataWarning(
+            f"All answers in column {names['label']!r} are {shorten(responses.labels[0])}: there is nothing to fuse.",
+            Sentence("If another column holds the answers, name it with {label}."),
+            keyword="label",
+        )
+    if responses.n_workers == responses.n_responses:
+        return DataWarning(
+            f"Each worker in column {names['worker']!r} gave one answer: nothing can be learned about single workers.",
+            Sentence("If another column holds the workers, name it with {worker}."),
+            keyword="worker",
+        )
+    return None
 
 
 def doubt_classes(responses: Responses) -> DataWarning | None:

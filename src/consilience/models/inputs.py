@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ..data.masks import Masks
@@ -9,17 +10,25 @@ from ..data.responses import Responses
 from ..data.spans import Spans
 from ..errors import ParameterError, listing
 from ..formats.answers import read_source
+from ..formats.sources import Opened, open_source
 
 
-def as_responses(source: Any, **columns: Any) -> Responses:
-    """Return answers in any form as `Responses`: as they are, from spans or masks, a table, or the files at a path.
+def open_answers(source: Any, **columns: Any) -> Opened:
+    """Return answers in any form as `Responses`, `Spans` or `Masks`: as they are, or read from a table or a path.
 
     A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
     """
     if not isinstance(source, (Responses, Spans, Masks)):
-        return read_source(source, **{"gold": False, **columns})
+        read = open_source if isinstance(source, (str, os.PathLike)) else read_source
+        return read(source, **{"gold": False, **columns})
     if columns:
         raise ParameterError(
             f"Columns ({listing(columns)}) cannot be named for {type(source).__name__}: they are read already."
         )
-    return source if isinstance(source, Responses) else source.to_responses()
+    return source
+
+
+def as_responses(source: Any, **columns: Any) -> Responses:
+    """Return answers in any form as `Responses`, those of spans and masks too; see `open_answers`."""
+    opened = open_answers(source, **columns)
+    return opened if isinstance(opened, Responses) else opened.to_responses()

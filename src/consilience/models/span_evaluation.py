@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.spans import Marks, Spans, pick_marks
-from ..data.vocabulary import Values, lookup, to_column
+from ..data.frames import is_table, open_frame
+from ..data.item_tables import read_numbers
+from ..data.spans import FUSED, Marks, SpanCollector, Spans, pick_marks
+from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
+from ..formats.reading import open_path
 from ..metrics import SpanScore, compare_spans
 from .base import Model
 
@@ -50,6 +55,12 @@ class SpansEvaluation:
     calibration_error: float | None
     mean_confidence: float | None
 
+    def __repr__(self) -> str:
+        text = f"F1 {self.strict.f1:.3f} strict, {self.relaxed.f1:.3f} relaxed, {self.type_only.f1:.3f} by type only"
+        figures = {"mean confidence": self.mean_confidence, "calibration error": self.calibration_error}
+        texts = [text, *(f"{name} {value:.3f}" for name, value in figures.items() if value is not None)]
+        return f"SpansEvaluation({plural(self.n_documents, 'document')}: {'; '.join(texts)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain numbers, lists and dicts; each type as one dict."""
         scores = {name: getattr(self, name)._asdict() for name in ("strict", "relaxed", "type_only")}
@@ -60,10 +71,14 @@ class SpansEvaluation:
 def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
     """Compare fused spans with known ones; see `consilience.evaluate`."""
     found = labels.to_span_set() if isinstance(labels, Model) else labels
+    if isinstance(found, (str, os.PathLike)) or is_table(found):
+        found = _read_table(found, gold)
     if not isinstance(found, Spans):
         raise InputError(
-            f"Known spans can judge a fitted model or a Spans. Got {shorten(labels)} instead.", "Give the fused model."
+            f"Known spans can judge a fitted model, a Spans, or a table of spans. Got {shorten(labels)} instead.",
+            "Give the fused model.",
         )
+    found = _pick_fused(found)
     if len(found.workers) > 1:
         raise InputError(
             f"These are the spans of {plural(len(found.workers), 'worker')}: {listing(found.workers.tolist())}.",
@@ -84,7 +99,7 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
         if len(parts[0].start) or len(parts[1].start):
             types.append((name, compare_spans(*parts).strict))
     right = _find_right(truth, said)
-    judged = said.confidence is not None and len(right) > 0
+    judged = said.confidence is not None and len(right) > 0 and not np.isnan(said.confidence).any()
     return SpansEvaluation(
         n_documents=len(known_documents),
         n_unanswered=len(np.setdiff1d(known_documents, read)),
@@ -94,6 +109,41 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
         types=tuple(types),
         calibration_error=_find_error(np.asarray(said.confidence), right) if judged else None,
         mean_confidence=float(np.mean(np.asarray(said.confidence))) if judged else None,
+    )
+
+
+def _read_table(given: Any, gold: Spans) -> Spans:
+    """Return the spans of a table, as `to_spans` gives it, in the texts that gold has. All of these count as read."""
+    table = open_frame(open_path(given), "labels")
+    names = {role: table.need(role) for role in ("document", "start", "end", "type")}
+    place = lookup(gold.documents, table.values(names["document"], "Say which document each span is in."))
+    start, end = (np.nan_to_num(read_numbers(table, names[role]), nan=-1).astype(np.int64) for role in ("start", "end"))
+    label = to_values(table.values(names["type"], "Say of which type each span is.")).tolist()
+    confidence = read_numbers(table, "confidence") if "confidence" in table.names else np.full(len(place), np.nan)
+    order = np.argsort(place, kind="stable")
+    ends = np.searchsorted(place[order], np.arange(len(gold.documents) + 1))
+    rows = [order[first:last] for first, last in pairwise(ends.tolist())]
+    collector = SpanCollector()
+    for name, text, mine in zip(gold.documents.tolist(), gold.texts, rows, strict=True):
+        document = collector.add_document(name, text)
+        spans = [(int(start[row]), int(end[row]), str(label[row])) for row in mine.tolist()]
+        collector.add_reading(document, FUSED, spans, confidence[mine].tolist())
+    return collector.finish()
+
+
+def _pick_fused(spans: Spans) -> Spans:
+    """Return the fused spans alone, where a file has these beside the spans of workers."""
+    names = spans.workers.tolist()
+    if len(names) == 1 or FUSED not in names:
+        return spans
+    code = names.index(FUSED)
+    marks = pick_marks(spans.marks, np.flatnonzero(spans.marks.worker == code))
+    readings = spans.readings[spans.readings[:, 1] == code]
+    return replace(
+        spans,
+        workers=spans.workers[[code]],
+        marks=marks._replace(worker=np.zeros(len(marks.start), np.int64)),
+        readings=np.stack([readings[:, 0], np.zeros(len(readings), np.int64)], axis=1),
     )
 
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..data.frames import build_frame
-from ..data.spans import Marks, Origin, Spans, Tokens, sort_marks
+from ..data.spans import FUSED, Marks, Origin, Spans, Tokens, sort_marks
 from ..data.tagging import split_tag
 from ..data.vocabulary import (
     Column,
@@ -47,8 +47,6 @@ from ..specs import Fault
 if TYPE_CHECKING:
     from .base import Model
 
-# What the fused spans of a model are called, as a worker.
-FUSED = "consilience"
 _LETTERS = "OBIELSU"
 
 

@@ -39,7 +39,7 @@ class Reader:
     """
 
     recognise: Callable[[Table, Names], bool]
-    translate: Callable[[Table, Names], Table]
+    translate: Callable[[Table, Names], Table]  # `names` has the form too, under "format", if it was given
     needed: tuple[str, ...] = ()
 
 
@@ -55,11 +55,14 @@ class Dialect:
         What it is, in a few words.
     home : str
         Where its `Reader` is: "module:name", the module in this folder.
+    suffix : str
+        What files end in that always have this form; empty if there are none.
     """
 
     name: str
     title: str
     home: str
+    suffix: str = ""
 
     @cached_property
     def reader(self) -> Reader:
@@ -74,7 +77,7 @@ DIALECTS = (
     Dialect("toloka", "Toloka assignments", "toloka:TOLOKA"),
     Dialect("appen", "Appen full reports", "appen:APPEN"),
     Dialect("wide", "one column per worker", "wide:WIDE"),
-    Dialect("matrix", "one column per worker, row n is item n, -1 is no answer", "wide:MATRIX"),
+    Dialect("matrix", "one column per worker, row n is item n, -1 is no answer", "wide:MATRIX", ".npy"),
 )
 
 
@@ -116,7 +119,7 @@ def translate(table: Table, format: str | None, names: Names) -> Table:
                 Sentence("Leave {format} out, or choose another.", format=format),
                 keyword="format",
             )
-    return table if dialect is None else dialect.reader.translate(table, names)
+    return table if dialect is None else dialect.reader.translate(table, {**names, "format": format})
 
 
 def _fits(reader: Reader, table: Table, names: Names) -> bool:

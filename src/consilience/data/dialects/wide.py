@@ -6,6 +6,7 @@ matrices of snorkel.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -34,6 +35,11 @@ from .register import Names, Reader
 
 # A table is recognised as wide only if its cells hold few different labels.
 MOST_LABELS = 20
+# Columns with such names hold no worker's answers.
+_SUMMARIES = re.compile(
+    r"(consensus|majority|final|adjudicated|aggregated?|average|mean|median|total|sum|count|agreement|duplicate|status)"
+    r"|(is|has|n|num)_"
+)
 _OTHER_ROLES = ("worker", "label", "sequence", "position", "weight")
 
 
@@ -46,6 +52,8 @@ def _recognise(table: Table, names: Names) -> bool:
         found = table.candidates("item")
         item = found[0] if len(found) == 1 else None
     columns = [name for name in table.names if name not in (item, table.find("gold"))]
+    if any(_SUMMARIES.match(str(name).lower()) for name in columns):
+        return False
     if (
         item is None
         or item not in table.names
@@ -78,6 +86,13 @@ def _translate(table: Table, names: Names) -> Table:
     workers = [name for name in table.names if name not in (item, gold)]
     keys = table.values(item, "Say which item each row is about.")
     known = None if gold is None else (gold, table.read(gold))
+    if names.get("format") is None:
+        warn(
+            DataWarning(
+                f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
+                Sentence("To be sure, give {format}; else leave out the columns that hold no answers.", format="wide"),
+            )
+        )
     return replace(melt(table, (item, keys), workers, known), format="wide")
 
 

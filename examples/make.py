@@ -1,0 +1,397 @@
+"""Write the small files that the documentation uses: simulated answers, in the forms that tools export.
+
+``python examples/make.py`` renews them, byte for byte; ``python examples/make.py FOLDER`` writes them elsewhere. All
+draws come from `random.Random.random`, which gives the same numbers in every version of Python.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import random
+import struct
+import sys
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+HERE = Path(__file__).parent
+ANIMALS = ["cat", "dog", "fox"]
+
+
+class Draws:
+    """Random draws by a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed).random
+
+    def happens(self, chance: float) -> bool:
+        return self.random() < chance
+
+    def pick(self, values: Sequence[Any]) -> Any:
+        return values[int(self.random() * len(values))]
+
+    def pick_several(self, values: Sequence[Any], n: int) -> list[Any]:
+        left = list(values)
+        return [left.pop(int(self.random() * len(left))) for _ in range(n)]
+
+    def between(self, low: float, high: float) -> float:
+        return low + (high - low) * self.random()
+
+    def noise(self) -> float:
+        """Return a number that is nearly standard normal."""
+        return sum(self.random() for _ in range(12)) - 6
+
+    def answer(self, truth: str, classes: Sequence[str], accuracy: float) -> str:
+        """Return the truth, or another class with equal chances."""
+        return truth if self.happens(accuracy) else self.pick([each for each in classes if each != truth])
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]], separator: str = ",", quote: bool = False) -> bytes:
+    """Return a text table."""
+    text = io.StringIO()
+    quoting = csv.QUOTE_ALL if quote else csv.QUOTE_MINIMAL
+    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def lines(records: Iterable[dict[str, Any]]) -> bytes:
+    """Return JSON lines."""
+    return "".join(json.dumps(each) + "\n" for each in records).encode()
+
+
+# Images of animals, and a crowd that looks at them
+
+
+def animals() -> list[str]:
+    """Return what 100 images show."""
+    draws = Draws(10)
+    return [draws.pick(ANIMALS) for _ in range(100)]
+
+
+def image(number: int) -> str:
+    return f"{number:03d}.jpg"
+
+
+def known() -> dict[str, bytes]:
+    """Return what all images show, to see how good the labels are."""
+    return {"animals.csv": table(["image", "label"], [(image(item), name) for item, name in enumerate(animals())])}
+
+
+def crowd(draws: Draws, truth: list[str]) -> list[tuple[int, str, str]]:
+    """Return (item, worker, answer) of ten workers: seven are careful, three only guess."""
+    skills = {f"A{n:02d}": draws.between(0.65, 0.95) if n < 7 else 1 / 3 for n in range(10)}
+    return [
+        (item, worker, draws.answer(animal, ANIMALS, skills[worker]))
+        for item, animal in enumerate(truth)
+        for worker in draws.pick_several(list(skills), 5)
+    ]
+
+
+def mturk() -> dict[str, bytes]:
+    """Return the results of a batch of MTurk, in which a few assignments were rejected."""
+    draws = Draws(11)
+    header = ["HITId", "AssignmentId", "WorkerId", "AssignmentStatus", "Input.image", "Answer.animal"]
+    rows = []
+    for number, (item, worker, animal) in enumerate(crowd(draws, animals())):
+        status = "Rejected" if draws.happens(0.02) else "Approved"
+        rows.append([f"3H{item:03d}", f"3A{number:04d}", worker, status, image(item), animal])
+    return {"mturk.csv": table(header, rows, quote=True)}
+
+
+def toloka() -> dict[str, bytes]:
+    """Return the assignments of a pool of Toloka, in which every eighth task is a control task."""
+    truth = animals()
+    header = ["INPUT:image", "OUTPUT:result", "GOLDEN:result", "ASSIGNMENT:worker_id", "ASSIGNMENT:status"]
+    rows = [
+        [image(item), animal, "" if item % 8 else truth[item], worker, "APPROVED"]
+        for item, worker, animal in crowd(Draws(12), truth)
+    ]
+    return {"toloka.tsv": table(header, rows, "\t")}
+
+
+# Named entities
+
+
+class Entity(NamedTuple):
+    """A span of characters with a type."""
+
+    start: int
+    end: int
+    kind: str
+
+
+PEOPLE = ["Mara Voss", "Ilya Brandt", "Tomas", "June Okoro", "Petra Halloran"]
+PLACES = ["Lund", "Port Elm", "Tarvo", "New Harrow"]
+FIRMS = ["Quillon", "Ostara Labs", "Bexley Freight", "Norvane"]
+SENTENCES = [
+    "{PER} joined {ORG} in spring .",
+    "In {LOC} , {PER} met a friend .",
+    "{ORG} will close its office in {LOC} .",
+    "Nobody answered the phone today .",
+    "{PER} moved from {LOC} to {LOC} .",
+    "{ORG} and {ORG} share a building .",
+]
+NAMES = {"PER": PEOPLE, "LOC": PLACES, "ORG": FIRMS}
+
+
+def entities(draws: Draws, n: int) -> list[tuple[str, list[Entity]]]:
+    """Return texts with their entities."""
+    found = []
+    for number in range(n):
+        text, spans = "", []
+        for word in SENTENCES[number % len(SENTENCES)].split():
+            text += " " if text else ""
+            name = word
+            if word.startswith("{"):
+                name = draws.pick(NAMES[word[1:-1]])
+                spans.append(Entity(len(text), len(text) + len(name), word[1:-1]))
+            text += name
+        found.append((text, spans))
+    return found
+
+
+def mark(draws: Draws, text: str, spans: list[Entity], carelessness: float) -> list[Entity]:
+    """Return what an annotator marks: some entities are missed, cut at the last word, or get another type."""
+    marked = []
+    for start, end, kind in spans:
+        if draws.happens(0.2 * carelessness):
+            continue
+        words = text[start:end].split()
+        if len(words) > 1 and draws.happens(0.3 * carelessness):
+            end = start + len(words[0])
+        if draws.happens(0.2 * carelessness):
+            kind = draws.pick([each for each in NAMES if each != kind])
+        marked.append(Entity(start, end, kind))
+    return marked
+
+
+def annotate(
+    seed: int, n: int, annotators: dict[str, float]
+) -> list[tuple[str, list[Entity], dict[str, list[Entity]]]]:
+    """Return text, true entities, and the entities that each annotator marked."""
+    draws = Draws(seed)
+    return [
+        (text, spans, {who: mark(draws, text, spans, carelessness) for who, carelessness in annotators.items()})
+        for text, spans in entities(draws, n)
+    ]
+
+
+def label_studio() -> dict[str, bytes]:
+    """Return an export of Label Studio. Every third task has a ground truth."""
+    annotators = {"ann@example.org": 0.4, "bob@example.org": 0.8, "cem@example.org": 0.8, "dee@example.org": 1.2}
+    tasks = []
+    for number, (text, spans, marked) in enumerate(annotate(21, 30, annotators), start=1):
+        annotations = [(list(annotators).index(who) + 1, who, found, False) for who, found in marked.items()]
+        if number % 3 == 1:
+            annotations.append((9, "lead@example.org", spans, True))
+        tasks.append(
+            {
+                "id": number,
+                "data": {"text": text},
+                "annotations": [
+                    {
+                        "id": 10 * number + key,
+                        "completed_by": {"id": key, "email": who},
+                        "was_cancelled": False,
+                        "ground_truth": is_truth,
+                        "result": [region(text, each, n) for n, each in enumerate(found)],
+                    }
+                    for key, who, found, is_truth in annotations
+                ],
+            }
+        )
+    return {"label_studio.json": ("[\n" + ",\n".join(json.dumps(each) for each in tasks) + "\n]\n").encode()}
+
+
+def region(text: str, span: Entity, number: int) -> dict[str, Any]:
+    """Return a span as Label Studio writes it."""
+    value = {"start": span.start, "end": span.end, "text": text[span.start : span.end], "labels": [span.kind]}
+    return {"id": f"r{number}", "from_name": "label", "to_name": "text", "type": "labels", "value": value}
+
+
+def other_tools() -> dict[str, bytes]:
+    """Return the same six texts with the annotations of two people as Prodigy, doccano, brat and CoNLL have them."""
+    texts = annotate(22, 6, {"ann": 0.5, "bob": 1.0})
+    found = {
+        "prodigy.jsonl": lines(
+            prodigy_task(number, text, who, marked[who])
+            for number, (text, _, marked) in enumerate(texts)
+            for who in marked
+        )
+    }
+    for who in ("ann", "bob"):
+        found[f"doccano/{who}.jsonl"] = lines(
+            {"id": number, "text": text, "label": [list(each) for each in marked[who]]}
+            for number, (text, _, marked) in enumerate(texts, start=1)
+        )
+        for number, (text, _, marked) in enumerate(texts, start=1):
+            notes = (
+                f"T{n}\t{each.kind} {each.start} {each.end}\t{text[each.start : each.end]}\n"
+                for n, each in enumerate(marked[who], start=1)
+            )
+            found[f"brat/{who}/{number}.txt"] = f"{text}\n".encode()
+            found[f"brat/{who}/{number}.ann"] = "".join(notes).encode()
+        sentences = ["".join(conll_lines(text, marked[who])) for text, _, marked in texts]
+        found[f"conll/{who}.conll"] = "\n".join(sentences).encode()
+    return found
+
+
+def words_of(text: str) -> list[tuple[str, int, int]]:
+    """Return the words between single blanks, with start and end."""
+    words, start = [], 0
+    for word in text.split(" "):
+        words.append((word, start, start + len(word)))
+        start += len(word) + 1
+    return words
+
+
+def prodigy_task(number: int, text: str, who: str, marked: list[Entity]) -> dict[str, Any]:
+    words = words_of(text)
+    first = {start: n for n, (_, start, _) in enumerate(words)}
+    last = {end: n for n, (_, _, end) in enumerate(words)}
+    tokens = [{"text": word, "start": start, "end": end, "id": n} for n, (word, start, end) in enumerate(words)]
+    spans = [
+        {"start": start, "end": end, "token_start": first[start], "token_end": last[end], "label": kind}
+        for start, end, kind in marked
+    ]
+    return {
+        "text": text,
+        "_input_hash": number,
+        "tokens": tokens,
+        "spans": spans,
+        "_view_id": "ner_manual",
+        "_annotator_id": who,
+        "answer": "accept",
+    }
+
+
+def conll_lines(text: str, marked: list[Entity]) -> Iterable[str]:
+    for word, start, end in words_of(text):
+        inside = [each for each in marked if each.start <= start and end <= each.end]
+        tag = f"{'B' if inside[0].start == start else 'I'}-{inside[0].kind}" if inside else "O"
+        yield f"{word}\t{tag}\n"
+
+
+# Programs as workers
+
+
+def judge() -> tuple[dict[str, str], list[tuple[str, str, str]]]:
+    """Return which of two answers is better, by prompt, and (prompt, model, verdict) of seven models.
+
+    The three models called atlas are of one family: of the prompts on which one of them errs, most mislead all three.
+    """
+    draws = Draws(31)
+    alone = {"birch-2": 0.85, "cedar-7b": 0.75, "dune-large": 0.8, "elm-mini": 0.65}
+    family = ["atlas-large", "atlas-medium", "atlas-small"]
+    truth, rows = {}, []
+    for number in range(120):
+        prompt, better = f"p{number:03d}", draws.pick("AB")
+        shared = draws.answer(better, "AB", 0.75)
+        verdicts = {name: shared if draws.happens(0.9) else draws.answer(better, "AB", 0.7) for name in family}
+        verdicts |= {name: draws.answer(better, "AB", accuracy) for name, accuracy in alone.items()}
+        truth[prompt] = better
+        rows += [(prompt, name, verdict) for name, verdict in verdicts.items()]
+    return truth, rows
+
+
+def judges() -> dict[str, bytes]:
+    """Return the verdicts of models, and what a person says about every fourth prompt."""
+    truth, rows = judge()
+    return {
+        "judges.csv": table(["prompt_id", "model", "verdict"], rows),
+        "judges_gold.csv": table(["prompt_id", "verdict"], list(truth.items())[::4]),
+    }
+
+
+def functions() -> dict[str, bytes]:
+    """Return a label matrix of eight labelling functions: 0 is ham, 1 is spam, -1 is silence."""
+    draws = Draws(41)
+    rates = [(draws.between(0.3, 0.6), draws.between(0, 0.1)) for _ in range(8)]
+    rows = []
+    for _ in range(400):
+        truth = int(draws.happens(0.2))
+        rows.append(
+            [
+                n % 2 if draws.happens(right if n % 2 == truth else wrong) else -1
+                for n, (right, wrong) in enumerate(rates)
+            ]
+        )
+    file = io.BytesIO()
+    np.save(file, np.array(rows, np.int8))
+    return {"functions.npy": file.getvalue()}
+
+
+def probabilities() -> dict[str, bytes]:
+    """Return what four classifiers think of each image, rounded to two decimals. The last one is far too sure.
+
+    A classifier of skill s sees s for the true class and 0 for others, with normal noise. The best it can say is then
+    softmax(s z), where z is what it sees.
+    """
+    draws = Draws(51)
+    skills = {"forest": 1.6, "linear": 1.3, "nearest": 1.0, "network": 0.8}
+    rows = []
+    for item, truth in enumerate(animals()):
+        for name, skill in skills.items():
+            seen = [skill * (animal == truth) + draws.noise() for animal in ANIMALS]
+            odds = [math.exp((5 if name == "network" else 1) * skill * z) for z in seen]
+            rows.append((image(item), name, *(f"{each / sum(odds):.2f}" for each in odds)))
+    return {"probabilities.csv": table(["image", "classifier", *ANIMALS], rows)}
+
+
+# Masks
+
+
+def masks() -> dict[str, bytes]:
+    """Return the outlines of two lesions by three readers, of whom the last draws too large."""
+    draws = Draws(61)
+    found = {}
+    for scan, (row, column, radius) in {"scan-1": (15, 14, 8), "scan-2": (12, 18, 6)}.items():
+        for reader, excess in {"reader-1": 0, "reader-2": 0, "reader-3": 2}.items():
+            middle = row + draws.between(-1, 1), column + draws.between(-1, 1)
+            size = radius + excess + draws.between(-0.5, 0.5)
+            found[f"masks/{reader}/{scan}.png"] = png(disc(32, middle, size))
+    return found
+
+
+def disc(side: int, middle: tuple[float, float], radius: float) -> list[list[int]]:
+    return [[255 * ((y - middle[0]) ** 2 + (x - middle[1]) ** 2 < radius**2) for x in range(side)] for y in range(side)]
+
+
+def png(pixels: list[list[int]]) -> bytes:
+    """Return a grey image as PNG, not compressed, so that the bytes do not depend on the version of zlib."""
+    data = b"".join(b"\0" + bytes(row) for row in pixels)
+    stored = b"\x78\x01\x01" + struct.pack("<HH", len(data), len(data) ^ 0xFFFF) + data
+    stored += struct.pack(">I", zlib.adler32(data))
+    header = struct.pack(">IIBBBBB", len(pixels[0]), len(pixels), 8, 0, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", stored), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
+    )
+
+
+def make() -> dict[str, bytes]:
+    """Return the content of all files by their path."""
+    found: dict[str, bytes] = {}
+    for part in (known, mturk, toloka, label_studio, other_tools, judges, functions, probabilities, masks):
+        found |= part()
+    return found
+
+
+def main(folder: Path) -> None:
+    """Write all files."""
+    for path, content in make().items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

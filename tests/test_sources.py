@@ -1,0 +1,629 @@
+"""One door for all sources, and the way back: fuse, convert and formats, for every format in the registers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import consilience as cs
+from command_line import run
+from consilience.cli import convert
+from consilience.data.dialects import DIALECTS, LONG
+from consilience.data.layouts import LAYOUTS, to_long, to_wide
+from consilience.data.spans import FUSED, SpanCollector
+from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.formats.conversion import choose_form, read_content, write_content
+from consilience.formats.register import FORMATS, find_by_name, span_formats, writable_formats
+from consilience.formats.sources import find_source, open_source
+from consilience.formats.targets import choose_target
+from consilience.formats.writing import write_table
+from test_annotation_tools import TEXT, annotations, label_studio, region, write_json, write_lines
+
+quiet = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def done(*arguments):
+    """Run a command that must succeed."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def refused(*arguments) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.stdout
+    return result.stderr
+
+
+def triples(r: cs.Responses) -> list[tuple]:
+    names = ("worker", "label") if r.sequences is None else ("position", "worker", "label")
+    table = to_long(r).to_pydict()
+    key = "item" if r.sequences is None else "sequence"
+    return sorted(zip(map(str, table[key]), *(map(str, table[name]) for name in names), strict=True))
+
+
+# -------------------------------------------------------------------------------------------------------- round trips
+
+ANSWERS = {
+    "item": ["a", "a", "a", "b", "b", "c", "c"],
+    "worker": ["ann", "bob", "cem", "ann", "bob", "bob", "cem"],
+    "label": ["yes", "no", "yes", "no", "no", "yes", "yes"],
+}
+
+
+def write_spans(name: str) -> str:
+    path = {"brat": "in", "doccano": "in", "conll": "in.conll", "prodigy": "in.jsonl"}.get(name, "in.json")
+    cs.write_spans(cs.simulate.spans(6, n_workers=3, seed=1).spans, path, format=name)
+    return path
+
+
+def write_plain(name: str) -> str:
+    path = f"in{find_by_name(name).suffixes[0]}"
+    write_table(pa.table(ANSWERS), path)
+    return path
+
+
+def write_masks(_: str) -> str:
+    rng = np.random.default_rng(0)
+    arrays: dict[str, dict[str, np.ndarray]] = {}
+    for n in range(2):  # the lesions of the two images are apart
+        drawn = np.zeros((12, 12), bool)
+        drawn[6 * n : 6 * n + 6] = True
+        arrays[f"i{n}"] = {f"r{m}": (drawn ^ (rng.random((12, 12)) < 0.05)).astype(np.uint8) for m in range(3)}
+    cs.write_masks(cs.Masks.from_arrays(arrays), "in")
+    return "in"
+
+
+def write_rows(path: str, *rows: str) -> str:
+    Path(path).write_text("\n".join(rows) + "\n")
+    return path
+
+
+def write_form(name: str) -> str:
+    if name == "matrix":
+        np.save("in.npy", np.array([[0, 1, -1], [1, 1, 0], [0, 0, 0]]))
+        return "in.npy"
+    if name == "wide":
+        write_table(to_wide(cs.Responses.from_frame(ANSWERS)), "in.csv")
+        return "in.csv"
+    rows = list(zip(*ANSWERS.values(), strict=True))
+    if name == "mturk":
+        lines = [f"h{item},{item}{who},{who},Approved,{item},{said}" for item, who, said in rows]
+        return write_rows("in.csv", "HITId,AssignmentId,WorkerId,AssignmentStatus,Input.url,Answer.category", *lines)
+    if name == "toloka":
+        return write_rows("in.tsv", "INPUT:image\tOUTPUT:result\tASSIGNMENT:worker_id\tASSIGNMENT:status",
+                          *(f"{item}\t{said}\t{who}\tAPPROVED" for item, who, said in rows))  # fmt: skip
+    if name == "appen":
+        return write_rows("in.csv", "_unit_id,_created_at,_worker_id,_trust,category",
+                          *(f"{item},1,{who},1,{said}" for item, who, said in rows))  # fmt: skip
+    return write_plain("csv")
+
+
+# How a small source of each format is written. A format without a line here fails the test below.
+EXAMPLES = (
+    dict.fromkeys(("label-studio", "prodigy", "argilla", "doccano", "brat", "conll"), write_spans)
+    | dict.fromkeys(("csv", "tsv", "jsonl", "parquet", "arrow"), write_plain)
+    | dict.fromkeys(("long", "mturk", "toloka", "appen", "wide", "matrix"), write_form)
+    | {"masks": write_masks}
+)
+NAMES = [each.name for each in FORMATS] + [LONG, *(each.name for each in DIALECTS)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@quiet
+def test_read_write_read(name):
+    """What `convert` writes holds the same annotations, in the same format where that can be written."""
+    path = EXAMPLES[name](name)
+    first = read_content(path, name if name in ("wide", "long") else None)
+    assert first.format in (name, "csv")
+    if isinstance(first.opened, cs.Responses):
+        to = name if name in LAYOUTS else None
+        target = f"out{Path(path).suffix}" if Path(path).suffix != ".npy" else "out.csv"
+    else:
+        to, target = name, Path(path).with_stem("out").name
+    done("convert", path, target, *(["--to", to] if to else []), *(["--from", to] if to in LAYOUTS else []), "-q")
+    again = open_source(target, format=to)
+    if isinstance(first.opened, cs.Spans):
+        assert annotations(again) == annotations(first.opened)
+        assert (again.documents.tolist(), again.texts) == (first.opened.documents.tolist(), first.opened.texts)
+    elif isinstance(first.opened, cs.Masks):
+        for image, drawn in again.arrays().items():
+            assert all(np.array_equal(array, first.opened.arrays()[image][reader]) for reader, array in drawn.items())
+    else:
+        assert triples(again) == triples(first.opened)
+        assert first.opened.n_responses == len(triples(again)) > 0
+
+
+def test_there_are_enough_formats():
+    assert set(EXAMPLES) == set(NAMES)
+    assert len(NAMES) >= 10
+    written = {*(each.name for each in (*writable_formats(), *span_formats())), "masks", *LAYOUTS}
+    assert len(written) >= 6
+
+
+@quiet
+@pytest.mark.parametrize("target", [each.name for each in span_formats()])
+def test_conversions_between_tools(target):
+    """From Label Studio to any tool and back, by the command line alone."""
+    path = write_spans("label-studio")
+    middle = {"brat": "mid", "doccano": "mid", "conll": "mid.conll"}.get(target, "mid.json")
+    done("convert", path, middle, "--to", target)
+    done("convert", middle, "back.json", "--to", "label-studio")
+    given, back = cs.read_spans(path), cs.read_spans("back.json")
+    if target == "conll":  # the texts are those of the tokens, joined by blanks
+        assert sum(map(len, annotations(back).values())) == sum(map(len, annotations(given).values()))
+    else:
+        assert annotations(back) == annotations(given)
+        assert back.texts == given.texts
+
+
+# --------------------------------------------------------------------------------------------------------------- fuse
+
+
+def vote_for_spans(spans: cs.Spans) -> cs.Spans:
+    """Return the spans that more than half of the readers of a document marked in exactly the same way."""
+    said: dict[str, Counter] = {}
+    readers = Counter(document for document, _ in annotations(spans))
+    for (document, _), marked in annotations(spans).items():
+        said.setdefault(document, Counter()).update(marked)
+    collector = SpanCollector()
+    for document, text in zip(spans.documents.tolist(), spans.texts, strict=True):
+        kept = [span for span, n in said[str(document)].items() if 2 * n > readers[str(document)]]
+        collector.add_reading(collector.add_document(document, text), "vote", kept)
+    return collector.finish()
+
+
+@quiet
+def test_one_command_from_export_to_import():
+    """Fused spans are much better than a vote, and the file has all that Label Studio's import asks for."""
+    project = cs.simulate.spans(200, n_workers=5, seed=3)
+    cs.write_spans(project.spans, "project.json", format="label-studio")
+    cs.write_spans(project.truth, "gold.json", format="label-studio")
+    summary = json.loads(done("fuse", "project.json", "-o", "fused.json", "--json").stdout)
+    assert summary["format"] == "label-studio"
+    assert summary["files"] == {"spans": "fused.json"}
+    scores = json.loads(done("evaluate", "fused.json", "gold.json", "--json").stdout)
+    vote = cs.evaluate(vote_for_spans(project.spans), project.truth)
+    assert scores["strict"]["f1"] > vote.strict.f1 + 0.15
+    assert scores["calibration_error"] < 0.05
+    assert scores["strict"]["f1"] <= scores["relaxed"]["f1"] <= scores["type_only"]["f1"]
+    fused = json.loads(Path("fused.json").read_text())
+    original = json.loads(Path("project.json").read_text())
+    names = {(each["from_name"], each["to_name"]) for task in original for note in task["annotations"]
+             for each in note["result"]}  # fmt: skip
+    n_regions = 0
+    for task, old in zip(fused, original, strict=True):
+        assert {key: task[key] for key in old} == old  # data, id and all annotations as they were
+        (prediction,) = task["predictions"]
+        assert prediction["model_version"] == FUSED
+        assert 0 <= prediction["score"] <= 1
+        marks = [each["id"] for each in prediction["result"]]
+        assert len(set(marks)) == len(marks)
+        for each in prediction["result"]:
+            assert each["type"] == "labels"
+            assert (each["from_name"], each["to_name"]) in names
+            value = each["value"]
+            assert value["text"] == task["data"]["text"][value["start"] : value["end"]] != ""
+            assert len(value["labels"]) == 1
+            assert 0 <= each["score"] <= 1
+        n_regions += len(marks)
+    assert n_regions == summary["spans"]["fused"]
+    shown = done("evaluate", "fused.json", "gold.json").stdout
+    assert "strict" in shown
+    assert "PER" in shown
+
+
+@quiet
+@pytest.mark.parametrize("name", [each.name for each in span_formats()])
+def test_fused_spans_go_back_to_their_tool(name):
+    path = write_spans(name)
+    target = Path(path).with_stem("fused").name
+    done("fuse", path, "-o", target, "--model", "majority", "-q")
+    fused = cs.fuse(path, model="majority").to_span_set()
+    written = cs.read_spans(target)
+    assert written.origin.format == name
+    workers = written.workers.tolist()
+    own = FUSED if FUSED in workers else workers[0]
+    back = {key: value for key, value in annotations(written).items() if key[1] == own}
+    assert list(back.values()) == list(annotations(fused).values())
+    done("fuse", path, "-o", "spans.parquet", "--model", "majority", "-q")
+    assert pq.read_table("spans.parquet").to_pylist() == cs.fuse(path, model="majority").to_spans().to_pylist()
+
+
+def test_spans_of_a_file_with_both():
+    """Spans are fused with a warning, and naming the column of answers gets these."""
+    write_json("both.json", label_studio())
+    with pytest.warns(DataWarning, match=r"spans and answers about whole texts \('mood'\).*label='mood'"):
+        assert isinstance(open_source("both.json"), cs.Spans)
+    assert isinstance(open_source("both.json", label="label"), cs.Responses)
+    assert "To use the answers instead, give --label mood." in done("fuse", "both.json").stderr
+    shown = json.loads(done("fuse", "both.json", "--label", "label", "--json").stdout)
+    assert (shown["spans"], shown["answers"], shown["format"]) == (None, 1, "label-studio")
+
+
+def test_parameters_of_tables_do_not_go_with_spans():
+    path = write_spans("label-studio")
+    for given in ({"classes": ["O"]}, {"duplicates": "first"}, {"normalise": True}, {"items": [1]}):
+        with pytest.raises(ParameterError, match="for tables of answers"):
+            cs.fuse(path, **given)
+    assert "--duplicates is for tables of answers" in refused("fuse", path, "--duplicates", "last")
+    assert "--gold is for labels" in refused("fuse", path, "--gold", path)
+    assert "not one answer per item" in refused("fuse", path, "--item", "id")
+
+
+def test_known_spans_are_used_unless_they_are_ignored():
+    collector = SpanCollector()
+    for n in range(8):
+        document = collector.add_document(n, TEXT)
+        for worker in "abc":
+            collector.add_reading(document, worker, [(0, 3, "PER")] if worker != "c" else [])
+        if n == 0:
+            collector.add_gold(document, [(8, 11, "PER")])
+    cs.write_spans(collector.finish(), "known.json", format="label-studio")
+    assert json.loads(done("fuse", "known.json", "--json").stdout)["gold"] == 6  # tokens
+    assert json.loads(done("fuse", "known.json", "--json", "--ignore-gold").stdout)["gold"] == 0
+
+
+# ------------------------------------------------------------------------------------------------------------- answers
+
+
+def choices(item, said: dict[str, str], question: str = "mood"):
+    def result(label):
+        return {"id": "c", "from_name": question, "to_name": "txt", "type": "choices", "value": {"choices": [label]}}
+
+    return {
+        "id": item,
+        "data": {"body": f"text {item}"},
+        "meta": {"page": item},
+        "annotations": [{"id": n, "completed_by": {"email": who}, "result": [result(label)]}
+                        for n, (who, label) in enumerate(said.items())],
+    }  # fmt: skip
+
+
+SAID = [{"a": "good", "b": "good", "c": "bad"}, {"a": "bad", "b": "bad", "c": "bad"}, {"b": "good", "c": "good"}]
+VERDICTS = ["good", "bad", "good"]
+
+
+def write_answers(name: str) -> str:
+    if name == "label-studio":
+        return write_json("in.json", [choices(n, said) for n, said in enumerate(SAID)])
+    if name == "argilla":
+        return write_json("in.json", [
+            {"id": str(n), "fields": {"text": f"text {n}"}, "metadata": {"page": n}, "suggestions": {},
+             "responses": {"mood": [{"value": label, "user_id": who} for who, label in said.items()]}}
+            for n, said in enumerate(SAID)
+        ])  # fmt: skip
+    if name == "prodigy":
+        options = [{"id": "good", "text": "Good"}, {"id": "bad", "text": "Bad"}]
+        return write_lines("in.jsonl", [
+            {"text": f"text {n}", "_input_hash": n, "_task_hash": 7 * n, "options": options, "accept": [label],
+             "answer": "accept", "_annotator_id": who, "_view_id": "choice", "meta": {"page": n}}
+            for n, said in enumerate(SAID) for who, label in said.items()
+        ])  # fmt: skip
+    Path("in").mkdir()
+    for who in "abc":
+        read = [(n, said[who]) for n, said in enumerate(SAID) if who in said]
+        write_lines(f"in/{who}.jsonl", [{"id": n, "text": f"text {n}", "label": [said], "page": n} for n, said in read])
+    return "in"
+
+
+TOOLS = [each.name for each in span_formats() if each.codec.write_labels is not None]
+
+
+@quiet
+@pytest.mark.parametrize("name", TOOLS)
+def test_answers_go_back_to_their_tool(name):
+    path = write_answers(name)
+    target = Path(path).with_stem("fused").name
+    done("fuse", path, "-o", target, "--model", "majority", "-q")
+    again = open_source(target)
+    own = to_long(again).to_pylist()
+    own = [row for row in own if row["worker"] in (FUSED, "fused")]
+    assert [row["label"] for row in sorted(own, key=lambda row: str(row["item"]))] == VERDICTS
+    assert again.origin == (target, name)
+    if name != "doccano":  # which has one file per annotator
+        old = [row for row in triples(again) if row[1] != FUSED]
+        assert old == triples(open_source(path))
+    done("fuse", path, "-o", "labels.csv", "--model", "majority", "-q")
+    assert cs.evaluate("labels.csv", dict(enumerate(VERDICTS))).accuracy == 1
+    # Writing once more replaces what was written before.
+    cs.write_labels({"item": [0], "label": ["bad"]}, Path(path).with_stem("second").name, target)
+    renewed = to_long(open_source(Path(path).with_stem("second").name)).to_pylist()
+    of_item = [row["label"] for row in renewed if str(row["item"]) == "0" and row["worker"] in (FUSED, "second")]
+    assert of_item == ["bad"]
+
+
+def test_fields_of_fused_answers():
+    """The fields that each tool's import needs, and all that was there before."""
+    path = write_answers("label-studio")
+    old = json.loads(Path(path).read_text())
+    labels = {"item": [0, 1, 2], "label": VERDICTS, "confidence": [0.75, 1.0, 0.5]}
+    cs.write_labels(labels, "out.json", path)
+    for task, before, label, score in zip(json.loads(Path("out.json").read_text()), old, VERDICTS, [0.75, 1, 0.5],
+                                          strict=True):  # fmt: skip
+        (prediction,) = task.pop("predictions")
+        assert task == before
+        assert (prediction["model_version"], prediction["score"]) == (FUSED, score)
+        (result,) = prediction["result"]
+        assert isinstance(result.pop("id"), str)
+        assert result == {"from_name": "mood", "to_name": "txt", "type": "choices", "value": {"choices": [label]}}
+    path = write_answers("argilla")
+    cs.write_labels(labels, "out.jsonl", path)
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert lines[0]["suggestions"] == {"mood": {"value": "good", "score": 0.75, "agent": FUSED}}
+    assert lines[0]["metadata"] == {"page": 0}
+    assert len(lines[0]["responses"]["mood"]) == 3
+    path = write_answers("prodigy")
+    cs.write_labels(labels, "out.jsonl", path)
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert lines[:8] == [json.loads(line) for line in Path(path).read_text().splitlines()]
+    new = lines[8]
+    assert (new["accept"], new["answer"], new["score"], new["_annotator_id"]) == (["good"], "accept", 0.75, FUSED)
+    assert (new["_input_hash"], new["meta"], "_task_hash" in new) == (0, {"page": 0}, False)
+    path = write_answers("doccano")
+    cs.write_labels(labels, "out", path)
+    lines = [json.loads(line) for line in Path("out", f"{FUSED}.jsonl").read_text().splitlines()]
+    assert {"id": 0, "text": "text 0", "label": ["good"], "page": 0, "confidence": 0.75} in lines
+
+
+def test_questions_of_prodigy_about_several_labels():
+    tasks = [{"text": "t", "_input_hash": 5, "_task_hash": n, "label": label, "answer": said, "_annotator_id": who}
+             for n, (label, who, said) in enumerate([("A", "x", "accept"), ("A", "y", "accept"), ("B", "x", "reject"),
+                                                     ("B", "y", "reject")])]  # fmt: skip
+    path = write_lines("in.jsonl", tasks)
+    done("fuse", path, "-o", "out.jsonl", "--model", "majority", "-q")
+    new = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()][4:]
+    assert [(each["label"], each["answer"], each["_annotator_id"]) for each in new] == [
+        ("A", "accept", FUSED),
+        ("B", "reject", FUSED),
+    ]
+
+
+@quiet
+def test_one_of_several_questions():
+    tasks = []
+    for n, said in enumerate(SAID):
+        task, other = choices(n, said), choices(n, dict.fromkeys(said, "short"), "length")
+        for note, more in zip(task["annotations"], other["annotations"], strict=True):
+            note["result"] += more["result"]
+        tasks.append(task)
+    path = write_json("in.json", tasks)
+    assert "'length', 'mood'" in refused("fuse", path)
+    done("fuse", path, "--label", "mood", "-o", "out.json", "--model", "majority", "-q")
+    first = json.loads(Path("out.json").read_text())[0]["predictions"][0]["result"][0]
+    assert (first["from_name"], first["value"]) == ("mood", {"choices": ["good"]})
+    with pytest.raises(InputError, match="not clear which question"):
+        cs.write_labels({"item": [0], "label": ["good"]}, "other.json", path)
+
+
+def test_tasks_without_ids_in_several_files():
+    """They are numbered across the files, not anew in each; those with the same text are one item."""
+    Path("in").mkdir()
+    for name in "ab":
+        task = choices(0, {"x": name})
+        del task["id"]
+        write_json(f"in/{name}.json", [{**task, "data": {"text": name}}])
+    assert triples(open_source("in")) == [("1", "x", "a"), ("2", "x", "b")]
+    write_json("in/c.json", [{**choices(0, {"y": "a"}), "id": None, "data": {"text": "b"}}])
+    assert triples(open_source("in")) == [("1", "x", "a"), ("2", "x", "b"), ("2", "y", "a")]
+
+
+# -------------------------------------------------------------------------------------------------------- the way back
+
+
+def test_where_results_may_go():
+    studio, prodigy, brat, conll, doccano, masks = (
+        find_by_name(name) for name in ("label-studio", "prodigy", "brat", "conll", "doccano", "masks")
+    )
+    own = [("a.json", studio), ("a.json.gz", studio), ("A.JSON", studio), ("a.jsonl", prodigy), ("a", brat),
+           ("a.iob", conll), ("a", doccano), ("a.jsonl", doccano), ("a", masks)]  # fmt: skip
+    assert all(choose_target(path, "in", found) is found for path, found in own)
+    tables = [("a.csv", studio), ("a.jsonl", studio), ("a.parquet", brat), ("a.tsv.gz", conll), ("a.csv", None)]
+    assert all(choose_target(path, "in.x", found) is None for path, found in tables)
+    assert choose_target("a.txt", "in.txt", conll) is conll  # the suffix of the source itself
+    assert choose_target("a.json1", "in/*.json1", doccano) is doccano
+    for path, found in (("a.xml", studio), ("a", studio), ("a.json", brat), ("a.npz", masks), ("a", prodigy)):
+        with pytest.raises(InputError, match=r"neither a name for .* nor for a table"):
+            choose_target(path, "in.npz", found)
+
+
+def test_results_of_a_table():
+    write_table(pa.table(ANSWERS), "in.csv")
+    message = refused("fuse", "in.csv", "-o", "labels.json")
+    assert "no suffix that can be written" in message
+    assert ".csv .tsv .jsonl" in message
+    assert find_source("in.csv") is None
+    assert find_source("no-such-file") is None
+
+
+def test_inputs_are_never_overwritten():
+    studio, brat, doccano = write_spans("label-studio"), "brat", "doccano"
+    done("convert", studio, brat, "--to", "brat", "-q")
+    done("convert", studio, doccano, "--to", "doccano", "-q")
+    for command in ("fuse", "convert"):
+        option = ["-o"] if command == "fuse" else []
+        for source, target in ((studio, studio), (brat, brat), (brat, "brat/more"), (doccano, doccano),
+                               (doccano, "doccano/new.jsonl"), ("doccano/*.jsonl", doccano)):  # fmt: skip
+            assert "would change the input" in refused(command, source, *option, target)
+        for number, (source, end) in enumerate(
+            ((brat, brat), (brat, next(Path(brat).rglob("*.ann"))), (studio, studio))
+        ):
+            folder = Path(f"{command}-{number}/consilience")
+            folder.mkdir(parents=True)
+            (folder / "link").symlink_to(Path(end).absolute())
+            target = ["--to", "brat"] if command == "convert" else []
+            if command == "convert" or source == brat:
+                said = refused(command, source, *option, str(folder.parent), *target)
+                assert "is a link to it" in said
+
+
+# ------------------------------------------------------------------------------------------------------------- convert
+
+
+def test_what_is_lost_is_told():
+    write_json("in.json", label_studio())
+    run("convert", "in.json", "out.csv")
+    lost = "; ".join(json.loads(done("convert", "in.json", "out.csv", "--json").stdout)["lost"])
+    for words in ("the known spans of 1 document", "the texts", "1 annotation without spans", "('mood')", "relations"):
+        assert words in lost
+    collector = SpanCollector()
+    document = collector.add_document(1, TEXT, [(0, 3), (4, 7), (8, 11), (12, 14), (15, 20)])
+    collector.add_reading(document, "a", [(0, 3, "PER")], [0.5])
+    cs.write_spans(collector.finish(), "sure.jsonl", format="prodigy")
+    assert "the tokens of the tool" in done("convert", "sure.jsonl", "out.json", "--to", "argilla").stdout
+    shown = done("convert", "sure.jsonl", "out.conll").stdout
+    assert "the confidence of spans; white space" in shown
+    assert "tokens of the tool" not in shown
+    same = json.loads(done("convert", "sure.jsonl", "again.jsonl", "--json").stdout)
+    assert (same["to"], same["lost"]) == ("prodigy", [])
+    assert cs.read_spans("again.jsonl").marks.confidence.tolist() == [0.5]
+
+
+def test_confidence_beside_spans_without_any():
+    """A file with fused spans and those of workers keeps the confidence of the former, in any format that has it."""
+    collector = SpanCollector()
+    for n in range(2):
+        document = collector.add_document(n, TEXT)
+        collector.add_reading(document, "ann", [(0, 3, "PER")])
+        collector.add_reading(document, "bob", [])
+        collector.add_reading(document, "m1", [(0, 3, "PER")], [0.5])
+        collector.add_reading(document, "m2", [(8, 11, "PER")] if n else [], [0.25] if n else None)
+    spans = collector.finish()
+    known = {None: 2, 0.5: 2, 0.25: 1}
+    assert Counter(row["confidence"] for row in spans.to_frame().to_pylist()) == known
+    cs.write_spans(spans, "in.json", format="label-studio")
+    tasks = json.loads(Path("in.json").read_text())
+    assert [[each["model_version"] for each in task["predictions"]] for task in tasks] == [["m1", "m2"]] * 2
+    assert [len(task["annotations"]) for task in tasks] == [2, 2]
+    for target, options in (("out.json", ()), ("out.jsonl", ("--to", "prodigy")), ("more.json", ("--to", "argilla"))):
+        done("convert", "in.json", target, *options, "-q")
+        again = cs.read_spans(target)
+        assert annotations(again) == annotations(spans)
+        if "argilla" not in options:  # which has room for one model
+            assert Counter(row["confidence"] for row in again.to_frame().to_pylist()) == known
+    assert json.loads(Path("out.json").read_text()) == tasks
+
+
+def test_what_a_table_loses():
+    write_rows("in.csv", "item,worker,label,weight,time,truth", "1,a,x,0.5,9,x", "1,b,y,1,9,x", "2,b,y,1,9,")
+    result = json.loads(done("convert", "in.csv", "out.tsv", "--weight", "weight", "--json").stdout)
+    assert result["lost"] == ["other columns ('time')"]
+    assert Path("out.tsv").read_text().splitlines()[:2] == ["item\tgold\tworker\tlabel\tweight", "1\tx\ta\tx\t0.5"]
+    wide = json.loads(done("convert", "in.csv", "wide.csv", "--weight", "weight", "--to", "wide", "--json").stdout)
+    assert "the weights of answers" in wide["lost"]
+    assert Path("wide.csv").read_text().splitlines() == ["item,gold,a,b", "1,x,x,y", "2,,,y"]
+    write_rows("gaps.csv", "item,ann,bob", "1,x,y", "2,y,x", "3,,")
+    assert json.loads(done("convert", "gaps.csv", "gaps.tsv", "--json").stdout)["lost"] == ["1 item without an answer"]
+
+
+def test_what_cannot_be_converted():
+    write_table(pa.table(ANSWERS), "in.csv")
+    spans = write_spans("label-studio")
+    assert "cannot be written as brat" in refused("convert", "in.csv", "out", "--to", "brat")
+    assert "not the name of a table" in refused("convert", "in.csv", "out.json")
+    assert "cannot be written as wide" in refused("convert", spans, "out.csv", "--to", "wide")
+    assert "Name it with --to" in refused("convert", spans, "out")
+    assert "are written to a folder" in refused("convert", spans, "out.json", "--to", "brat")
+    assert "are written to .json" in refused("convert", spans, "out", "--to", "label-studio")
+    assert "Give a folder: doccano" in refused("convert", spans, "out.jsonl", "--to", "doccano")
+    assert "does not exist" in refused("convert", "no-such.csv", "out.csv")
+    write_rows("soft.csv", "item,worker,label,weight", "1,a,x,0.5", "1,a,y,0.5", "1,b,y,1")
+    soft = ("convert", "soft.csv", "out.csv", "--weight", "weight")
+    assert "spread over several labels" in refused(*soft, "--to", "wide")
+    done(*soft)
+    assert Path("out.csv").read_text() == Path("soft.csv").read_text()
+    write_rows("names.csv", "item,worker,label", "1,item,x", "2,b,y")
+    assert "share a column" in refused("convert", "names.csv", "out.csv", "--to", "wide")
+
+
+def test_sequences_stay_sequences():
+    r = cs.Responses.from_frame({"sequence": ["s", "s", "t"], "position": [0, 1, 0], "worker": list("aab"),
+                                 "label": ["B-X", "O", "O"]})  # fmt: skip
+    write_table(to_long(r), "in.parquet")
+    done("convert", "in.parquet", "out.csv", "-q")
+    assert triples(cs.read_responses("out.csv")) == triples(r)
+
+
+def test_quiet_and_masks():
+    path = EXAMPLES["masks"]("masks")
+    assert done("convert", path, "out", "-q").stdout == ""
+    assert "6 masks by 3 readers of 2 images" in done("convert", path, "out").stdout
+    assert "cannot be written as long" in refused("convert", path, "out.csv", "--to", "long")
+    with pytest.raises(InputError, match="does not tell"):
+        choose_form(read_content(path), "out.csv", None)
+
+
+def test_regions_of_spans_table():
+    note = {"completed_by": 1, "result": [region(0, 3, "PER", text="Ann")]}
+    write_json("in.json", [{"id": 1, "data": {"txt": TEXT}, "annotations": [note]}])
+    content = read_content("in.json")
+    write_content(content, "out.csv", choose_form(content, "out.csv", None))
+    assert Path("out.csv").read_text().splitlines() == ["document,worker,start,end,label,text", "1,1,0,3,PER,Ann"]
+
+
+# ------------------------------------------------------------------------------------------------------------- formats
+
+
+def test_all_formats_are_listed():
+    listed = json.loads(done("formats", "--json").stdout)["formats"]
+    assert [each["name"] for each in listed] == NAMES
+    by_name = {each["name"]: each for each in listed}
+    assert by_name["label-studio"]["read"] == ["spans", "answers"]
+    assert by_name["brat"]["suffixes"] == [".ann", "folder"]
+    assert (by_name["csv"]["recognised_by"], by_name["parquet"]["recognised_by"]) == ("name", "content")
+    assert {each["name"] for each in listed if not each["written"]} == {"mturk", "toloka", "appen", "matrix"}
+    assert by_name["matrix"]["suffixes"] == [".npy"]
+    assert tuple(LAYOUTS) == convert.LAYOUTS
+    shown = done("formats").stdout
+    assert all(f"  {name} " in shown for name in NAMES)
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_fusing_twice_is_told():
+    path = write_answers("label-studio")
+    done("fuse", path, "-o", "out.json", "--model", "majority", "-q")
+    assert "results of an earlier fusion" in done("fuse", "out.json", "--model", "majority").stderr
+    assert "earlier fusion" not in done("fuse", path, "--model", "majority").stderr
+
+
+def test_standard_input_is_a_table():
+    assert "Give the name of a file" in run("fuse", "-", standard_input="[{}]").stderr
+
+
+def test_a_question_is_called_by_its_name(tmp_path):
+    """Answers about whole texts beside spans: the warning says how to get them, and that works."""
+    region = {"from_name": "ner", "to_name": "text", "type": "labels"}
+    span = {**region, "value": {"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}}
+    tasks = []
+    for n in range(30):
+        topic = {"from_name": "genre", "to_name": "text", "type": "choices", "value": {"choices": ["ab"[n % 2]]}}
+        annotations = [{"completed_by": worker, "result": [span, topic]} for worker in (1, 2)]
+        tasks.append({"id": n, "data": {"text": "Ann spoke."}, "annotations": annotations})
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(tasks))
+    with pytest.warns(DataWarning, match=r"\('genre'\). Only the spans are used. To use the answers.*label='genre'"):
+        cs.fuse(path)
+    assert cs.read_responses(path, label="genre").labels.tolist() == ["a", "b"]
+    fused, gold = tmp_path / "fused.json", tmp_path / "gold.csv"
+    assert run("fuse", path, "--label", "genre", "-o", fused, "-q").exit_code == 0
+    gold.write_text("item,label\n" + "".join(f"{n},{'ab'[n % 2]}\n" for n in range(30)))
+    scores = json.loads(run("evaluate", fused, gold, "--json").stdout)  # of the fused labels in the file alone
+    assert (scores["n_matched"], scores["accuracy"]) == (30, 1.0)
+
+
+def test_pictures_that_are_in_no_folders(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"")
+    with pytest.raises(InputError, match=r"Put the masks .* of each reader into a folder of their own"):
+        cs.fuse(tmp_path)
