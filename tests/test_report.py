@@ -104,7 +104,8 @@ def page(fused):
 def test_the_page_says_first_whether_to_trust_the_labels(fused, page):
     headings = page.all("h1")
     assert len(headings) == 1
-    assert headings[0][1] == f"About {fused.comparison_.expected_accuracy:.1%} of these 120 labels should be right."
+    share = f"{fused.comparison_.expected_accuracy:.1%}"
+    assert headings[0][1] == f"About {share} of these 120 labels are right, if workers err independently."
     assert f"{fused.comparison_.expected_accuracy_low:.1%} to" in page.text()
 
 

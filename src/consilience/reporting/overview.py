@@ -129,16 +129,18 @@ def expect(accuracy: float, low: float, high: float, n_items: int) -> str:
     """Return in a sentence how many labels are expected to be right; see `Comparison.describe_accuracy`.
 
     >>> expect(0.934, 0.92, 0.95, 800)
-    'About 93.4% of these 800 labels should be right.'
+    'About 93.4% of these 800 labels are right, if workers err independently.'
     >>> expect(0.61, 0.6, 0.95, 800)
-    'Between 60.0% and 95.0% of these 800 labels should be right.'
+    'Between 60.0% and 95.0% of these 800 labels are right, if workers err independently.'
     """
     labels = f"of these {n_items:,} labels"
     if math.isnan(accuracy):
         return f"It is not known how many {labels} are right."
     if accuracy - low < (high - low) / 10 > MOST_UNCLEAR:
-        return f"Between {low:.1%} and {high:.1%} {labels} should be right."
-    return f"{'Nearly all' if accuracy >= NEARLY_ALL else f'About {accuracy:.1%}'} {labels} should be right."
+        return f"Between {low:.1%} and {high:.1%} {labels} are right, if workers err independently."
+    share = "Nearly all" if accuracy >= NEARLY_ALL else f"About {accuracy:.1%}"
+    # On real crowds, workers share errors, and fewer labels are right.
+    return f"{share} {labels} are right, if workers err independently."
 
 
 def list_figures(subject: Subject) -> list[Figure]:
