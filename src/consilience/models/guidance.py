@@ -89,7 +89,7 @@ BLEND = 1e-3
 
 # Why features may have nothing to say, before anything is measured.
 REASONS = {
-    "few items": f"only {{n_items}} items with answers have features, and at least {LEAST_ITEMS} are needed",
+    "few items": f"only {{items}} with answers have features, and at least {LEAST_ITEMS} are needed",
     "one class": "by the answers all items have the same label, so there is nothing to learn",
     "one sequence": "all items are in one sequence, and a classifier has to learn from other sequences",
 }
@@ -134,7 +134,7 @@ class FeatureFindings(NamedTuple):
     def describe(self) -> str:
         """Return in words what features were found to say."""
         if self.reason is not None:
-            return f"Features are not used: {REASONS[self.reason].format(n_items=self.n_items)}."
+            return f"Features are not used: {REASONS[self.reason].format(items=plural(self.n_items, 'item'))}."
         what = f"{plural(self.n_features, 'feature')} of {plural(self.n_items, 'item')}"
         figures = f"{self.gain:+.4f} nats per item, standard error {self.error:.4f}"
         if not self.used:
