@@ -28,7 +28,7 @@ _HOW_TO_DROP = {
     "pandas": ", as dropna(subset=[{0!r}]) does. If a label is called NA or None, read it with keep_default_na=False",
     "polars": ", as drop_nulls({0!r}) does",
 }
-_DROP = Sentence("Or leave such rows out with {drop_missing}.", drop_missing=True)
+DROP_ROWS = Sentence("Or leave such rows out with {drop_missing}.", drop_missing=True)
 
 
 def read_answers(
@@ -72,14 +72,14 @@ def read_answers(
         table = _drop_missing(table, columns["label"])
     drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(columns['label'])}."
     fill = "Every answer must say who gave it about what: fill it in or drop the row."
-    said = table.values(columns["label"], drop, _DROP)
+    said = table.values(columns["label"], drop, DROP_ROWS)
     label, labels = encode_sorted(said)
     spell = choose_spelling(labels) if normalise else None
     if spell is not None:
         label, labels = merge_spellings(label, labels, spell, ordered=is_categorical(said))
     del said
     worker, workers = encode_sorted(table.values(columns["worker"], fill))
-    weight = _read_weights(table, columns["weight"]) if "weight" in columns else None
+    weight = read_weights(table, columns["weight"]) if "weight" in columns else None
     key_names = [columns[role] for role in ("item", "sequence", "position") if role in columns]
     named = None if items is None else read_keys(items, len(key_names), columns)
     item, keys = encode_items([table.values(name, fill) for name in key_names], named, table.name)
@@ -183,7 +183,8 @@ def _doubt_ids(table: Table, key: str, offsets: NDArray[np.int64]) -> None:
         )
 
 
-def _read_weights(table: Table, name: str) -> NDArray[np.float64]:
+def read_weights(table: Table, name: str) -> NDArray[np.float64]:
+    """Return the column of weights, which must be numbers in (0, 1]."""
     column = to_values(table.values(name, "Every answer needs a weight in (0, 1]: fill it in or drop the row."))
     try:
         if column.dtype.kind in "mM":

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 
 from ..data.vocabulary import is_text
 from ..errors import plural
 from ..memory import require_memory
-from .files import choose_columns, open_raw
+from .files import ROWS_AT_ONCE, choose_columns, open_raw
 from .register import Codec
 
 _PARQUET_MARK = b"PAR1"
@@ -31,6 +33,21 @@ def _read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, 
         return file.read(columns=chosen).select(chosen), names
 
 
+def _scan_parquet(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
+    from pyarrow import parquet
+
+    with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
+        names = file.schema_arrow.names
+    chosen = choose_columns(path, names, wanted)
+
+    def batches() -> Iterator[pa.Table]:
+        with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
+            for batch in file.iter_batches(ROWS_AT_ONCE, columns=chosen):
+                yield pa.table(batch).select(chosen)
+
+    return batches(), names
+
+
 def _least_width(kind: pa.DataType) -> int:
     """Return how many bytes a value of some type takes in memory at least."""
     if is_text(kind):
@@ -39,13 +56,33 @@ def _least_width(kind: pa.DataType) -> int:
 
 
 def _read_arrow(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
+    with _open_arrow(path) as reader:
+        names = reader.schema.names
+        return reader.read_all().select(choose_columns(path, names, wanted)), names
+
+
+@contextmanager
+def _open_arrow(path: str) -> Iterator[Any]:
+    """Open a file or a stream of Arrow's."""
     with open_raw(path, "rb") as file:
         is_file = file.read(len(_ARROW_MARK)) == _ARROW_MARK
         file.seek(0)
         with pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file) as reader:
-            names = reader.schema.names
-            chosen = choose_columns(path, names, wanted)
-            return reader.read_all().select(chosen), names
+            yield reader
+
+
+def _scan_arrow(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
+    with _open_arrow(path) as reader:
+        names = reader.schema.names
+    chosen = choose_columns(path, names, wanted)
+
+    def batches() -> Iterator[pa.Table]:
+        with _open_arrow(path) as reader:
+            in_file = hasattr(reader, "get_batch")
+            for batch in map(reader.get_batch, range(reader.num_record_batches)) if in_file else reader:
+                yield pa.table(batch).select(chosen)
+
+    return batches(), names
 
 
 def _write_parquet(table: pa.Table, path: str) -> None:
@@ -74,5 +111,5 @@ def _ends_with(path: str, mark: bytes) -> bool:
         return file.read() == mark
 
 
-PARQUET = Codec(_read_parquet, _write_parquet, _recognise_parquet)
-ARROW = Codec(_read_arrow, _write_arrow, _recognise_arrow)
+PARQUET = Codec(_read_parquet, _write_parquet, _recognise_parquet, scan=_scan_parquet)
+ARROW = Codec(_read_arrow, _write_arrow, _recognise_arrow, scan=_scan_arrow)

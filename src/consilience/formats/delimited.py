@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..data.vocabulary import decode_categories
 from ..errors import InputError, plural, shorten
-from .files import BLOCK, LONGEST_ROW, ROWS_PER_WRITE, choose_columns, open_input, open_output
+from .files import BLOCK, LONGEST_ROW, ROWS_PER_WRITE, TEXT_AT_ONCE, choose_columns, open_input, open_output
 from .lines import find_long_row, long_row_error, place_of_row, read_text
 from .register import Codec
 
@@ -44,7 +44,7 @@ def _read(usual: str, path: str, wanted: Collection[str] | None) -> tuple[pa.Tab
             f"{_place(delimiter, path, table.num_rows - 1)}: a quote is opened and never closed.",
             'Close it, or double a quote that is part of the text and quote the field ("5"" disk").',
         )
-    return pa.table({name: _to_integers(table.column(name)) for name in chosen}), names
+    return pa.table({name: read_integers(table.column(name)) for name in chosen}), names
 
 
 def _parse(
@@ -60,20 +60,54 @@ def _parse(
     from pyarrow import csv as arrow_csv
 
     with open_input(path) as stream:
-        return arrow_csv.read_csv(
-            stream,
-            read_options=arrow_csv.ReadOptions(block_size=block_size, use_threads=use_threads),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_faulty_row
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types={name: pa.string() for name in names},
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=True,
-                include_columns=[name for name in names if name in chosen or name == names[-1]],
-            ),
-        )
+        options = _options(delimiter, names, chosen, block_size, use_threads, on_faulty_row)
+        return arrow_csv.read_csv(stream, **options)
+
+
+def _options(
+    delimiter: str,
+    names: list[str],
+    chosen: list[str],
+    block_size: int,
+    use_threads: bool = True,
+    on_faulty_row: Any = None,
+) -> dict[str, Any]:
+    """Return what Arrow's reader is told: every column is text, and only the empty field is missing."""
+    from pyarrow import csv as arrow_csv
+
+    return {
+        "read_options": arrow_csv.ReadOptions(block_size=block_size, use_threads=use_threads),
+        "parse_options": arrow_csv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_faulty_row
+        ),
+        "convert_options": arrow_csv.ConvertOptions(
+            column_types={name: pa.string() for name in names},
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=True,
+            include_columns=[name for name in names if name in chosen or name == names[-1]],
+        ),
+    }
+
+
+def _scan(usual: str, path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
+    from pyarrow import csv as arrow_csv
+
+    delimiter = _find_delimiter(usual, path)
+    with closing(read_text(path, errors="strict")) as lines:
+        names = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
+    chosen = choose_columns(path, names, wanted)
+
+    def batches() -> Iterator[pa.Table]:
+        last = None
+        with open_input(path) as stream:
+            for batch in arrow_csv.open_csv(stream, **_options(delimiter, names, chosen, TEXT_AT_ONCE)):
+                last = batch.column(names[-1])[-1].as_py() if batch.num_rows else last
+                yield pa.table(batch).select(chosen)
+        if "\n" in (last or "") and not _ends_in_quote(path):
+            raise InputError(f"{path!r}: a quote is opened and never closed.", "Close it.")
+
+    return batches(), names
 
 
 def _parse_slowly(delimiter: str, path: str, names: list[str], chosen: list[str]) -> pa.Table:
@@ -121,7 +155,7 @@ def _place(delimiter: str, path: str, row: int) -> str:
     return place_of_row(path, row, partial(_find_lines, delimiter))
 
 
-def _to_integers(texts: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+def read_integers(texts: Any) -> Any:
     """Return `texts` as int64 if each is exactly how its integer is written; as null if all are null."""
     if texts.null_count == len(texts):
         return pa.chunked_array([pa.nulls(len(texts))])
@@ -164,7 +198,10 @@ def _quote(column: Any, delimiter: str, alone: bool) -> Any:
 
 def _codec(delimiter: str) -> Codec:
     return Codec(
-        read=partial(_read, delimiter), write=partial(_write, delimiter), find_lines=partial(_find_lines, delimiter)
+        read=partial(_read, delimiter),
+        write=partial(_write, delimiter),
+        find_lines=partial(_find_lines, delimiter),
+        scan=partial(_scan, delimiter),
     )
 
 

@@ -22,6 +22,9 @@ PathLike: TypeAlias = str | os.PathLike[str]
 BLOCK = 1 << 22
 LONGEST_ROW = 1 << 26
 ROWS_PER_WRITE = 1 << 14
+# Of files larger than memory, so many rows, or bytes of text, are held at a time.
+ROWS_AT_ONCE = 1 << 20
+TEXT_AT_ONCE = 1 << 25
 # So much of a file is shown to formats that may recognise it.
 HEAD = 1 << 16
 _GZIP = b"\x1f\x8b"

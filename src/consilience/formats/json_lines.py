@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, shorten
-from .files import BLOCK, ROWS_PER_WRITE, choose_columns, name_of, nested_error, open_input, open_output
+from .files import BLOCK, ROWS_PER_WRITE, TEXT_AT_ONCE, choose_columns, name_of, nested_error, open_input, open_output
 from .json_traps import find_trap
 from .lines import encoding_error, numbered_lines
 from .register import Codec
@@ -44,6 +44,45 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
         names, schema, longest = _scan(path, wanted)
         table = parse(max(BLOCK, longest), schema, "infer" if wanted is None else "ignore")
     return table.select(choose_columns(path, names, wanted)), names
+
+
+def _scan_lines(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
+    """Parse some lines at a time. Columns that occur later than these are found in no row of the first."""
+    check_safety(path)
+    first = next(_parse_runs(path), None)
+    names = [] if first is None else first.column_names
+    chosen = choose_columns(path, names, wanted)
+
+    def batches() -> Iterator[pa.Table]:
+        for table in _parse_runs(path):
+            missing = [name for name in chosen if name not in table.column_names]
+            for name in missing:
+                table = table.append_column(name, pa.nulls(table.num_rows))
+            yield table.select(chosen)
+
+    return batches(), names
+
+
+def _parse_runs(path: str) -> Iterator[pa.Table]:
+    """Yield tables of runs of whole lines."""
+    from pyarrow import json as arrow_json
+
+    def parse(text: bytes, schema: pa.Schema | None = None) -> pa.Table:
+        return arrow_json.read_json(
+            pa.BufferReader(text),
+            read_options=arrow_json.ReadOptions(block_size=max(BLOCK, len(text) // 8)),
+            parse_options=arrow_json.ParseOptions(explicit_schema=schema),
+        )
+
+    with io.BufferedReader(open_input(path)) as file:
+        while text := b"".join(file.readlines(TEXT_AT_ONCE)):
+            if not text.strip():
+                continue
+            table = parse(text)
+            times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
+            if times:
+                table = parse(text, pa.schema([(name, pa.string()) for name in times])).select(table.column_names)
+            yield table
 
 
 def check_safety(path: str) -> None:
@@ -128,4 +167,4 @@ def _find_lines(path: str) -> Iterator[int]:
     return (number for number, _ in numbered_lines(path))
 
 
-JSON_LINES = Codec(_read, _write, _recognise, _find_lines)
+JSON_LINES = Codec(_read, _write, _recognise, _find_lines, scan=_scan_lines)

@@ -30,7 +30,7 @@ from .register import Format, LineFinder, list_suffixes, readable_formats
 
 # Folders that hold such files may be meant as masks.
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
-_UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def read_table(path: PathLike, columns: Collection[str] | None = None, format: s
     ...     read_table(path).table.to_pydict()
     {'item': [1, 2, 3], 'label': ['007', 'NA', None]}
     """
-    paths, found = _find_files(to_path("path", "read_responses", path), format)
+    paths, found = find_files(to_path("path", "read_responses", path), format)
     wanted = None if columns is None else frozenset(columns)
     read = [_read_file(file, found, wanted) for file in paths]
     tables = [table for table, _ in read]
@@ -147,7 +147,7 @@ def open_path(source: Any) -> Any:
     return open_file(source) if isinstance(source, (str, os.PathLike)) else source
 
 
-def _find_files(path: str, format: str | None = None) -> tuple[list[str], Format]:
+def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]:
     """Return the files that `path` stands for, and the format they share."""
     named = next((each for each in readable_formats() if each.name == format), None)
     supported = list_suffixes(readable_formats())
@@ -194,7 +194,7 @@ def _list_files(path: str) -> list[str]:
             return glob.glob(path, recursive=True)
         raise _missing_error(path)
     except PermissionError as error:
-        raise _permission_error(path) from error
+        raise permission_error(path) from error
 
 
 def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
@@ -211,14 +211,11 @@ def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tupl
         # Parquet, Arrow and JSON are read without a look at the text; what is not UTF-8 would fail much later.
         table.validate(full=True)
     except PermissionError as error:
-        raise _permission_error(path) from error
-    except _UNREADABLE as error:
+        raise permission_error(path) from error
+    except UNREADABLE as error:
         if found.text:
             check_encoding(path)
-        raise InputError(
-            f"{quote_path(path)} cannot be read: {first_line(error)}.",
-            "It may be damaged, cut off, or of another format than its suffix says: write it again.",
-        ) from error
+        raise unreadable_error(path, error) from error
     return table, names
 
 
@@ -285,7 +282,16 @@ def _align_types(parts: list[pa.ChunkedArray[Any]]) -> list[pa.ChunkedArray[Any]
     return parts
 
 
-def _permission_error(path: str) -> InputError:
+def unreadable_error(path: str, error: Exception) -> InputError:
+    """Return the error for a file that cannot be read."""
+    return InputError(
+        f"{quote_path(path)} cannot be read: {first_line(error)}.",
+        "It may be damaged, cut off, or of another format than its suffix says: write it again.",
+    )
+
+
+def permission_error(path: str) -> InputError:
+    """Return the error for a file that may not be read."""
     return InputError(f"{path!r} cannot be read: permission denied.", "Change its permissions or copy it.")
 
 

@@ -34,6 +34,9 @@ class Codec:
     read : callable
         Takes a path and the names of the columns to read (None: all). Returns a `pyarrow.Table` with those of them that
         exist, and the names of all columns in the file.
+    scan : callable
+        As `read`, for files larger than memory: returns an iterator over tables of some of the rows, in order. Of text
+        formats every column is text.
     write : callable
         Takes a `pyarrow.Table` and a path, whose suffix is one of the format's.
     recognise : callable
@@ -67,6 +70,7 @@ class Codec:
     write_labels: Callable[[Verdicts, str, str], None] | None = None
     read_masks: Callable[[str], Masks] | None = None
     write_masks: Callable[[Masks | FusedMasks, str], None] | None = None
+    scan: Callable[[str, Collection[str] | None], tuple[Iterator[pa.Table], list[str]]] | None = None
 
 
 @dataclass(frozen=True)

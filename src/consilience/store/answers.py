@@ -1,0 +1,244 @@
+"""`StoredResponses`: answers in a store, of which only vocabularies and sizes are in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..data.hashing import Hashes
+from ..data.items import Sequences
+from ..data.responses import Responses, keep_weights
+from ..data.vocabulary import Values, lookup, to_column, to_values
+from ..errors import StoreError, first_line, listing
+from ..kernels.types import Floats
+from .building import HEADER, SCHEMA, read_values
+from .layout import ANSWER, ITEM, ROW, SEQUENCE, ArrayFile, StoredBlock, list_blocks, name_arrays, name_items
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class StoredResponses:
+    """Answers of workers about items, in a store on disk. Make one with `consilience.scan_responses`.
+
+    It has the vocabularies and sizes of `Responses`, and not its arrays. Items are in the order of the store: it
+    depends on their ids alone.
+
+    Attributes
+    ----------
+    workers, labels, classes : ndarray
+        As in `Responses`.
+    n_items, n_workers, n_classes, n_responses : int
+        How many there are.
+    columns : dict
+        The column of the files that played each role.
+    folder : Path
+        Where the store is.
+    """
+
+    folder: Path
+    workers: Values
+    labels: Values
+    classes: Values
+    votes: Floats  # (L,): sum of the weights of each label
+    partitions: Sequence[Sequence[int]]  # items, answers, sequences and blocks of each
+    in_sequences: bool
+    weighted: bool
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    backend = "pyarrow"
+    background = None
+    silence_counts = False
+    silence_weight = None
+    normalised = False
+
+    def __repr__(self) -> str:
+        kind = f" in {self.n_sequences:,} sequences" if self.in_sequences else ""
+        return (
+            f"StoredResponses({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} workers, "
+            f"{self.n_classes} classes: {listing(self.classes.tolist())})"
+        )
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return sum(sizes[0] for sizes in self.partitions)
+
+    @property
+    def n_responses(self) -> int:
+        """Number of answers."""
+        return sum(sizes[1] for sizes in self.partitions)
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences; 0 if items are independent of each other."""
+        return sum(sizes[2] for sizes in self.partitions)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return len(self.workers)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that workers use."""
+        return len(self.labels)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @cached_property
+    def class_of_label(self) -> NDArray[np.int64]:
+        """For each label, the class it names, or -1."""
+        return lookup(self.classes, to_column(self.labels))
+
+    @cached_property
+    def label_of_class(self) -> NDArray[np.int64]:
+        """For each class, the label that names it, or -1."""
+        return lookup(self.labels, to_column(self.classes))
+
+    def vote_shares(self) -> Floats:
+        """Return each class's share of all votes."""
+        shares = np.zeros(self.n_classes)
+        named = self.class_of_label >= 0
+        shares[self.class_of_label[named]] = self.votes[named]
+        return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
+
+    def blocks(self) -> list[StoredBlock]:
+        """Return all blocks, in order."""
+        return list_blocks(self.folder, self.partitions, self.weighted)
+
+    def filled(self) -> Iterator[int]:
+        """Yield the numbers of the partitions that are not empty."""
+        return (number for number, sizes in enumerate(self.partitions) if sizes[3])
+
+    def hashes(self, number: int) -> Hashes:
+        """Return the hash of the id of each item, or sequence, of a partition."""
+        return np.asarray(ArrayFile.open(name_arrays(self.folder, number)).read("hashes"))
+
+    def keys(self, number: int) -> dict[str, pa.ChunkedArray]:
+        """Return what identifies the items of a partition: columns item, or sequence and position."""
+        with pa.memory_map(str(name_items(self.folder, number))) as source, pa.ipc.open_file(source) as reader:
+            table = reader.read_all()
+        return dict(zip(table.column_names, table.columns, strict=True))
+
+    def pick(self, units: Mapping[int, NDArray[np.int64]]) -> Responses:
+        """Return all answers about some items, or in some sequences, in memory.
+
+        Parameters
+        ----------
+        units : mapping
+            For each partition which of its items, or sequences.
+        """
+        parts = [self._pick_from(number, units[number]) for number in sorted(units)]
+        worker, label, weight, sizes = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:4])
+        keys: Values | Sequences
+        ids = [pa.concat_arrays([part for each in parts for part in each[4][i]]) for i in range(len(parts[0][4]))]
+        if self.in_sequences:
+            lengths = np.concatenate([each[5] for each in parts])
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            first = to_values(to_column(ids[0].take(pa.array(offsets[:-1]))))
+            keys = Sequences(first, offsets, to_values(to_column(ids[1])))
+        else:
+            keys = to_values(to_column(ids[0]))
+        return Responses(
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            worker=worker.astype(np.int32),
+            label=label.astype(np.int32),
+            weight=keep_weights(weight) if self.weighted else None,
+            workers=self.workers,
+            labels=self.labels,
+            classes=self.classes,
+            keys=keys,
+            columns=self.columns,
+        )
+
+    def _pick_from(self, number: int, units: NDArray[np.int64]) -> tuple[Any, ...]:
+        """Return worker, label and weight of answers, answers of each item, its keys, and the items of each sequence."""
+        file = ArrayFile.open(name_arrays(self.folder, number))
+        bounds = file.read("blocks")
+        items, lengths = units, np.empty(0, np.int64)
+        if self.in_sequences:
+            starts = join_offsets(file.read("sequences"), bounds[:, SEQUENCE], bounds[:, ITEM])
+            lengths = np.diff(starts)[units]
+            items = spread(starts[units], lengths)
+        offsets = join_offsets(file.read("offsets"), bounds[:, ITEM], bounds[:, ANSWER])
+        sizes = np.diff(offsets)[items]
+        answers = spread(offsets[items], sizes)
+        block = np.searchsorted(bounds[:, ANSWER], answers, side="right") - 1
+        row = file.read("rows")[bounds[block, ROW] + file.read("codes")[answers]]
+        worker, label = np.divmod(row, self.n_labels)
+        weight = file.read("weight")[answers] if "weight" in file else np.ones(len(answers))
+        keys = [to_column(column.take(pa.array(items))) for column in self.keys(number).values()]
+        return worker, label, weight, sizes, [[column] for column in keys], lengths
+
+    def load(self) -> Responses:
+        """Return all answers, in memory."""
+        place = 2 if self.in_sequences else 0
+        return self.pick({number: np.arange(self.partitions[number][place]) for number in self.filled()})
+
+
+def join_offsets(offsets: NDArray[np.int64], ends: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the offsets of all blocks of a partition as one array.
+
+    Parameters
+    ----------
+    offsets : array
+        Those of the blocks one after the other, each from 0 on.
+    ends : array (n_blocks + 1,)
+        Where blocks begin among what has offsets.
+    starts : array (n_blocks + 1,)
+        Where they begin among what offsets point to.
+    """
+    joined = np.empty(int(ends[-1]) + 1, np.int64)
+    for place in range(len(ends) - 1):
+        first, last = int(ends[place]), int(ends[place + 1])
+        joined[first : last + 1] = offsets[first + place : last + place + 1] + starts[place]
+    return joined
+
+
+def spread(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers first[i], first[i] + 1, ... of each run.
+
+    >>> spread(np.array([5, 1]), np.array([2, 3]))
+    array([5, 6, 1, 2, 3])
+    """
+    before = np.cumsum(sizes) - sizes
+    return np.arange(int(sizes.sum())) + np.repeat(first - before, sizes)
+
+
+def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredResponses:
+    """Open a complete store; `choose` returns the classes, given the labels."""
+    try:
+        header = json.loads((folder / HEADER).read_text())
+        workers, labels = read_values(folder / "workers.arrow"), read_values(folder / "labels.arrow")
+        if header["schema"] != SCHEMA:
+            raise StoreError(f"The store {os.fspath(folder)!r} was made by another release.", "Delete it.")
+        return StoredResponses(
+            folder=folder,
+            workers=workers,
+            labels=labels,
+            classes=choose(labels),
+            votes=np.array(header["votes"], np.float64),
+            partitions=header["partitions"],
+            in_sequences=bool(header["in_sequences"]),
+            weighted=bool(header["weighted"]),
+            columns=header["columns"],
+        )
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(
+            f"The store {os.fspath(folder)!r} cannot be read: {first_line(error)}.", "Delete it, and build it again."
+        ) from error

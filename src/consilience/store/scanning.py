@@ -1,0 +1,116 @@
+"""`scan_responses`: answers from files that may be larger than memory."""
+
+from __future__ import annotations
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from ..arguments import check_truth, to_path
+from ..data.classes import choose_classes
+from ..errors import InputError, parameter_error
+from ..formats.scanning import scan_table
+from ..memory import available_memory
+from .answers import StoredResponses, open_store
+from .building import HEADER, build_store, find_key
+
+# A thread that makes blocks of a partition takes about so much memory.
+PER_THREAD = 1 << 30
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def scan_responses(
+    path: str | os.PathLike[str],
+    memory: str | int | None = None,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    item: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    sequence: str | None = None,
+    position: str | None = None,
+    weight: str | None = None,
+    classes: Any = None,
+    duplicates: str = "error",
+    drop_missing: bool = False,
+    format: str | None = None,
+) -> StoredResponses:
+    r"""Read answers that may be larger than memory.
+
+    The answers are sorted into blocks on disk, once: a store. If the same files were read before in the same way, the
+    store is there already. Fits read it block by block, and results are written block by block by `write`.
+
+    Parameters
+    ----------
+    path : str or path
+        One file, a pattern such as ``"answers/*.parquet"``, or a folder: Parquet, Arrow, CSV, TSV or JSON lines, with
+        one row per answer.
+    memory : str or int, optional
+        How much memory may be used, such as "4GB". Default: what there is.
+    store : str or path, optional
+        The folder in which stores are kept. Default: ``$CONSILIENCE_STORES``, or else ``consilience`` in the user's
+        cache folder. A store takes about 8 bytes per answer and 20 per item, and ids of items as large as they are.
+        While it is being built, the rows are on the same disk once more.
+    item, worker, label, sequence, position, weight, classes, duplicates, drop_missing, format
+        As for `read_responses`.
+
+    Returns
+    -------
+    StoredResponses
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "answers.csv").write_text("item,worker,label\n1,ann,cat\n1,bob,dog\n2,ann,cat\n")
+    >>> cs.scan_responses(folder / "answers.csv", store=folder / "stores")
+    StoredResponses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
+    """
+    check_truth("drop_missing", "scan_responses", drop_missing)
+    limit = available_memory() if memory is None else parse_memory(memory)
+    scan = scan_table(path, format)
+    names = {
+        "item": item,
+        "worker": worker,
+        "label": label,
+        "sequence": sequence,
+        "position": position,
+        "weight": weight,
+    }
+    folder = find_folder(store) / find_key(scan, {**names, "duplicates": duplicates, "drop_missing": drop_missing})
+    if not (folder / HEADER).exists():
+        n_threads = int(min(os.cpu_count() or 1, max(1, limit // PER_THREAD - 1)))
+        with ThreadPoolExecutor(n_threads) as pool:
+            build_store(
+                folder,
+                scan,
+                names,
+                duplicates,
+                drop_missing,
+                lambda function, numbers: list(pool.map(function, numbers)),
+            )
+    return open_store(folder, lambda labels: choose_classes(classes, labels)[0])
+
+
+def find_folder(store: str | os.PathLike[str] | None) -> Path:
+    """Return the folder in which stores are kept."""
+    if store is not None:
+        return Path(to_path("store", "scan_responses", store))
+    named = os.environ.get("CONSILIENCE_STORES") or None
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(named or os.path.join(cache, "consilience"))
+
+
+def parse_memory(memory: str | int) -> int:
+    """Return a size in bytes.
+
+    >>> parse_memory("4GB"), parse_memory("512 MiB"), parse_memory(1000)
+    (4000000000, 536870912, 1000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(memory), re.IGNORECASE)
+    unit = None if found is None else _UNITS.get(found[2].lower())
+    if found is None or unit is None or isinstance(memory, bool) or float(found[1]) * unit < 1:
+        raise parameter_error("memory", "scan_responses", "a size such as '4GB' or '512MiB'", memory)
+    return int(float(found[1]) * unit)
