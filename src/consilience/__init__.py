@@ -23,6 +23,7 @@ _HOMES = {
     "Spans": "data.spans",
     "Masks": "data.masks",
     "read_responses": "formats.answers",
+    "scan_responses": "store.scanning",
     "read_spans": "formats.spans",
     "write_spans": "formats.spans",
     "write_labels": "formats.targets",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from .models.moment_matching import MomentMatching as MomentMatching
     from .models.saved import load as load
     from .reporting.write import report as report
+    from .store.scanning import scan_responses as scan_responses
 
 
 def __getattr__(name: str) -> Any:

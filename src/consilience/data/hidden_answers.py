@@ -22,7 +22,7 @@ SPARE = 10
 
 
 def hide_answers(
-    r: Responses, fraction: float, seed: int, n_folds: int = 1
+    r: Responses, fraction: float, seed: int, n_folds: int = 1, n_all: int | None = None
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
     """Yield, for each fold, which answers to hide, and the unit (0, 1, ...) that each hidden answer belongs to.
 
@@ -38,17 +38,18 @@ def hide_answers(
         Another seed hides other units.
     n_folds : int
         How many times to hide that many.
+    n_all : int, optional
+        If the answers are a sample of `sample_units` already: the number of units in all, of which the fraction is.
     """
     unit_of_answer, first = find_units(r)
     n_units = len(first)
     if n_units < 2:
         raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
-    n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
-    n_folds = min(n_folds, n_units // n_hidden)
+    n_hidden, n_folds = count_hidden(n_units if n_all is None else n_all, fraction, n_folds)
     alone = r.sequences is None and r.weight is None and r.leader is None  # each answer is a unit
     owners, hashes = (find_owners(r) if alone else find_owners(r)[first]), hash_owners(r)
     eligible = np.arange(n_units)
-    if r.sequences is None:
+    if r.sequences is None and n_all is None:
         eligible = sample_units(owners, hashes, seed, n_hidden * n_folds)
     # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
     ends = n_hidden * np.arange(1, n_folds + 1)
@@ -64,6 +65,16 @@ def hide_answers(
         chosen[np.sort(sorted_in_folds[end - n_hidden : end])] = np.arange(n_hidden)
         unit = chosen[unit_of_answer]
         yield unit >= 0, unit[unit >= 0]
+
+
+def count_hidden(n_units: int, fraction: float, n_folds: int) -> tuple[int, int]:
+    """Return how many units to hide at a time, and how often.
+
+    >>> count_hidden(1000, 0.1, 3), count_hidden(2, 0.9, 3)
+    ((100, 3), (1, 2))
+    """
+    n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
+    return n_hidden, min(n_folds, n_units // n_hidden)
 
 
 def hide_items(
@@ -125,7 +136,7 @@ def sample_units(owners: NDArray[np.int64], hashes: Hashes, seed: int, n_wanted:
     seed, n_wanted : int
         Another seed samples other units.
     """
-    n_sampled = SPARE * n_wanted * len(hashes) // len(owners)
+    n_sampled = count_sampled(n_wanted, len(hashes), len(owners))
     if n_sampled < len(hashes):
         numbers = draw_numbers(seed, hashes)
         sampled = numbers <= np.partition(numbers, n_sampled)[n_sampled]
@@ -133,6 +144,11 @@ def sample_units(owners: NDArray[np.int64], hashes: Hashes, seed: int, n_wanted:
         if len(eligible) >= n_wanted:
             return eligible
     return np.arange(len(owners))
+
+
+def count_sampled(n_wanted: int, n_items: int, n_units: int) -> int:
+    """Return how many items to sample, so that they have `SPARE` times as many units as are wanted."""
+    return SPARE * n_wanted * n_items // n_units
 
 
 def hash_owners(r: Responses) -> Hashes:

@@ -80,6 +80,12 @@ class Statistics(NamedTuple):
     summary: Summary
 
 
+def exchange(whole: Statistics, before: Statistics, after: Statistics) -> Statistics:
+    """Return the statistics of all items in which those of some are replaced."""
+    counts = np.maximum(whole.counts - before.counts + after.counts, 0.0)
+    return Statistics(counts, whole.summary - before.summary + after.summary)
+
+
 class Progress(NamedTuple):
     """What a callback receives after each iteration."""
 

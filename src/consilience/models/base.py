@@ -40,8 +40,11 @@ from .worker_report import describe_workers, name_copies
 if TYPE_CHECKING:
     from ..data.spans import Spans
     from .span_results import Runs
+    from .stored import StoredFit
 
 
+# What a model does not have that was fitted to answers on disk.
+OF_ITEMS = ("posterior_", "uncalibrated_posterior_", "_label_codes", "_keys")
 # What a file holds of texts, beside their ids and the texts themselves.
 PASSAGE_SPECS = {name: ArraySpec("*", WHOLE_COUNTS) for name in ("offsets", "start", "end", "fused")}
 
@@ -99,6 +102,7 @@ class Model(ABC):
     # What the model was fitted to: the answers, before near-copies count once, and without features and priors of
     # items; the known labels; and the graph as it was given. None if there are none, or if the file holds none.
     _answers: Responses | None = None
+    _stored: StoredFit | None = None  # of a fit to answers on disk
     _gold: Gold | None = None
     _graph: Graph | None = None
 
@@ -217,13 +221,27 @@ class Model(ABC):
     def _describe(self) -> str:
         steps = f", {self.n_iter_} iterations" if self.n_iter_ else ""
         settled = "" if self.converged_ else " (not converged)"
+        if self._stored is None:
+            n_items, confidence = len(self._label_codes), float(self.posterior_.max(axis=1).mean())
+        else:
+            n_items = self._stored.answers.n_items
+            confidence = self._stored.tally.confidence / n_items
         return (
-            f"{len(self._label_codes):,} items, {len(self.workers_):,} workers, {len(self.classes_)} classes{steps}"
-            f"{settled}; mean confidence {self.posterior_.max(axis=1).mean():.3f}"
+            f"{n_items:,} items, {len(self.workers_):,} workers, {len(self.classes_)} classes{steps}{settled}; mean "
+            f"confidence {confidence:.3f}"
         )
 
     def _is_fitted(self) -> bool:
-        return hasattr(self, "posterior_")
+        return "classes_" in self.__dict__
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why a model that was fitted to answers on disk has no labels in memory."""
+        if name in OF_ITEMS and self._stored is not None:
+            raise NotFittedError(
+                "The labels of answers on disk are not held in memory.",
+                Sentence("Write them to files with {write}.", write=Python("write(path)")),
+            )
+        return super().__getattribute__(name)  # which says what is missing
 
     def _check_fitted(self) -> None:
         if not self._is_fitted():
@@ -240,16 +258,18 @@ class Model(ABC):
 
     def _remember(self, responses: Responses) -> None:
         """Keep the ids of items and workers, the labels and the frame library in which results are reported."""
-        for name in ("comparison_", "graph_check_"):
-            self.__dict__.pop(name, None)  # of the answers of an earlier fit
-        self.workers_ = responses.workers
-        self.answer_labels_ = responses.labels
+        self._keep_names(responses.workers, responses.labels, responses.votes_per_worker())
         self._keys = responses.key_columns()
         self._backend = responses.backend
         self._normalised = responses.normalised
         self._passages = responses.passages
         self._pictures = responses.pictures
-        self._n_answers = responses.votes_per_worker()
+
+    def _keep_names(self, workers: Values, labels: Values, n_answers: NDArray[np.int64]) -> None:
+        """Keep who answered and what was said, and forget what belongs to an earlier fit."""
+        for name in ("comparison_", "graph_check_"):
+            self.__dict__.pop(name, None)
+        self.workers_, self.answer_labels_, self._n_answers = workers, labels, n_answers
 
     def _scalar_values(self) -> dict[str, Any]:
         """Return all learned values by name that are no arrays, for saving."""
@@ -296,10 +316,28 @@ class Model(ABC):
             is_open = find_open(confidence, check_confidence(undecided, "undecided", "to_frame"))
             columns["label"] = leave_open(columns["label"], is_open)
         columns["confidence"] = to_column(confidence)
-        names = [f"p({spell_surrogates(str(name))})" for name in self.classes_.tolist()]
-        for k, name in enumerate(distinct_names(names, columns)):
+        for k, name in enumerate(name_probabilities(self.classes_, columns)):
             columns[name] = to_column(np.ascontiguousarray(self.posterior_[:, k]))
         return build_frame(columns, self._backend)
+
+    def write(self, path: str | os.PathLike[str], engine: Any = None) -> None:
+        """Write the labels with their probabilities to files.
+
+        It is for models that were fitted to answers on disk (see `scan_responses`): labels are made block by block, and
+        never all in memory. The columns are those of `to_frame`. Items are in the order of the store. What is there is
+        replaced when everything is written.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder of Parquet files, or the name of one file (.parquet .csv .tsv .jsonl .arrow).
+        engine : optional
+            Where to work; see `consilience.engines`.
+        """
+        from .stored_labels import write_labels
+
+        self._check_fitted()
+        write_labels(self, to_path("path", "write", path), engine)
 
     def undecided(self, confidence: float) -> Undecided:
         """Return how many labels have at least this confidence, and how many of these are expected to be wrong.
@@ -482,6 +520,11 @@ class Model(ABC):
         check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
         return save_model(self, to_path("path", "save", path), texts, answers)
+
+
+def name_probabilities(classes: Values, taken: Iterable[str]) -> list[str]:
+    """Return the names of the columns of probabilities, none of which is taken."""
+    return distinct_names([f"p({spell_surrogates(str(name))})" for name in classes.tolist()], taken)
 
 
 def distinct_names(names: list[str], taken: dict[str, Column]) -> list[str]:

@@ -38,7 +38,18 @@ from ..data.hashing import draw_units
 from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
 from ..errors import DataWarning, Sentence, parameter_error, plural, warn
-from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, maximise, run_em
+from ..fitting.em import (
+    Fit,
+    Parameters,
+    Problem,
+    Statistics,
+    exchange,
+    expect,
+    infer_left_out,
+    infer_posterior,
+    maximise,
+    run_em,
+)
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
 from .held_out import shrink_rows
@@ -195,10 +206,13 @@ def calibrate(
     posterior: Floats,
     gold: Gold | None,
     opinion: Opinion | None = None,
+    totals: Totals | None = None,
+    known: KnownScores | None = None,
 ) -> Calibrated:
     """Return how a model calibrates the posteriors of its fit, and the calibrated ones.
 
-    `opinion` is what a classifier says of the items, if it has a say.
+    `opinion` is what a classifier says of the items, if it has a say. If the answers are a sample of a larger
+    crowd, `totals` says how large that is, and `known` how well the known labels of all items are predicted.
     """
     if owner.calibration == "none":
         return Calibrated(Calibration(1.0, given=True), posterior, Confidence(np.ones(1), lambda _: posterior), [])
@@ -208,7 +222,9 @@ def calibrate(
         found = Calibration(float(owner.calibration), given=True)
         powers, folds = np.array([found.power]), list[Fold]()
     else:
-        found, log_weights, folds = find_power(owner, r, problem, fit, posterior, left_out, gold, opinion)
+        found, log_weights, folds = find_power(
+            owner, r, problem, fit, posterior, left_out, gold, opinion, totals, known
+        )
         powers = draw_powers(log_weights)
 
     def raised(power: float) -> Floats:
@@ -227,26 +243,28 @@ def find_power(
     left_out: Floats,
     gold: Gold | None,
     opinion: Opinion | None,
+    totals: Totals | None = None,
+    known: KnownScores | None = None,
 ) -> tuple[Calibration, Floats, list[Fold]]:
     """Return the power that hidden answers and known labels call for, the log weight of each of `POWERS`, and folds."""
     found, log_weights, folds = Calibration(1.0), NOTHING_KNOWN, list[Fold]()
     if owner.calibration == "hidden answers":
-        found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold)
+        found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold, totals)
         if opinion is not None:
             found, log_weights = limit_power(r, left_out, opinion, found, log_weights)
-    if gold is not None and gold.judging.any():
-        known = np.flatnonzero(gold.judging)
-        unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
-        scores = score_gold(gold.codes[known], unknown[known])
+    if known is None and gold is not None and gold.judging.any():
+        known = score_known(problem, fit, posterior, gold)
+    if known is not None and known.n_labels:
+        scores = known.scores
         if found.n_hidden or found.n_judged:
             log_weights = scores + log_density_around(found.power, 1.0)
             power = mean_power(log_weights)
         else:
             log_weights = scores + log_density_around(1.0, 2.0)
             power = float(POWERS[log_weights.argmax()])
-        found = found._replace(power=power, n_gold=len(known))
+        found = found._replace(power=power, n_gold=known.n_labels)
     elif owner.calibration == "gold":
-        lack = "There are no known labels" if gold is None else "No known label was drawn at random"
+        lack = "There are no known labels" if gold is None and known is None else "No known label was drawn at random"
         warn(
             DataWarning(
                 f"{lack}, and probabilities were to be calibrated by known labels alone.",
@@ -258,46 +276,74 @@ def find_power(
     return found, log_weights, folds
 
 
+class KnownScores(NamedTuple):
+    """How well known labels are predicted by posteriors that do not know them."""
+
+    scores: Floats  # log probability of all labels at each of `POWERS`
+    n_labels: int
+
+
+def score_known(problem: Problem, fit: Fit, posterior: Floats, gold: Gold) -> KnownScores:
+    """Judge each item whose label is known, and may judge, as if it were not known."""
+    known = np.flatnonzero(gold.judging)
+    unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
+    return KnownScores(score_gold(gold.codes[known], unknown[known]), len(known))
+
+
+class Totals(NamedTuple):
+    """How large a crowd is of which the answers are a sample."""
+
+    n_units: int
+    n_responses: int
+
+
+class Rest(NamedTuple):
+    """A fit to the answers that are not hidden, and the items to which some are hidden."""
+
+    problem: Problem
+    statistics: Statistics
+    parameters: Parameters  # which give the posteriors
+    item: NDArray[np.int64]  # the item of each hidden answer, as the problem counts them
+    n_left: NDArray[np.int64]  # how many answers to it are left
+    gold: Gold | None
+
+
 def find_by_hidden(
-    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None
+    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None, totals: Totals | None = None
 ) -> tuple[Calibration, Floats, list[Fold]]:
     """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit.
 
     With it come the log weight of each of `POWERS`, and the hidden answers.
     """
+    n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
     # Where silence is an answer, one that is hidden would be another answer: silence.
-    if r.silence_counts or owner.max_iter == 0 or (n_units := count_units(r)) < 2:
+    if r.silence_counts or owner.max_iter == 0 or n_units < 2:
         return Calibration(1.0), NOTHING_KNOWN, []
     scores, folds = [], list[Fold]()
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
-    share, n_folds = choose_folds(n_units, None if r.sequences is None else r.n_responses)
-    # If few answers of many are hidden, posteriors hardly change: to count the others once again is enough.
-    max_iter = owner.max_iter if share == HIDDEN else 0
-    for number, (hidden, unit) in enumerate(hide_answers(r, share, owner.seed, n_folds), 1):
+    share, n_folds = choose_folds(n_units, None if r.sequences is None else n_responses)
+    hiding = hide_answers(r, share, owner.seed, n_folds, None if totals is None else n_units)
+    for number, (hidden, unit) in enumerate(hiding, 1):
         log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
-        shown = r.keep(~hidden)
-        rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
-        again = run_em(rest, start, max_iter, owner.tol, owner.callback)
-        learned = maximise(rest, again.statistics, start.prior)
-        judging = find_judging(shown, r.item_of_answer()[hidden], problem.graph is None, gold)
+        if share == HIDDEN:
+            rest = fit_rest(owner, r, problem, start, gold, hidden, owner.max_iter)
+        elif totals is not None or (r.sequences is None and problem.graph is None):
+            rest = exchange_items(owner, r, problem, fit, start, gold, hidden)
+        else:
+            rest = fit_rest(owner, r, problem, start, gold, hidden, 0)
+        apart = r.sequences is None and problem.graph is None
+        judging = find_judging(rest.item, rest.gold, rest.n_left if apart else None)
         hidden[hidden] = judging
-        item, unit = r.item_of_answer()[hidden], np.unique(unit[judging], return_inverse=True)[1]
+        item, unit = rest.item[judging], np.unique(unit[judging], return_inverse=True)[1]
         if not len(item):
             continue
-        if r.sequences is None and problem.graph is None:
-            # Independent items can be judged without the others.
-            items, item = np.unique(item, return_inverse=True)
-            known = None if gold is None else Gold(gold.codes[items], gold.judging[items])
-            rest = replace(
-                owner._pose(shown.about(items), problem.structure, None, known, problem.engine), prior=start.prior
-            )
-        factors = rest.factors(again.parameters.workers)
-        posterior, _ = infer_posterior(rest.engine, rest.placed, factors, again.parameters.structure, rest.graph)
-        left_out = infer_left_out(rest, learned, again.statistics, posterior)[item]
-        confusion = rest.workers.plain_mean(learned.workers, again.statistics.counts, start.prior)
+        learned = maximise(rest.problem, rest.statistics, start.prior)
+        posterior = infer_rest(rest)
+        left_out = infer_left_out(rest.problem, learned, rest.statistics, posterior)[item]
+        workers, counts = rest.problem.workers, rest.statistics.counts
+        confusion = workers.plain_mean(learned.workers, counts, start.prior)
         scores.append(score_powers(r, hidden, unit, left_out, confusion))
-        counts = rest.workers.plain_counts(again.statistics.counts)
-        folds.append(Fold.of(r, np.flatnonzero(hidden), left_out, counts))
+        folds.append(Fold.of(r, np.flatnonzero(hidden), left_out, workers.plain_counts(counts)))
     if sum(map(len, scores)) < LEAST_UNITS:
         return Calibration(1.0), NOTHING_KNOWN, folds
     n_hidden = sum(
@@ -307,16 +353,80 @@ def find_by_hidden(
     return Calibration(choose_power(together), n_hidden), weigh_powers(together), folds
 
 
-def find_judging(shown: Responses, item: NDArray[np.int64], apart: bool, gold: Gold | None) -> NDArray[np.bool_]:
+def fit_rest(
+    owner: LatentModel,
+    r: Responses,
+    problem: Problem,
+    start: Parameters,
+    gold: Gold | None,
+    hidden: NDArray[np.bool_],
+    max_iter: int,
+) -> Rest:
+    """Fit the model to the answers that are not hidden; with `max_iter=0`, only count them once again."""
+    shown, item = r.keep(~hidden), r.item_of_answer()[hidden]
+    rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
+    again = run_em(rest, start, max_iter, owner.tol, owner.callback)
+    n_left = np.diff(shown.offsets)[item]
+    if r.sequences is not None or problem.graph is not None:
+        return Rest(rest, again.statistics, again.parameters, item, n_left, gold)
+    # Independent items can be judged without the others.
+    items, item = np.unique(item, return_inverse=True)
+    known = None if gold is None else Gold(gold.codes[items], gold.judging[items])
+    few = replace(owner._pose(shown.about(items), problem.structure, None, known, problem.engine), prior=start.prior)
+    return Rest(few, again.statistics, again.parameters, item, n_left, known)
+
+
+def exchange_items(
+    owner: LatentModel,
+    r: Responses,
+    problem: Problem,
+    fit: Fit,
+    start: Parameters,
+    gold: Gold | None,
+    hidden: NDArray[np.bool_],
+) -> Rest:
+    r"""Count the answers that are not hidden, at the parameters of the fit.
+
+    If few answers of many are hidden, posteriors of other items hardly change. So only items to which some are hidden
+    are counted again: with S the statistics of the fit, those of the others are
+
+    .. math:: S - S_{\text{items}} + S_{\text{items without hidden answers}}
+
+    In a sample of sequences, all of them are.
+    """
+    item = np.searchsorted(r.offsets, np.flatnonzero(hidden), side="right") - 1
+    before, known = r, gold
+    if r.sequences is None:
+        items, item = np.unique(item, return_inverse=True)
+        known = None if gold is None else Gold(gold.codes[items], gold.judging[items])
+        before, hidden = r.about(items), hidden[r.answers_about(items)[0]]
+    after = before.keep(~hidden)
+    posed = [
+        replace(owner._pose(answers, problem.structure, None, known, problem.engine), prior=start.prior)
+        for answers in (before, after)
+    ]
+    statistics = exchange(fit.statistics, *(expect(each, start) for each in posed))
+    return Rest(posed[1], statistics, start, item, np.diff(after.offsets)[item], known)
+
+
+def infer_rest(rest: Rest) -> Floats:
+    """Return the posteriors of the items to which answers are hidden."""
+    problem, found = rest.problem, rest.parameters
+    return infer_posterior(
+        problem.engine, problem.placed, problem.factors(found.workers), found.structure, problem.graph
+    )[0]
+
+
+def find_judging(
+    item: NDArray[np.int64], gold: Gold | None, n_left: NDArray[np.int64] | None = None
+) -> NDArray[np.bool_]:
     """Tell which hidden answers, to these items, can judge a power.
 
-    Those to items whose label is known cannot. Of an independent item without another answer all that is known is the
-    class prior, which is reported as it is.
+    Those to items whose label is known cannot. Of an independent item without another answer (`n_left` says how many
+    are left) all that is known is the class prior, which is reported as it is.
     """
     judging = np.ones(len(item), bool) if gold is None else gold.codes[item] < 0
-    if apart and shown.sequences is None:
-        judging &= np.diff(shown.offsets)[item] > 0
-    return judging
+    return judging if n_left is None else judging & (n_left > 0)
 
 
 def raise_to(posterior: Floats, power: float) -> Floats:

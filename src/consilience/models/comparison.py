@@ -318,7 +318,8 @@ def find_hidden(
     if settled.get_params().get("coupling") == "learn":
         settled.set_params(coupling=model.coupling_)
     fitted = settled._fit(shown, graph, gold, engine, copies=[])
-    hidden[hidden] = find_judging(shown, item[hidden], graph is None, vote._gold)
+    n_left = np.diff(shown.offsets)[item[hidden]] if graph is None and r.sequences is None else None
+    hidden[hidden] = find_judging(item[hidden], vote._gold, n_left)
     if not hidden.any():
         return []
     return [Fold.of(r, np.flatnonzero(hidden), fitted.posterior_[item[hidden]], fitted._counts).judge(1.0)]

@@ -51,6 +51,7 @@ from scipy.special import betainc
 
 from ..data.hashing import Hashes, draw_numbers, hash_ids, hash_items
 from ..data.responses import Responses
+from ..data.vocabulary import Values
 from ..kernels.layout import order_by
 from ..kernels.types import Floats
 from ..specs import is_whole
@@ -663,10 +664,7 @@ def count_once(r: Responses, groups: Integers) -> Responses:
     """
     if not groups.any():
         return r
-    by_hash = np.argsort(hash_ids(r.workers), kind="stable")[::-1]
-    leaders = np.zeros(groups.max() + 1, np.int64)
-    leaders[groups[by_hash]] = by_hash  # the last one stays
-    r = replace(r, leader=np.where(groups > 0, leaders[groups], np.arange(r.n_workers)))
+    r = replace(r, leader=choose_leaders(r.workers, groups))
     if r.silence_counts:
         size = np.bincount(groups).astype(float)
         size[0] = 1.0
@@ -674,6 +672,14 @@ def count_once(r: Responses, groups: Integers) -> Responses:
     else:
         share = share_votes(r, groups)
     return replace(r, weight=share if r.weight is None else share * r.weight)
+
+
+def choose_leaders(workers: Values, groups: Integers) -> NDArray[np.int64]:
+    """Return one worker of the group of each, the same for all of its members; workers without a group themselves."""
+    by_hash = np.argsort(hash_ids(workers), kind="stable")[::-1]
+    leaders = np.zeros(groups.max() + 1, np.int64)
+    leaders[groups[by_hash]] = by_hash  # the last one stays
+    return np.where(groups > 0, leaders[groups], np.arange(len(workers)))
 
 
 def share_votes(r: Responses, groups: Integers) -> Floats:

@@ -42,7 +42,7 @@ from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
 from .coupling import CouplingScore, are_scores, explain_choice
 from .held_out import HeldOutScore, score_hidden
-from .latent import LatentModel, Plan, Starts
+from .latent import AnyResponses, Known, LatentModel, Plan, Starts
 from .sizes import check_transitions
 from .span_results import Runs, are_tags, check_confidence, judge_fit
 from .starts import find_starts
@@ -274,14 +274,17 @@ class HiddenMarkov(LatentModel):
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
         return Chain(*self._structure_parts(r), coupling, allowed)
 
-    def _plan(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Plan:
+    def _plan(
+        self, r: AnyResponses, graph: Graph | None, gold: Gold | None, engine: Engine, sample: Known | None = None
+    ) -> Plan:
         chain = self._make_structure(r)
         scores: list[CouplingScore] = []
-        if self.coupling == "learn" and count_units(r) > 1:
-            coupling, scores = self._learn_coupling(r, chain, gold, engine)
+        answers, labels = (r, gold) if sample is None else sample
+        if self.coupling == "learn" and count_units(answers) > 1:
+            coupling, scores = self._learn_coupling(answers, chain, labels, engine)
             chain = replace(chain, coupling=coupling)
         problem = self._pose(r, chain, graph, gold, engine)
-        starts = find_starts(self, problem, r)
+        starts = find_starts(self, problem, answers)
         if scores and any(name == "majority" for name, _ in starts):
             starts += self._start_by_climbing(problem, expect_from_votes(problem))
         return Plan(problem, starts, {"coupling_": chain.coupling, "coupling_scores_": scores})

@@ -123,6 +123,13 @@ class Estimates(NamedTuple):
     judged: NDArray[np.bool_]  # (N,): whether answers to an item are judged by others
 
 
+class Whole(NamedTuple):
+    """The crowd, if the answers are a sample of it."""
+
+    n_items: int
+    chances: Floats  # (3, M): as `sum_chances` returns, of all answers
+
+
 class Confidence(NamedTuple):
     """Reported posteriors at each power that they may have to be raised to. All are equally likely."""
 
@@ -131,7 +138,12 @@ class Confidence(NamedTuple):
 
 
 def find_intervals(
-    r: Responses, posterior: Floats, label_codes: NDArray[np.int64], found: Estimates, confidence: Confidence
+    r: Responses,
+    posterior: Floats,
+    label_codes: NDArray[np.int64],
+    found: Estimates,
+    confidence: Confidence,
+    whole: Whole | None = None,
 ) -> Intervals:
     """Return the intervals of a fit.
 
@@ -147,16 +159,20 @@ def find_intervals(
         What was learned.
     confidence : Confidence
         The calibrated posteriors.
+    whole : Whole, optional
+        If the answers are a sample, the crowd they are from, to which sums over items are scaled.
     """
+    n_items = r.n_items if whole is None else whole.n_items
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         right = right_matrix(found.confusion, r)
-        shared = find_covariance(r, posterior, right, found)
-        answers = weigh_answers(r, posterior, right, found, shared)
+        shared = find_covariance(r, posterior, right, found, n_items / max(r.n_items, 1))
+        measured = measure_answers(r, posterior, None if whole is None else whole.chances)
+        answers = weigh_answers(r, measured, right, found, shared)
         workers = judge_workers(r, posterior, found, answers)
-        shares = judge_shares(posterior, found, shared)
+        shares = judge_shares(posterior, found, shared, n_items)
         doubt = find_doubt(r, right, found, answers)
-        labels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt)
+        labels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt, n_items)
     answered = answers.total > 0
     workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
     return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0))
@@ -209,14 +225,16 @@ class Answers(NamedTuple):
     worth: Floats  # number of answers with a known truth that would tell as much
 
 
-def weigh_answers(r: Responses, posterior: Floats, right: Floats, found: Estimates, shared: Shared | None) -> Answers:
+def weigh_answers(r: Responses, measured: Measured, right: Floats, found: Estimates, shared: Shared | None) -> Answers:
     """Return what each worker's answers are worth."""
-    total, accuracy, left, design = measure_answers(r, posterior)
+    total, accuracy, left, design = measured
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
     judged = total
     if not found.judged.all():
-        judged = sum_by(r.worker, np.where(found.judged[r.item_of_answer()], r.weights(), 0.0), r.n_workers)
+        weights = r.weights()
+        judged = sum_by(r.worker, np.where(found.judged[r.item_of_answer()], weights, 0.0), r.n_workers)
+        judged = total * judged / np.maximum(sum_by(r.worker, weights, r.n_workers), 1e-300)
     worth = judged * left / design
     if shared is not None:
         mean = right @ found.prior
@@ -250,9 +268,18 @@ def judge_workers(r: Responses, posterior: Floats, found: Estimates, answers: An
     return ends
 
 
-def measure_answers(r: Responses, posterior: Floats) -> tuple[Floats, Floats, Floats, float]:
-    """Return each worker's sum of weights, accuracy and share of information left; and the design effect of all."""
-    total, right, squares = sum_chances(r, posterior)
+class Measured(NamedTuple):
+    """Each worker's sum of weights, accuracy and share of information left; and the design effect of all."""
+
+    total: Floats
+    accuracy: Floats
+    left: Floats
+    design: float
+
+
+def measure_answers(r: Responses, posterior: Floats, chances_of_all: Floats | None = None) -> Measured:
+    """Measure the answers of each worker; those of a sample by the sums over all answers, if these are given."""
+    total, right, squares = sum_chances(r, posterior) if chances_of_all is None else chances_of_all
     scale = np.maximum(total, 1e-300)
     accuracy = right / scale
     spread = np.maximum(squares / scale - accuracy**2, 0.0)
@@ -260,11 +287,11 @@ def measure_answers(r: Responses, posterior: Floats) -> tuple[Floats, Floats, Fl
     sure = 0.25 / scale
     left = np.clip((spread + sure) / (accuracy * (1 - accuracy) + sure), LEAST_LEFT, 1.0)
     if r.weight is None and r.sequences is None:
-        return total, accuracy, left, 1.0
+        return Measured(total, accuracy, left, 1.0)
     item, weight = r.item_of_answer(), r.weights()
     unit = item if r.sequences is None else r.sequences.of_items()[item]
     away = weight * (chances(r, posterior, item, slice(None)) - accuracy[r.worker])
-    return total, accuracy, left, design_effect(r.worker, item, unit, weight, away, spread)
+    return Measured(total, accuracy, left, design_effect(r.worker, item, unit, weight, away, spread))
 
 
 def sum_chances(r: Responses, posterior: Floats) -> Floats:
@@ -403,8 +430,13 @@ class Shared(NamedTuple):
     meant: NDArray[np.bool_]  # (K,): whether there is an answer that means the class
 
 
-def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estimates) -> Shared | None:
-    """Return the covariance of what all items share; None if there are too many classes, or numbers too large."""
+def find_covariance(
+    r: Responses, posterior: Floats, right: Floats, found: Estimates, scale: float = 1.0
+) -> Shared | None:
+    """Return the covariance of what all items share; None if there are too many classes, or numbers too large.
+
+    There are `scale` times as many items as these.
+    """
     n_classes, meant = len(found.prior), find_meant(r)
     if n_classes > MOST_CLASSES:
         return None
@@ -421,6 +453,7 @@ def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estim
         if r.sequences is not None:
             sums = sum_sequences(scores, r.sequences, run)
             clustered += sums.T @ sums
+    information, clustered, lack = scale * information, scale * clustered, scale * lack
     answered = r.votes_per_worker() > 0
     held = found.pseudo_counts * expected[answered].sum(axis=0)
     prior = np.zeros((size, size))
@@ -433,7 +466,7 @@ def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estim
         return None
     covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     if r.sequences is not None:
-        n_units = int(np.count_nonzero(np.diff(r.sequences.offsets)))
+        n_units = int(scale * np.count_nonzero(np.diff(r.sequences.offsets)))
         covariance = covariance @ (clustered + prior) @ covariance * few_units(n_units)
     return Shared(np.pad(covariance, (0, 2 * n_classes - size)), meant)
 
@@ -498,14 +531,13 @@ def count_surprise(r: Responses, right: Floats, run: slice = slice(None)) -> Flo
     return np.asarray(votes - sum_answers(r, right, run))
 
 
-def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None) -> Floats:
+def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None, n_items: int) -> Floats:
     """Return the interval of each class share, (2, K)."""
     prior, n_classes = found.prior, len(found.prior)
     if found.prior_is_known or n_classes == 1:
         return np.stack([prior, prior])
-    n_items, free = len(posterior), prior * (1 - prior)
-    mean = posterior.mean(axis=0)
-    spread, sure = np.einsum("nk,nk->k", posterior, posterior) / n_items - mean**2, 0.25 / n_items
+    free, mean = prior * (1 - prior), posterior.mean(axis=0)
+    spread, sure = np.einsum("nk,nk->k", posterior, posterior) / len(posterior) - mean**2, 0.25 / n_items
     left = (spread + sure) / (mean * (1 - mean) + sure)
     worth = n_items * np.clip(left, LEAST_LEFT, 1.0)
     if shared is not None:
@@ -537,15 +569,16 @@ def judge_labels(
     right: Floats,
     shared: Shared | None,
     doubt: Floats,
+    n_items: int,
 ) -> Floats:
-    """Return the interval of the accuracy of the labels, (2,)."""
+    """Return the interval of the accuracy of the labels, (2,), of which there are `n_items`."""
     powers, times = np.unique(confidence.powers, return_counts=True)
-    n_items, rows = len(label_codes), np.arange(len(label_codes))
+    rows = np.arange(len(label_codes))
     means, variances = [], []
     for power in powers.tolist():
         reported = confidence.raised(power)
         chosen = reported[rows, label_codes]
-        variance = float(np.sum(chosen * (1 - chosen))) / n_items**2
+        variance = float(np.mean(chosen * (1 - chosen))) / n_items
         if shared is not None:
             slope = power * mean_slope(r, reported, label_codes, right)
             variance += float(slope @ shared.covariance @ slope)

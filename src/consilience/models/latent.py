@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from ..fitting.moments import MomentFit
 from ..formats.features import open_item_data
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names
+from ..store.answers import StoredResponses
 from ..structures.base import AnyStructure, StructureParameters
 from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
@@ -73,6 +74,8 @@ from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
 Starts = list[tuple[str, Parameters]]
+AnyResponses: TypeAlias = Responses | StoredResponses
+Known: TypeAlias = tuple[Responses, Gold | None]  # answers, and known labels of their items
 
 
 class Plan(NamedTuple):
@@ -188,8 +191,9 @@ class LatentModel(PredictingModel):
         self
         """
         self._check_parameters()
-        r = self._add_content(as_responses(responses), features, item_prior)
-        return self._fit(r, graph, gold, engine)
+        if not isinstance(responses, StoredResponses) or features is not None or item_prior is not None:
+            responses = self._add_content(as_responses(responses), features, item_prior)
+        return self._fit(responses, graph, gold, engine)
 
     def fit_predict(
         self,
@@ -390,6 +394,20 @@ class LatentModel(PredictingModel):
         plan = self._plan(r, graph, gold, engine)
         self._finish(r, plan, self._run(plan), gold, guided)
 
+    def _fit_stored(
+        self,
+        s: StoredResponses,
+        graph: Any,
+        gold: Any,
+        engine: Any,
+        copies: list[list[int]] | None,
+        count_copies_once: bool,
+    ) -> Self:
+        from .stored import fit_stored
+
+        fit_stored(self, s, graph, gold, engine, copies, count_copies_once)
+        return self
+
     def _fit_unguided(
         self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine
     ) -> tuple[Problem, Fit]:
@@ -397,10 +415,12 @@ class LatentModel(PredictingModel):
         plan = self._plan(r, graph, gold, engine)
         return plan.problem, self._choose(plan.problem, self._run(plan))
 
-    def _plan(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Plan:
-        """Return what is to be fitted, and from where."""
+    def _plan(
+        self, r: AnyResponses, graph: Graph | None, gold: Gold | None, engine: Engine, sample: Known | None = None
+    ) -> Plan:
+        """Return what is to be fitted, and from where; `sample` are some of the answers, if these are on disk."""
         problem = self._pose(r, self._make_structure(r), graph, gold, engine)
-        return Plan(problem, find_starts(self, problem, r), {})
+        return Plan(problem, find_starts(self, problem, r if sample is None else sample[0]), {})
 
     def _run(self, plan: Plan) -> dict[str, Fit]:
         """Run the loop from every start."""
@@ -426,10 +446,8 @@ class LatentModel(PredictingModel):
         intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
         notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
-        self.uncalibrated_posterior_, self.calibration_ = posterior, found
-        self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
-        self.starts_ = {name: fit.trace for name, fit in fits.items()}
-        self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
+        self.uncalibrated_posterior_ = posterior
+        self._settle_fit(best, fits, found)
         self.feature_findings_ = None if guided is None else guided.findings
         self._guide = None if guided is None else guided.guide
         self._opinions, self._log_prior = None, r.log_prior
@@ -444,6 +462,13 @@ class LatentModel(PredictingModel):
             )
         for name, value in notes.items():
             setattr(self, name, value)
+
+    def _settle_fit(self, best: Fit, fits: Mapping[str, Fit], found: Calibration) -> None:
+        """Keep how the fit went."""
+        self.calibration_ = found
+        self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
+        self.starts_ = {name: fit.trace for name, fit in fits.items()}
+        self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)
 
     def _judge_labels(
         self,

@@ -105,7 +105,7 @@ class MajorityVote(PredictingModel):
     def __getattr__(self, name: str) -> Any:
         """Work out the matrices when one is first asked for: the vote itself needs none, and they may be large."""
         if name not in (*_MATRICES, "_copies"):
-            return super().__getattribute__(name)  # which says what is missing
+            return super().__getattr__(name)  # which says what is missing
         self._check_fitted()
         with open_engine(None) as engine:
             if name == "_copies":

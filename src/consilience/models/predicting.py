@@ -19,7 +19,7 @@ from ..data.vocabulary import Column, lookup, to_column
 from ..distributions import Distributions
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
-from ..errors import DataWarning, InputError, Sentence, listing, shorten, warn
+from ..errors import DataWarning, InputError, ParameterError, Python, Sentence, listing, shorten, warn
 from ..fitting.em import (
     Parameters,
     Problem,
@@ -34,6 +34,7 @@ from ..fitting.moments import strongest_answers
 from ..formats.reading import open_path
 from ..kernels.types import Floats
 from ..specs import ENDS, LABEL_DISTRIBUTIONS, ArraySpec, Fault, is_truth
+from ..store.answers import StoredResponses
 from ..structures.base import AnyStructure, StructureParameters
 from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
@@ -47,6 +48,7 @@ from .inputs import as_responses
 from .intervals import Estimates, Intervals, find_judged
 from .mask_copies import find_same_masks
 from .sizes import check_posteriors, check_prediction
+from .stored_blocks import place_stored
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
@@ -128,8 +130,11 @@ class PredictingModel(Model):
         count_copies_once: bool = False,
     ) -> Self:
         """Fit; near-copies count once together if asked for. They are looked for unless `copies` tells who they are."""
+        if isinstance(responses, StoredResponses):
+            return self._fit_stored(responses, graph, gold, engine, copies, count_copies_once)
         self._check_parameters()
         r = self._prepare(as_responses(responses))
+        self._stored = None
         graph = self._align(r, graph)
         links = self._links(r, graph)
         known = match_gold(open_path(gold), r, r.classes)
@@ -146,6 +151,23 @@ class PredictingModel(Model):
         self._answers = replace(r, features=None, log_prior=None, gold=None)
         self._gold, self._graph = known, None if graph is None else replace(graph)
         return self
+
+    def _fit_stored(
+        self,
+        s: StoredResponses,  # noqa: ARG002
+        graph: Any,  # noqa: ARG002
+        gold: Any,  # noqa: ARG002
+        engine: Any,  # noqa: ARG002
+        copies: list[list[int]] | None,  # noqa: ARG002
+        count_copies_once: bool,  # noqa: ARG002
+    ) -> Self:
+        """Fit to answers on disk, for models that can."""
+        raise ParameterError(
+            f"{type(self).__name__} takes answers in memory.",
+            Sentence("Use {model}.", model=Python("DawidSkene or HiddenMarkov", "dawid-skene")),
+            "Or read them with read_responses.",
+            keyword="model",
+        )
 
     def _find_copies(self, r: Responses, gold: Gold | None, engine: Engine) -> list[list[int]]:
         """Return the groups of near-copies, each by the indices of its workers."""
@@ -326,8 +348,11 @@ class PredictingModel(Model):
         engine: Engine,
     ) -> Problem:
         """Return what is to be fitted, its blocks cut and put where they will be worked on."""
-        placed = engine.place(lay_out(r, workers, gold))
-        weighted = r.weight is not None
+        if isinstance(r, StoredResponses):
+            engine, placed = place_stored(r, workers, engine)
+            weighted = r.weighted or r.groups is not None
+        else:
+            placed, weighted = engine.place(lay_out(r, workers, gold)), r.weight is not None
         return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares())
 
     def _pose_votes(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Problem:
@@ -351,10 +376,16 @@ class PredictingModel(Model):
 
         What may be interrupted has come before: a model is fitted to one set of answers or to another, never to both.
         """
-        workers = problem.workers
         self._remember(r)
         self.posterior_, self._label_codes = posterior, label_codes
         self.classes_ = r.classes
+        self._keep_learned(problem, learned, statistics, intervals)
+
+    def _keep_learned(
+        self, problem: Problem, learned: Parameters, statistics: Statistics, intervals: Intervals
+    ) -> None:
+        """Store what was learned of the workers, and of all items together."""
+        workers = problem.workers
         self.prior_ = learned.structure.mean
         self._keep_matrices(problem, learned, statistics)
         self._structure = learned.structure
@@ -393,6 +424,8 @@ class PredictingModel(Model):
     def expected_accuracy_(self) -> float:
         """Share of the labels that are right, by their probabilities."""
         self._check_fitted()
+        if self._stored is not None:
+            return self._stored.tally.confidence / self._stored.answers.n_items
         return float(self._confidence().mean())
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,11 @@ from ..data.items import Sequences
 from ..data.responses import Responses, keep_weights
 from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import StoreError, first_line, listing
-from ..kernels.types import Floats
+from ..kernels.types import Floats, freeze
 from .building import HEADER, SCHEMA, read_values
 from .layout import ANSWER, ITEM, ROW, SEQUENCE, ArrayFile, StoredBlock, list_blocks, name_arrays, name_items
 
-Result = TypeVar("Result")
+_NOTHING = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,12 @@ class StoredResponses:
     in_sequences: bool
     weighted: bool
     columns: Mapping[str, str] = field(default_factory=dict)
+    # Where near-copies count once: the group of each worker, 0 for none.
+    groups: NDArray[np.int64] | None = None
+    # Known labels, of each partition that has some: items, ascending, their classes, and whether these may judge.
+    gold: Mapping[int, tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]] | None = None
 
+    #: What `Responses` may have and these answers have not.
     backend = "pyarrow"
     background = None
     silence_counts = False
@@ -115,9 +120,29 @@ class StoredResponses:
         shares[self.class_of_label[named]] = self.votes[named]
         return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
 
-    def blocks(self) -> list[StoredBlock]:
-        """Return all blocks, in order."""
-        return list_blocks(self.folder, self.partitions, self.weighted)
+    @property
+    def sequences(self) -> range | None:
+        """The numbers of the sequences that the items are in; None where items are independent of each other."""
+        return range(self.n_sequences) if self.in_sequences else None
+
+    def with_classes(self, classes: Values) -> StoredResponses:
+        """Return the same answers with other classes."""
+        return self if classes is self.classes else replace(self, classes=classes)
+
+    def blocks(self, number: int | None = None) -> list[StoredBlock]:
+        """Return all blocks, in order, or those of one partition."""
+        blocks = list_blocks(self.folder, self.partitions, self.weighted, number)
+        return blocks if self.gold is None else [self._add_gold(block) for block in blocks]
+
+    def _add_gold(self, block: StoredBlock) -> StoredBlock:
+        """Return a block with its known labels."""
+        assert self.gold is not None
+        items, codes, _ = self.gold.get(block.number, _NOTHING)
+        first, last = block.file.read("blocks", block.place, block.place + 2)[:, ITEM].tolist()
+        known = slice(*np.searchsorted(items, [first, last]).tolist())
+        gold = np.full(last - first, -1, np.int32)
+        gold[items[known] - first] = codes[known]
+        return replace(block, gold=freeze(gold))
 
     def filled(self) -> Iterator[int]:
         """Yield the numbers of the partitions that are not empty."""
@@ -165,12 +190,12 @@ class StoredResponses:
         )
 
     def _pick_from(self, number: int, units: NDArray[np.int64]) -> tuple[Any, ...]:
-        """Return worker, label and weight of answers, answers of each item, its keys, and the items of each sequence."""
+        """Return worker, label and weight of answers; of items their answers and keys; of sequences their items."""
         file = ArrayFile.open(name_arrays(self.folder, number))
         bounds = file.read("blocks")
         items, lengths = units, np.empty(0, np.int64)
         if self.in_sequences:
-            starts = join_offsets(file.read("sequences"), bounds[:, SEQUENCE], bounds[:, ITEM])
+            starts = self._starts(number)
             lengths = np.diff(starts)[units]
             items = spread(starts[units], lengths)
         offsets = join_offsets(file.read("offsets"), bounds[:, ITEM], bounds[:, ANSWER])
@@ -182,6 +207,33 @@ class StoredResponses:
         weight = file.read("weight")[answers] if "weight" in file else np.ones(len(answers))
         keys = [to_column(column.take(pa.array(items))) for column in self.keys(number).values()]
         return worker, label, weight, sizes, [[column] for column in keys], lengths
+
+    def items_of(self, number: int, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the items that are in some sequences of a partition; without sequences, the units themselves."""
+        if not self.in_sequences:
+            return units
+        starts = self._starts(number)
+        return spread(starts[units], np.diff(starts)[units])
+
+    def units_of(self, number: int, items: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sequences of a partition that some of its items are in, or these items."""
+        return np.unique(np.searchsorted(self._starts(number), items, side="right") - 1) if self.in_sequences else items
+
+    def who_answered(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the item, or sequence, and the worker of each answer of a partition."""
+        file = ArrayFile.open(name_arrays(self.folder, number))
+        bounds = file.read("blocks")
+        offsets = join_offsets(file.read("offsets"), bounds[:, ITEM], bounds[:, ANSWER])
+        ends = offsets[self._starts(number)] if self.in_sequences else offsets
+        block = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds[:, ANSWER]))
+        worker = file.read("rows")[bounds[block, ROW] + file.read("codes")] // self.n_labels
+        return np.repeat(np.arange(len(ends) - 1), np.diff(ends)), worker
+
+    def _starts(self, number: int) -> NDArray[np.int64]:
+        """Return where the sequences of a partition begin among its items."""
+        file = ArrayFile.open(name_arrays(self.folder, number))
+        bounds = file.read("blocks")
+        return join_offsets(file.read("sequences"), bounds[:, SEQUENCE], bounds[:, ITEM])
 
     def load(self) -> Responses:
         """Return all answers, in memory."""

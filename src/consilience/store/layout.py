@@ -135,8 +135,10 @@ class StoredBlock:
 
     Attributes
     ----------
-    file : ArrayFile
+    number : int
         The partition that it is in.
+    file : ArrayFile
+        The arrays of this partition.
     place : int
         Which block of the partition it is.
     first_item : int
@@ -149,6 +151,7 @@ class StoredBlock:
         Known class of each item, or -1; empty if none is known.
     """
 
+    number: int
     file: ArrayFile
     place: int
     first_item: int
@@ -183,19 +186,22 @@ class StoredBlock:
         return self.file.read("weight", first, last) if "weight" in self.file else freeze(np.ones(last - first))
 
 
-def list_blocks(folder: Path, partitions: Sequence[Sequence[int]], weighted: bool) -> list[StoredBlock]:
-    """Return all blocks of a store, in order."""
+def list_blocks(
+    folder: Path, partitions: Sequence[Sequence[int]], weighted: bool, only: int | None = None
+) -> list[StoredBlock]:
+    """Return all blocks of a store, in order, or only those of one partition."""
     total_size = sum(sizes[0] + sizes[1] for sizes in partitions)
     blocks, first = [], 0
     for number, (n_items, _, _, n_blocks) in enumerate(partitions):
-        if not n_blocks:
+        if not n_blocks or only not in (None, number):
+            first += n_items
             continue
         file = ArrayFile.open(name_arrays(folder, number))
         starts = file.read("blocks")[:, ITEM].tolist()
         if starts[-1] != n_items:
             raise StoreError(f"{file.path!r} is damaged.", "Delete the store, and build it again.")
         blocks += [
-            StoredBlock(file, place, first + starts[place], total_size, weighted, freeze(np.empty(0, np.int32)))
+            StoredBlock(number, file, place, first + starts[place], total_size, weighted, freeze(np.empty(0, np.int32)))
             for place in range(n_blocks)
         ]
         first += n_items

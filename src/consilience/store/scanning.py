@@ -10,7 +10,7 @@ from typing import Any
 
 from ..arguments import check_truth, to_path
 from ..data.classes import choose_classes
-from ..errors import InputError, parameter_error
+from ..errors import parameter_error
 from ..formats.scanning import scan_table
 from ..memory import available_memory
 from .answers import StoredResponses, open_store

@@ -41,6 +41,11 @@ class Summary:
             *(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
         )
 
+    def __sub__(self, other: Self) -> Self:
+        return type(self)(
+            *(mine - theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
+        )
+
     def scaled_by(self, log_scale: float) -> Self:
         """Return the summary for evidence whose rows had been divided by factors with this sum of logarithms."""
         return replace(self, log_normaliser=self.log_normaliser + log_scale)

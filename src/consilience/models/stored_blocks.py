@@ -1,0 +1,62 @@
+"""Blocks of a store as a fit needs them: with the rows of its worker model, and with weights of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..data.blocks import Block, renumber
+from ..data.items import Sequences
+from ..data.responses import Responses
+from ..engines.base import Engine
+from ..engines.opening import Opening
+from ..kernels.types import Integers, freeze
+from ..store.answers import StoredResponses
+from ..workers.base import WorkerModel
+from ..workers.confusion import ConfusionWorkers
+from .copies import share_votes
+
+
+def place_stored(s: StoredResponses, workers: WorkerModel, engine: Engine) -> tuple[Engine, list[Any]]:
+    """Return the engine that opens the blocks of a store, and the blocks where it has put them."""
+    opening = Opening(engine, partial(prepare_block, workers=workers, groups=s.groups))
+    return opening, list(opening.place(s.blocks()))
+
+
+def prepare_block(block: Block, workers: WorkerModel, groups: Integers | None) -> Block:
+    """Return a block with the rows of another worker model, or with weights such that near-copies count once."""
+    if groups is None and isinstance(workers, ConfusionWorkers):
+        return block
+    answers = recover_answers(block, workers)
+    if groups is not None:
+        share = share_votes(answers, groups)
+        answers = replace(answers, weight=share if answers.weight is None else share * answers.weight)
+        block = replace(block, weight=freeze(answers.weight))
+    if isinstance(workers, ConfusionWorkers):
+        return block
+    rows, codes = renumber(workers.encode(answers), workers.n_rows)
+    return replace(block, codes=freeze(codes), rows=freeze(rows))
+
+
+def recover_answers(block: Block, workers: WorkerModel) -> Responses:
+    """Return the answers of a block of a store as `Responses`, with numbers for ids."""
+    worker, label = np.divmod(block.rows[block.codes], workers.n_labels)
+    numbers = np.arange(block.n_items)
+    keys = (
+        numbers
+        if not len(block.sequences)
+        else Sequences(np.arange(len(block.sequences) - 1), block.sequences, numbers)
+    )
+    return Responses(
+        offsets=block.offsets,
+        worker=worker.astype(np.int32),
+        label=label.astype(np.int32),
+        weight=block.weight if len(block.weight) else None,
+        workers=np.arange(workers.n_workers),
+        labels=np.arange(workers.n_labels),
+        classes=np.arange(workers.n_classes),
+        keys=keys,
+    )
