@@ -231,7 +231,7 @@ def calibrate(
         return owner._calibrate(r, left_out, power)
 
     hidden = [fold.judge(found.power) for fold in folds]
-    return Calibrated(found, raised(found.power), Confidence(powers, raised), hidden)
+    return Calibrated(found, raised(found.power), Confidence(powers, raised, found.power), hidden)
 
 
 def find_power(

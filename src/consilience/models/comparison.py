@@ -241,7 +241,7 @@ def compare_with_vote(
     top = int(np.bincount(ours).argmax())
     comparison = Comparison(
         n_items=len(rows),
-        n_differ=count_differing(chances[rows, ours]),
+        n_differ=count_differing(float((1 - chances[rows, ours]).sum())),
         expected_accuracy=model.expected_accuracy_,
         expected_accuracy_low=model.expected_accuracy_low_,
         expected_accuracy_high=model.expected_accuracy_high_,
@@ -255,7 +255,12 @@ def compare_with_vote(
         vote_top_share=float(chances[:, top].mean()),
         kept_share=float(np.nan_to_num(keep_shares(r, vote, ours), nan=1.0).min()),
     )
-    if comparison.collapsed or not are_checked(r, graph, gold):
+    return withhold_accuracy(comparison, are_checked(r, graph, gold))
+
+
+def withhold_accuracy(comparison: Comparison, checked: bool) -> Comparison:
+    """Return the comparison without an expected accuracy, if nothing checks the answers or the fit has collapsed."""
+    if comparison.collapsed or not checked:
         return replace(
             comparison,
             expected_accuracy=math.nan,
@@ -266,12 +271,11 @@ def compare_with_vote(
     return comparison
 
 
-def count_differing(agreeing: Floats) -> int:
-    """Return how many labels are expected to differ, from the probability that each is the vote's.
+def count_differing(expected: float) -> int:
+    """Return how many labels differ from the vote's, by the number that is expected over random ties.
 
     If there are any, it is at least one: 0 means that all labels are those of the vote.
     """
-    expected = float((1 - agreeing).sum())
     return max(round(expected), int(expected > 1e-9))
 
 
@@ -287,7 +291,11 @@ def keep_shares(r: Responses, vote: MajorityVote, labels: NDArray[np.int64]) -> 
     items = np.flatnonzero(agreed)
     voted = vote.posterior_[items].argmax(axis=1)
     n_items = np.bincount(voted, minlength=r.n_classes)
-    n_kept = np.bincount(voted[labels[items] == voted], minlength=r.n_classes)
+    return share_kept(n_items, np.bincount(voted[labels[items] == voted], minlength=r.n_classes))
+
+
+def share_kept(n_items: NDArray[np.int64], n_kept: NDArray[np.int64]) -> Floats:
+    """Return the share of items that were kept, of each class with enough of them; nan for others."""
     return np.where(n_items >= UNANIMOUS, n_kept / np.maximum(n_items, 1), np.nan)
 
 

@@ -38,8 +38,9 @@ from ..errors import (
 from ..fitting.em import Progress
 from ..formats.answers import COLUMNS, check_keywords
 from ..formats.reading import open_path
+from ..store.answers import StoredResponses
 from .base import Model
-from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares
+from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares, share_kept
 from .dawid_skene import DawidSkene
 from .graph_check import CHECK_IDS, GraphCheck
 from .inputs import as_responses, open_answers
@@ -48,6 +49,7 @@ from .markov_field import MarkovField, find_answered
 from .mask_sample import cut_tiles, is_small
 from .predicting import PredictingModel
 from .register import MODELS, model_class
+from .stored_comparison import compare_stored
 
 # With fewer answers, single answers of workers and one label for all of them are no surprise.
 FEW = 20
@@ -137,6 +139,8 @@ def fuse(
     columns = {name: value for name, value in keywords.items() if name in COLUMNS}
     if gold is None and not isinstance(source, (Responses, Spans, Masks)):
         columns.setdefault("gold", None)
+    if isinstance(source, StoredResponses):
+        return fuse_stored(source, graph, gold, model, engine, callback, features, item_prior, keywords)
     source = open_answers(source, **columns)
     responses = as_responses(source)
     if responses.n_workers > 1 and lookup(responses.workers, to_column([FUSED]))[0] >= 0:
@@ -177,6 +181,51 @@ def fuse(
         warn(warning)
     if doubt is not None:
         warn(doubt)
+    return chosen
+
+
+def fuse_stored(
+    answers: StoredResponses,
+    graph: Any,
+    gold: Any,
+    model: str | Model,
+    engine: Any,
+    callback: Callable[[Progress], object] | None,
+    features: Any,
+    item_prior: Any,
+    keywords: Mapping[str, Any],
+) -> Any:
+    """Fuse answers on disk; see `fuse`."""
+    for name, value in {"graph": graph, "features": features, "item_prior": item_prior}.items():
+        if value is not None:
+            raise ParameterError(
+                Sentence(f"{{{name}}} is for answers in memory.", **{name: Python(name)}),
+                "Read them with read_responses.",
+                keyword=name,
+            )
+    columns = [name for name in keywords if name in COLUMNS]
+    if columns:
+        raise ParameterError(
+            f"Columns ({listing(columns)}) cannot be named for answers on disk: they are read already."
+        )
+    chosen = choose_model(model, answers, None, keywords)
+    if callback is not None and "callback" in chosen.get_params():
+        chosen = chosen.set_params(callback=callback)
+    with open_engine(engine) as opened:
+        chosen._fit(answers, None, gold, opened, count_copies_once=True)
+        chosen.comparison_ = None
+        log.info("Comparing with majority vote")
+        if chosen._stored is None:  # there are few answers, which were read into memory
+            responses = chosen.responses_
+            if not isinstance(chosen, MajorityVote) and count_units(responses) > 1:
+                chosen.comparison_ = compare_with_vote(chosen, responses, None, gold, opened)
+        else:
+            responses = chosen._stored.sample
+            chosen.comparison_ = compare_stored(chosen, opened)
+    if chosen.copies_:
+        warn(tell_copies(chosen))
+    for warning in find_doubts(chosen, responses, None, gold):
+        warn(warning)
     return chosen
 
 
@@ -414,13 +463,17 @@ def describe_collapse(model: Model, comparison: Comparison, responses: Responses
     """Return in words which class takes the items of others."""
     if comparison.kept_share < KEPT:
         r = responses.with_classes(model.classes_)
-        kept = keep_shares(r, MajorityVote().fit(r, gold=gold), model._label_codes)
+        if model._stored is None:
+            kept = keep_shares(r, MajorityVote().fit(r, gold=gold), model._label_codes)
+        else:
+            kept = share_kept(model._stored.tally.unanimous, model._stored.tally.kept)
         lost = shorten(model.classes_[[np.nanargmin(kept)]].tolist()[0])
         return (
             f"Where all workers who answered an item agree on {lost}, {type(model).__name__} gives another label to "
             f"{1 - np.nanmin(kept):.0%} of the items."
         )
-    top = shorten(model.classes_[[np.bincount(model._label_codes).argmax()]].tolist()[0])
+    counts = np.bincount(model._label_codes) if model._stored is None else model._stored.tally.labels
+    top = shorten(model.classes_[[counts.argmax()]].tolist()[0])
     return (
         f"{type(model).__name__} gives {top} to {comparison.top_share:.1%} of the items, and majority vote to "
         f"{comparison.vote_top_share:.1%}."

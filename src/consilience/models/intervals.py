@@ -127,6 +127,7 @@ class Whole(NamedTuple):
     """The crowd, if the answers are a sample of it."""
 
     n_items: int
+    confidence: float  # mean probability of the labels, at the power that is reported
     chances: Floats  # (3, M): as `sum_chances` returns, of all answers
 
 
@@ -135,6 +136,7 @@ class Confidence(NamedTuple):
 
     powers: Floats
     raised: Callable[[float], Floats]
+    reported: float = 1.0  # the power that is reported
 
 
 def find_intervals(
@@ -172,7 +174,7 @@ def find_intervals(
         workers = judge_workers(r, posterior, found, answers)
         shares = judge_shares(posterior, found, shared, n_items)
         doubt = find_doubt(r, right, found, answers)
-        labels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt, n_items)
+        labels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt, whole)
     answered = answers.total > 0
     workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
     return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0))
@@ -569,11 +571,11 @@ def judge_labels(
     right: Floats,
     shared: Shared | None,
     doubt: Floats,
-    n_items: int,
+    whole: Whole | None = None,
 ) -> Floats:
-    """Return the interval of the accuracy of the labels, (2,), of which there are `n_items`."""
+    """Return the interval of the accuracy of the labels, (2,)."""
     powers, times = np.unique(confidence.powers, return_counts=True)
-    rows = np.arange(len(label_codes))
+    n_items, rows = len(label_codes) if whole is None else whole.n_items, np.arange(len(label_codes))
     means, variances = [], []
     for power in powers.tolist():
         reported = confidence.raised(power)
@@ -590,6 +592,10 @@ def judge_labels(
     spread = float(np.average((np.array(means) - mean) ** 2, weights=times))
     # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
     gap = float(np.mean(posterior[rows, label_codes] - confidence.raised(1.0)[rows, label_codes])) / 2
+    if whole is not None:
+        # The sample has another mean than all items by chance.
+        sampled = float(confidence.raised(confidence.reported)[rows, label_codes].mean())
+        mean = min(max(mean + whole.confidence - sampled, 0.0), 1.0)
     low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread + gap**2, n_items)
     return np.array([low, high])
 

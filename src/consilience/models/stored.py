@@ -35,10 +35,11 @@ from ..engines.base import Engine
 from ..errors import ParameterError, Python, Sentence
 from ..fitting.em import Fit, Problem, decode_block, infer_block, keep_unsaid, weigh_left_out
 from ..formats.reading import open_path
-from ..kernels.types import Floats
+from ..kernels.types import Floats, Integers
 from ..store.answers import StoredResponses
 from ..store.layout import StoredBlock
 from ..structures.base import BlockwiseParameters
+from ..workers.base import WorkerModel
 from ..workers.left_out import Counted
 from ..workers.rows import Factors, vote
 from .base import OF_ITEMS
@@ -206,10 +207,10 @@ def conclude(model: LatentModel, s: StoredResponses, plan: Plan, fits: dict[str,
         model, r, near, best, posterior, gold, None, Totals(n_units, s.n_responses), known
     )
     judge = make_judge(model, problem, best, found.power)
-    shared = judge, problem.workers.votes(), s.vote_shares(), s.class_of_label, s.n_workers
-    tally = reduce(Tally.plus, problem.engine.map(tally_block, problem.placed, *shared))
+    shared = judge, problem.workers, s.groups, s.vote_shares()
+    tally = reduce(Tally.plus, engine.map(tally_block, engine.place(s.blocks()), *shared))
     estimates = model._gather_estimates(r, near, best.parameters, best.statistics, gold)
-    whole = Whole(s.n_items, tally.chances)
+    whole = Whole(s.n_items, tally.confidence / s.n_items, tally.chances)
     intervals = find_intervals(r, posterior, label_codes, estimates, confidence, whole)
     model._keep_learned(problem, best.parameters, best.statistics, intervals)
     model._settle_fit(best, fits, found)
@@ -261,28 +262,25 @@ def make_judge(model: LatentModel, problem: Problem, best: Fit, power: float) ->
 
 
 def tally_block(
-    block: Block,
-    judge: Judge,
-    votes: NDArray[np.int64],
-    unvoted: Floats,
-    class_of_label: NDArray[np.int64],
-    n_workers: int,
+    stored: StoredBlock, judge: Judge, workers: WorkerModel, groups: Integers | None, unvoted: Floats
 ) -> Tally:
     """Take the sums over the items of a block."""
+    raw = stored.open()
+    block = prepare_block(raw, workers, groups)
     posterior, labels, reported = judge.judge(block)
-    n_classes, rows = posterior.shape[1], np.arange(block.n_items)
-    shares = vote(block, votes, unvoted)
+    n_classes, rows, n_workers = posterior.shape[1], np.arange(block.n_items), workers.n_workers
+    # The vote counts near-copies one by one.
+    shares = vote(raw, np.tile(workers.class_of_label, n_workers), unvoted)
     tied = find_tied(shares)
     chances = tied / tied.sum(axis=1, keepdims=True)
-    row = block.rows[block.codes]
-    worker, label = np.divmod(row, len(class_of_label))
-    item, klass = np.repeat(rows, np.diff(block.offsets)), class_of_label[label]
+    worker, label = np.divmod(raw.rows[raw.codes], workers.n_labels)
+    item, klass = np.repeat(rows, np.diff(block.offsets)), workers.class_of_label[label]
     n_votes = np.bincount(item[klass >= 0], minlength=block.n_items)
     agreed = (shares.max(axis=1) > 1 - 1e-9) & (n_votes > 1)
     if len(block.gold):
         agreed &= block.gold < 0
     voted = shares[agreed].argmax(axis=1)
-    weight = block.weight if len(block.weight) else np.ones(len(row))
+    weight = block.weight if len(block.weight) else np.ones(len(item))
     right = np.where(klass >= 0, posterior[item, klass], 0.0)
     first = np.append(True, (np.diff(item) != 0) | (np.diff(worker) != 0))[: len(item)]
     return Tally(

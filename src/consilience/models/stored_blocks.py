@@ -28,14 +28,14 @@ def place_stored(s: StoredResponses, workers: WorkerModel, engine: Engine) -> tu
 
 def prepare_block(block: Block, workers: WorkerModel, groups: Integers | None) -> Block:
     """Return a block with the rows of another worker model, or with weights such that near-copies count once."""
-    if groups is None and isinstance(workers, ConfusionWorkers):
+    if groups is None and workers.name == ConfusionWorkers.name:
         return block
     answers = recover_answers(block, workers)
     if groups is not None:
         share = share_votes(answers, groups)
         answers = replace(answers, weight=share if answers.weight is None else share * answers.weight)
         block = replace(block, weight=freeze(answers.weight))
-    if isinstance(workers, ConfusionWorkers):
+    if workers.name == ConfusionWorkers.name:
         return block
     rows, codes = renumber(workers.encode(answers), workers.n_rows)
     return replace(block, codes=freeze(codes), rows=freeze(rows))
