@@ -131,11 +131,11 @@ def test_worth_and_centre_of_answers():
     r = small_crowd().responses
     model = cs.DawidSkene(calibration="none").fit(r)
     found, right = estimates_of(model), np.diagonal(model.confusion_, axis1=1, axis2=2)
-    answers = intervals.weigh_answers(r, model.posterior_, right, found, None)
+    answers = intervals.weigh_answers(r, intervals.measure_answers(r, model.posterior_), right, found, None)
     slow = slow_answers(r, model.posterior_, model.confusion_, model._counts)
     np.testing.assert_allclose(answers, slow, rtol=1e-6)
     shared = intervals.find_covariance(r, model.posterior_, right, found)
-    together = intervals.weigh_answers(r, model.posterior_, right, found, shared)
+    together = intervals.weigh_answers(r, intervals.measure_answers(r, model.posterior_), right, found, shared)
     assert (together.worth < answers.worth).all()  # what all share is not known either
 
 

@@ -1,0 +1,352 @@
+"""Answers on disk: what a store holds, and that fits to it are those in memory."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+
+import consilience as cs
+from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
+from consilience.models import calibration, stored
+from consilience.store import building, partitioning
+from consilience.store.layout import ArrayFile, write_arrays
+from consilience.store.partitioning import GrowingVocabulary, find_partitions
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
+    """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
+    monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
+    monkeypatch.setattr("consilience.data.blocks.BLOCK_SIZE", 250)
+    monkeypatch.setattr(calibration, "ENOUGH_ANSWERS", 100)
+    monkeypatch.setattr(stored, "FEW", 1000)
+
+
+def crowd(n_items=500, n_workers=12, n_classes=3, per_item=5, seed=0, in_sequences=False):
+    """Return a table of answers in random order, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n_items)
+    if in_sequences:
+        for i in range(1, n_items):
+            truth[i] = truth[i - 1] if rng.random() < 0.7 else truth[i]
+        pairs = np.stack([rng.choice(n_workers, per_item, replace=False) for _ in range(n_items // 10)])
+        worker = np.repeat(pairs, 10, axis=0).ravel()
+    else:
+        worker = np.stack([rng.choice(n_workers, per_item, replace=False) for _ in range(n_items)]).ravel()
+    item = np.repeat(np.arange(n_items), per_item)
+    right = rng.random(len(item)) < rng.uniform(0.5, 0.95, n_workers)[worker]
+    label = np.where(right, truth[item], rng.integers(0, n_classes, len(item)))
+    columns = {"sequence": item // 10, "position": item % 10} if in_sequences else {"item": item}
+    columns |= {"worker": [f"w{m}" for m in worker], "label": [f"class {k}" for k in label]}
+    return pa.table(columns).take(pa.array(rng.permutation(len(item)))), truth
+
+
+def write(table, path):
+    """Write a table to a file of any format, or to two files in a folder."""
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(table, path, row_group_size=300)
+    elif path.suffix == ".csv":
+        pa.csv.write_csv(table, path)
+    elif path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps(row) for row in table.to_pylist()))
+    elif path.suffix == ".arrow":
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table, max_chunksize=400)
+    else:
+        path.mkdir()
+        half = table.num_rows // 2
+        pa.parquet.write_table(table.slice(0, half), path / "a.parquet")
+        pa.parquet.write_table(table.slice(half), path / "b.parquet")
+    return path
+
+
+def by_item(r):
+    """Return all answers about each item, in order."""
+    found = {}
+    for i, item in enumerate(r.items.tolist()):
+        own = slice(r.offsets[i], r.offsets[i + 1])
+        weight = r.weights()[own].tolist()
+        found[item] = list(zip(r.workers[r.worker[own]], r.labels[r.label[own]], weight, strict=True))
+    return found
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl", "a.arrow", "folder"])
+@pytest.mark.parametrize("in_sequences", [False, True])
+def test_a_store_holds_the_answers_of_the_files(tmp_path, name, in_sequences):
+    path = write(crowd(in_sequences=in_sequences)[0], tmp_path / name)
+    s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
+    loaded = s.load()
+    assert len([sizes for sizes in s.partitions if sizes[3]]) > 1
+    for each in (s, loaded):
+        assert (each.n_items, each.n_workers, each.n_responses) == (r.n_items, r.n_workers, r.n_responses)
+        assert each.workers.tolist() == r.workers.tolist()
+        assert each.classes.tolist() == r.classes.tolist()
+    assert by_item(loaded) == by_item(r)
+    np.testing.assert_allclose(s.vote_shares(), r.vote_shares())
+
+
+@pytest.mark.parametrize("policy", ["first", "last", "mean"])
+def test_duplicates_are_settled_as_in_memory(tmp_path, policy):
+    table = crowd()[0]
+    # A label that occurs only in rows that "first" drops.
+    again = table.slice(0, 40).set_column(2, "label", pa.array(["other"] * 40))
+    path = write(pa.concat_tables([table, again]), tmp_path / "a.parquet")
+    s = cs.scan_responses(path, store=tmp_path / "stores", duplicates=policy)
+    r = cs.read_responses(path, duplicates=policy)
+    assert s.labels.tolist() == r.labels.tolist()
+    assert s.weighted == (r.weight is not None)
+    assert by_item(s.load()) == by_item(r)
+
+
+def test_errors_name_the_file_and_the_row(tmp_path):
+    table = crowd()[0]
+    path = write(pa.concat_tables([table, table.slice(7, 1)]), tmp_path / "a.csv")
+    with pytest.raises(InputError, match=rf"more than once: see .*line 9 and line {table.num_rows + 2}"):
+        cs.scan_responses(path, store=tmp_path / "stores")
+    gap = table.set_column(2, "label", pa.array([None, *table.column("label").to_pylist()[1:]]))
+    path = write(gap, tmp_path / "b.parquet")
+    with pytest.raises(InputError, match="has 1 missing value; the first is at .*b.parquet, row 1"):
+        cs.scan_responses(path, store=tmp_path / "stores")
+    assert cs.scan_responses(path, store=tmp_path / "stores", drop_missing=True).n_responses == table.num_rows - 1
+    assert not [path for path in (tmp_path / "stores").iterdir() if "building" in path.name]
+
+
+def test_a_store_is_used_again_until_a_file_changes(tmp_path, monkeypatch):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    first = cs.scan_responses(path, store=tmp_path / "stores")
+    with monkeypatch.context() as patch:
+        patch.setattr("consilience.store.scanning.build_store", lambda *_: pytest.fail("it was built again"))
+        assert cs.scan_responses(path, store=tmp_path / "stores").folder == first.folder
+    write(crowd(seed=1)[0], path)
+    assert cs.scan_responses(path, store=tmp_path / "stores").folder != first.folder
+
+
+def test_a_failed_store_leaves_nothing(tmp_path, monkeypatch):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "write_partition", fail)
+        with pytest.raises(StoreError, match="No space left on device"):
+            cs.scan_responses(path, store=tmp_path / "stores")
+    assert not list((tmp_path / "stores").iterdir())
+    assert cs.scan_responses(path, store=tmp_path / "stores").n_items == 500
+
+
+def test_what_a_dead_process_left_is_removed(tmp_path):
+    import socket
+    import subprocess
+
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    folder = cs.scan_responses(path, store=tmp_path / "stores").folder
+    dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True).stdout.strip()
+    left = folder.with_name(f"{folder.name}.{socket.gethostname()}.{dead}.building")
+    left.mkdir()
+    (left / "rows-00000.arrows").write_bytes(b"half")
+    (folder / "store.json").unlink()
+    for part in folder.iterdir():
+        part.unlink()
+    folder.rmdir()
+    cs.scan_responses(path, store=tmp_path / "stores")
+    assert not left.exists()
+
+
+def fit_both(tmp_path, table, model, gold=None, fuse=False, **columns):
+    """Fit a model to answers on disk and in memory."""
+    path = write(table, tmp_path / "a.parquet")
+    s = cs.scan_responses(path, store=tmp_path / "stores", **columns)
+    r = cs.read_responses(path, **columns)
+    if fuse:
+        return cs.fuse(s, gold=gold, model=model()), cs.fuse(r, gold=gold, model=model())
+    return model().fit(s, gold=gold), model().fit(r, gold=gold)
+
+
+def check_same(tmp_path, on_disk, in_memory):
+    """Check that labels, probabilities and workers are the same, and intervals nearly so."""
+    assert on_disk._stored is not None
+    on_disk.write(tmp_path / "labels")
+    keys = list(in_memory._keys)
+    written = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas().set_index(keys)
+    frame = in_memory.to_frame().to_pandas().set_index(keys)
+    written = written.loc[frame.index]
+    assert written.label.tolist() == frame.label.tolist()
+    np.testing.assert_allclose(written.iloc[:, 1:], frame.iloc[:, 1:], atol=1e-9)
+    np.testing.assert_allclose(on_disk.confusion_, in_memory.confusion_, atol=1e-9)
+    assert (on_disk.n_iter_, on_disk.classes_.tolist()) == (in_memory.n_iter_, in_memory.classes_.tolist())
+    np.testing.assert_allclose(on_disk.power_, in_memory.power_)
+    np.testing.assert_allclose(on_disk.expected_accuracy_, in_memory.expected_accuracy_)
+    assert abs(on_disk.expected_accuracy_low_ - in_memory.expected_accuracy_low_) < 0.02
+    workers, others = (model.worker_report().to_pandas() for model in (on_disk, in_memory))
+    assert workers.answers.tolist() == others.answers.tolist()
+    np.testing.assert_allclose(workers.accuracy, others.accuracy)
+    np.testing.assert_allclose(workers.accuracy_low, others.accuracy_low, atol=0.02)
+
+
+MODELS = {
+    "plain": lambda: cs.DawidSkene(),
+    "em": lambda: cs.DawidSkene(estimation="em"),
+    "one-coin": lambda: cs.DawidSkene(workers="one-coin"),
+    "uncalibrated": lambda: cs.DawidSkene(calibration="none"),
+    "given power": lambda: cs.DawidSkene(calibration=0.5),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_fits_to_items_are_those_in_memory(tmp_path, name):
+    check_same(tmp_path, *fit_both(tmp_path, crowd()[0], MODELS[name]))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: cs.HiddenMarkov(coupling=1.0),
+        lambda: cs.HiddenMarkov(),
+        lambda: cs.HiddenMarkov(coupling=0.5, workers="sequential", decode="marginal"),
+        lambda: cs.DawidSkene(),
+    ],
+)
+def test_fits_to_sequences_are_those_in_memory(tmp_path, model):
+    check_same(tmp_path, *fit_both(tmp_path, crowd(in_sequences=True)[0], model))
+
+
+def test_weights_count_as_in_memory(tmp_path):
+    table, _ = crowd()
+    weight = np.random.default_rng(0).choice([0.25, 0.5, 1.0], table.num_rows)
+    table = table.append_column("weight", pa.array(weight))
+    check_same(tmp_path, *fit_both(tmp_path, table, cs.DawidSkene, weight="weight"))
+
+
+@pytest.mark.parametrize("how", ["hidden answers", "gold"])
+def test_known_labels_count_as_in_memory(tmp_path, how):
+    table, truth = crowd()
+    gold = {i: f"class {truth[i]}" for i in range(0, 500, 7)}
+    check_same(tmp_path, *fit_both(tmp_path, table, lambda: cs.DawidSkene(calibration=how), gold))
+
+
+def test_gold_of_items_that_are_not_there_is_an_error(tmp_path):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    s = cs.scan_responses(path, store=tmp_path / "stores")
+    with pytest.raises(InputError, match="None of the 1 gold items occurs in the answers"):
+        cs.DawidSkene().fit(s, gold={"nobody": "class 1"})
+
+
+def test_fuse_compares_with_the_vote_as_in_memory(tmp_path):
+    on_disk, in_memory = fit_both(tmp_path, crowd()[0], cs.DawidSkene, fuse=True)
+    found, expected = on_disk.comparison_, in_memory.comparison_
+    assert (found.n_differ, found.verdict) == (expected.n_differ, expected.verdict)
+    for name in ("expected_gain", "held_out_gain", "held_out_error", "top_share", "vote_top_share", "kept_share"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-9)
+    assert abs(found.alpha - expected.alpha) < 0.1
+
+
+def test_copies_count_once_as_in_memory(tmp_path):
+    table, _ = crowd(n_items=1500, n_workers=6, per_item=4)
+    rows = table.to_pandas().sort_values(["item", "worker"])
+    said = dict(zip(zip(rows.item, rows.worker, strict=True), rows.label, strict=True))
+    rows["label"] = [
+        said.get((item, "w0"), label) if worker == "w1" else label
+        for item, worker, label in zip(rows.item, rows.worker, rows.label, strict=True)
+    ]
+    on_disk, in_memory = fit_both(tmp_path, pa.table(rows.reset_index(drop=True)), cs.DawidSkene, fuse=True)
+    assert in_memory.copies_ == [["w0", "w1"]]
+    assert on_disk.copies_ == in_memory.copies_
+    check_same(tmp_path, on_disk, in_memory)
+    assert on_disk.comparison_.n_differ == in_memory.comparison_.n_differ
+
+
+def test_results_do_not_depend_on_the_number_of_threads(tmp_path):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    s = cs.scan_responses(path, store=tmp_path / "stores")
+    one, four = (cs.DawidSkene().fit(s, engine=cs.engines.Threads(n)) for n in (1, 4))
+    assert np.array_equal(one.confusion_, four.confusion_)
+    for name, model in (("one", one), ("four", four)):
+        model.write(tmp_path / f"{name}.parquet")
+    assert pa.parquet.read_table(tmp_path / "one.parquet").equals(pa.parquet.read_table(tmp_path / "four.parquet"))
+
+
+def test_few_answers_are_read_into_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "FEW", 10_000)
+    on_disk, in_memory = fit_both(tmp_path, crowd()[0], cs.DawidSkene)
+    assert dict(zip(on_disk.to_frame()["item"].to_pylist(), on_disk.labels_, strict=True)) == dict(
+        zip(in_memory.to_frame()["item"].to_pylist(), in_memory.labels_, strict=True)
+    )
+    on_disk.write(tmp_path / "labels")
+    assert pa.dataset.dataset(tmp_path / "labels").to_table().num_rows == 500
+
+
+def test_a_model_of_answers_on_disk_says_where_labels_are(tmp_path):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    assert "500 items, 12 workers" in repr(model)
+    for name in ("labels_", "posterior_", "to_frame"):
+        with pytest.raises(NotFittedError, match="write"):
+            getattr(model, name)() if name == "to_frame" else getattr(model, name)
+    # After a fit in memory they are there.
+    model.fit(cs.read_responses(path))
+    assert len(model.labels_) == 500
+
+
+@pytest.mark.parametrize("model", [cs.MajorityVote, cs.MarkovField, cs.MomentMatching])
+def test_models_that_need_memory_say_so(tmp_path, model):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    with pytest.raises(ParameterError, match="memory"):
+        model().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+
+
+def test_labels_replace_only_labels(tmp_path):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    model.write(tmp_path / "labels")
+    model.write(tmp_path / "labels")
+    (tmp_path / "labels" / "notes.txt").write_text("keep me")
+    with pytest.raises(InputError, match="holds other files, such as 'notes.txt'"):
+        model.write(tmp_path / "labels")
+    assert (tmp_path / "labels" / "notes.txt").exists()
+    assert not [left for left in tmp_path.iterdir() if left.name.startswith(".")]
+
+
+def test_arrays_come_back_from_a_file(tmp_path):
+    arrays = {"a": np.arange(7, dtype=np.int32), "b": np.zeros((0, 4)), "c": np.arange(12.0).reshape(3, 4)}
+    write_arrays(tmp_path / "x", arrays)
+    file = ArrayFile.open(tmp_path / "x")
+    for name, array in arrays.items():
+        found = file.read(name)
+        np.testing.assert_array_equal(found, array)
+        assert found.dtype == array.dtype
+        assert not found.flags.writeable
+    np.testing.assert_array_equal(file.read("c", 1, 3), arrays["c"][1:3])
+
+
+def test_a_vocabulary_grows_and_is_sorted_in_the_end():
+    words = GrowingVocabulary()
+    assert words.encode(pa.array(["b", "c", "b"])).tolist() == [0, 1, 0]
+    assert words.encode(pa.array(["a", "b"])).tolist() == [2, 0]
+    values, index = words.settle(to_integers=False)
+    assert values.tolist() == ["a", "b", "c"]
+    assert index.tolist() == [1, 2, 0]
+    categories = GrowingVocabulary()
+    categories.encode(pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(["low", "unused", "high"])))
+    assert categories.settle(to_integers=False)[0].tolist() == ["low", "high"]
+    numbers = GrowingVocabulary()
+    numbers.encode(pa.array(["10", "9"]))
+    assert numbers.settle(to_integers=True)[0].tolist() == [9, 10]
+
+
+@pytest.mark.parametrize("ids", [np.arange(1000), np.array([f"item {i}" for i in range(1000)], object)])
+def test_ids_are_spread_over_partitions_by_themselves(ids):
+    column = pa.array(ids)
+    found = find_partitions(column, 8)
+    assert np.bincount(found, minlength=8).min() > 80
+    order = np.random.default_rng(0).permutation(1000)
+    np.testing.assert_array_equal(find_partitions(column.take(pa.array(order)), 8), found[order])
+    np.testing.assert_array_equal(find_partitions(column, 1), 0)
