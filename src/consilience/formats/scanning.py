@@ -5,18 +5,37 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from ..arguments import to_path
 from ..errors import InputError, listing
-from .files import PathLike, quote_path
+from .files import ROWS_AT_ONCE, PathLike, open_raw, quote_path
 from .lines import place_of_row
 from .reading import UNREADABLE, find_files, permission_error, unreadable_error
 from .register import Format
 
 # Bytes of an answer in a text file, more or less.
 BYTES_PER_ROW = 24
+
+
+class Stretch(NamedTuple):
+    """Some consecutive rows of a file, which can be read without the others.
+
+    Attributes
+    ----------
+    file : int
+        The number of the file.
+    first_row : int
+        The number of the first row in the file.
+    groups : range or None
+        The row groups of a Parquet file; None: all rows of the file.
+    """
+
+    file: int
+    first_row: int = 0
+    groups: range | None = None
 
 
 @dataclass(frozen=True)
@@ -45,13 +64,26 @@ class Scan:
         """Whether every column is text, in which whole numbers are written as such."""
         return self.format.name in ("csv", "tsv")
 
-    def read(self, columns: Collection[str]) -> Iterator[tuple[int, int, pa.Table]]:
-        """Yield the number of a file, that of a row in it, and a table of the rows from there on."""
+    def stretches(self, n_rows: int) -> list[Stretch]:
+        """Return what can be read side by side: parts of Parquet files with about so many rows, or whole files."""
+        found = []
         for number, path in enumerate(self.files):
-            row = 0
-            for table in open_scan(path, self.format, columns)[0]:
-                yield number, row, table
-                row += table.num_rows
+            if self.format.name == "parquet":
+                found += cut_parquet(path, number, n_rows)
+            else:
+                found.append(Stretch(number))
+        return found
+
+    def read(self, stretch: Stretch, columns: Collection[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the number of a row of a file, and a table of the rows from there on."""
+        path, row = self.files[stretch.file], stretch.first_row
+        if stretch.groups is None:
+            tables = open_scan(path, self.format, columns)[0]
+        else:
+            tables = _explain_errors(read_groups(path, stretch.groups, columns), path)
+        for table in tables:
+            yield row, table
+            row += table.num_rows
 
     def fingerprint(self) -> list[tuple[str, int, int]]:
         """Return the path, size and time of change of each file: what a store is recognised by."""
@@ -113,6 +145,31 @@ def _explain_errors(tables: Iterator[pa.Table], path: str) -> Iterator[pa.Table]
         yield from tables
     except UNREADABLE as error:
         raise unreadable_error(path, error) from error
+
+
+def cut_parquet(path: str, number: int, n_rows: int) -> list[Stretch]:
+    """Return runs of row groups with about so many rows."""
+    from pyarrow import parquet
+
+    metadata = parquet.read_metadata(path)
+    sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    stretches, first, row, size = [], 0, 0, 0
+    for group, more in enumerate(sizes):
+        if size and size + more > n_rows:
+            stretches.append(Stretch(number, row, range(first, group)))
+            first, row, size = group, row + size, 0
+        size += more
+    return [*stretches, Stretch(number, row, range(first, len(sizes)))]
+
+
+def read_groups(path: str, groups: range, columns: Collection[str]) -> Iterator[pa.Table]:
+    """Yield tables of the rows of some row groups."""
+    from pyarrow import parquet
+
+    with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
+        chosen = [name for name in file.schema_arrow.names if name in columns]
+        for batch in file.iter_batches(ROWS_AT_ONCE, list(groups), columns=chosen):
+            yield pa.table(batch).select(chosen)
 
 
 def count_rows(path: str, format: Format) -> int:

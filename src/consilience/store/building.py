@@ -12,9 +12,8 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,18 +27,21 @@ from ..data.frames import open_arrow
 from ..data.long_tables import DROP_ROWS, find_columns, read_answers, read_weights
 from ..data.tables import Table
 from ..data.vocabulary import Column, Values, is_text, lookup, to_column, to_values
+from ..engines.base import Engine
 from ..errors import InputError, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
 from ..formats.files import quote_path
-from ..formats.scanning import Scan
+from ..formats.scanning import Scan, Stretch
 from .layout import write_partition
-from .partitioning import GrowingVocabulary, PartitionWriter, count_partitions, name_rows, read_rows
+from .partitioning import GrowingVocabulary, Piece, check_kinds, count_partitions, plain, read_piece, write_piece
 
 log = logging.getLogger("consilience")
 
 SCHEMA = 1
 # What a store says of itself. It is written last.
 HEADER = "store.json"
+# So many rows are held in memory at a time, by each thread.
+ROWS_PER_PIECE = 1 << 22
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 # A row is known by the number of its file, times this, plus its number in the file.
 ROWS_PER_FILE = 1 << 40
@@ -59,44 +61,46 @@ def build_store(
     names: Mapping[str, str | None],
     duplicates: str,
     drop_missing: bool,
-    run: Callable[[Callable[[int], Part], range], list[Part]],
+    engine: Engine,
 ) -> None:
     """Build a store in a folder that does not exist yet.
 
     Parameters
     ----------
     folder : Path
-        Where to build it.
+        Where to build it. All workers of the engine must be able to read and write there.
     scan : Scan
         The files.
     names : mapping
         For each role that a column can play its name, None where it is not given.
     duplicates, drop_missing
         As in `Responses.from_frame`.
-    run : callable
-        Calls a function with each number of a range, perhaps several at a time, and returns the results in order.
+    engine : Engine
+        Where to work.
     """
     check_policy(duplicates)
+    columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), **names)
     remove_abandoned(folder)
     work = folder.with_name(f"{folder.name}.{socket.gethostname()}.{os.getpid()}.building")
     try:
         work.mkdir(parents=True)
-        rows = _split(work, scan, names, drop_missing)
-        parts = run(partial(_make_partition, work, scan, rows, duplicates), range(rows.n_partitions))
+        rows = split_rows(work, scan, columns, drop_missing, engine)
+        placed = engine.place(list(range(rows.n_partitions)))
+        parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
         n_votes = np.sum([part.votes for part in parts], axis=0)
         if (n_votes == 0).any():
             # A label that only occurred in answers that were dropped as duplicates is a label nobody gave.
             rows = rows.without(n_votes == 0)
-            parts = run(partial(_make_partition, work, scan, rows, duplicates), range(rows.n_partitions))
-            n_votes = np.sum([part.votes for part in parts], axis=0)
-        for number in range(rows.n_partitions):
-            name_rows(work, number).unlink(missing_ok=True)
+            parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
+            n_votes = n_votes[n_votes > 0]
+        for piece in rows.pieces:
+            (work / piece.name).unlink()
         write_values(work / "workers.arrow", rows.workers)
         write_values(work / "labels.arrow", rows.labels)
         header = {
             "schema": SCHEMA,
             "columns": rows.columns,
-            "in_sequences": len(rows.keys) == 2,
+            "in_sequences": len(rows.whole) == 2,
             "weighted": any(part.weighted for part in parts),
             "votes": n_votes.tolist(),
             "partitions": [part.sizes for part in parts],
@@ -117,21 +121,22 @@ def build_store(
 
 
 class Rows(NamedTuple):
-    """Rows that have been split into partitions."""
+    """Rows that have been sorted by partition."""
 
     columns: dict[str, str]  # the column that plays each role
-    keys: list[str]  # those that identify items
     n_partitions: int
+    pieces: list[Piece]
+    task: list[int]  # which task wrote each piece
     workers: Values
     labels: Values
-    worker_index: NDArray[np.int32]  # for each code of the rows its index among the workers, -1 if it was not seen
-    label_index: NDArray[np.int32]
+    worker_index: list[NDArray[np.int32]]  # of each task: the index of its codes among the workers
+    label_index: list[NDArray[np.int32]]  # and among the labels; -1 for one that nobody gave
     whole: list[bool]  # whether a key is text that is read as whole numbers
 
     def without(self, unsaid: NDArray[np.bool_]) -> Rows:
         """Return the same rows with some labels fewer, which no answer has."""
-        rank = np.where(unsaid, -1, np.cumsum(~unsaid) - 1).astype(np.int32)
-        index = np.where(self.label_index < 0, -1, rank[self.label_index]).astype(np.int32)
+        rank = np.append(np.where(unsaid, -1, np.cumsum(~unsaid) - 1), -1).astype(np.int32)
+        index = [rank[codes] for codes in self.label_index]
         return self._replace(labels=self.labels[~unsaid], label_index=index)
 
 
@@ -161,42 +166,89 @@ def _is_running(process: int) -> bool:
     return process != os.getpid()
 
 
-def _split(work: Path, scan: Scan, names: Mapping[str, str | None], drop_missing: bool) -> Rows:
-    """Split all rows into partitions."""
-    columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), **names)
-    keys = [columns[role] for role in ("item", "sequence", "position") if role in columns]
-    workers, labels = GrowingVocabulary(), GrowingVocabulary()
-    n_rows, n_partitions = 0, count_partitions(sum(scan.sizes))
-    writer, whole = PartitionWriter(work, n_partitions), [scan.all_text] * len(keys)
-    try:
-        for file, first, part in scan.read(list(columns.values())):
-            table = _as_table(part, scan, file, first)
-            row = np.arange(first, first + part.num_rows) + file * ROWS_PER_FILE
-            if drop_missing:
-                kept = np.flatnonzero(part.column(columns["label"]).is_valid().to_numpy())
-                table, row = (table, row) if len(kept) == len(row) else (table.keep(kept), row[kept])
-            if not len(row):
-                continue
-            found = {
-                "row": row,
-                "worker": workers.encode(table.values(columns["worker"], FILL)),
-                "label": labels.encode(table.values(columns["label"], DROP, DROP_ROWS)),
-            }
-            if "weight" in columns:
-                found["weight"] = read_weights(table, columns["weight"])
-            ids = [table.values(name, FILL) for name in keys]
-            whole = [
-                known and not is_text(read_integers(column).type) for known, column in zip(whole, ids, strict=True)
-            ]
-            writer.add(ids[0], {**found, **{f"key {i}": column for i, column in enumerate(ids)}})
-            n_rows += len(row)
-            log.info("Sorting answers: %s rows", f"{n_rows:,}")
-    finally:
-        writer.close()
+def split_rows(work: Path, scan: Scan, columns: dict[str, str], drop_missing: bool, engine: Engine) -> Rows:
+    """Sort all rows by partition, and find the vocabularies."""
+    n_partitions, stretches = count_partitions(sum(scan.sizes)), scan.stretches(ROWS_PER_PIECE)
+    tasks, n_rows = list[Split](), 0
+    placed = engine.place(list(enumerate(stretches)))
+    for split in engine.map(split_stretch, placed, str(work), scan, columns, drop_missing, n_partitions):
+        tasks.append(split)
+        n_rows += sum(int(piece.offsets[-1]) for piece in split.pieces)
+        log.info("Sorting answers: %s rows", f"{n_rows:,}")
     if not n_rows:
-        raise InputError(f"{scan.files[0]!r} has columns but no rows: there are no answers to fuse.")
-    known = workers.settle(scan.all_text), labels.settle(scan.all_text)
-    return Rows(columns, keys, n_partitions, known[0][0], known[1][0], known[0][1], known[1][1], whole)
+        raise InputError(f"{scan.describe()} has columns but no rows: there are no answers to fuse.")
+    found = []
+    for every in ([task.workers for task in tasks], [task.labels for task in tasks]):
+        merged = GrowingVocabulary()
+        codes = [merged.merge(own) for own in every]
+        values, index = merged.settle(scan.all_text)
+        found += [values, [index[own] for own in codes]]
+    pieces = [piece for task in tasks for piece in task.pieces]
+    owner = [number for number, task in enumerate(tasks) for _ in task.pieces]
+    whole = [all(each) for each in zip(*(task.whole for task in tasks), strict=True)]
+    return Rows(columns, n_partitions, pieces, owner, found[0], found[2], found[1], found[3], whole)
+
+
+class Split(NamedTuple):
+    """A stretch of rows that were sorted by partition."""
+
+    pieces: list[Piece]
+    workers: GrowingVocabulary
+    labels: GrowingVocabulary
+    whole: list[bool]
+
+
+def split_stretch(
+    numbered: tuple[int, Stretch], work: str, scan: Scan, columns: dict[str, str], drop_missing: bool, n_partitions: int
+) -> Split:
+    """Sort a stretch of rows by partition, in pieces that fit in memory."""
+    number, stretch = numbered
+    keys = [columns[role] for role in ("item", "sequence", "position") if role in columns]
+    split = Split([], GrowingVocabulary(), GrowingVocabulary(), [scan.all_text] * len(keys))
+    waiting, n_waiting = list[dict[str, Any]](), 0
+
+    def write() -> None:
+        joined = {name: join([part[name] for part in waiting]) for name in waiting[0]}
+        path = Path(work, f"rows-{number:05d}-{len(split.pieces):05d}.arrow")
+        split.pieces.append(write_piece(path, joined["key 0"], joined, n_partitions))
+
+    for first, part in scan.read(stretch, list(columns.values())):
+        table = _as_table(part, scan, stretch.file, first)
+        row = np.arange(first, first + part.num_rows) + stretch.file * ROWS_PER_FILE
+        if drop_missing:
+            kept = np.flatnonzero(part.column(columns["label"]).is_valid().to_numpy())
+            table, row = (table, row) if len(kept) == len(row) else (table.keep(kept), row[kept])
+        if not len(row):
+            continue
+        found: dict[str, Any] = {
+            "row": row,
+            "worker": split.workers.encode(table.values(columns["worker"], FILL)),
+            "label": split.labels.encode(table.values(columns["label"], DROP, DROP_ROWS)),
+        }
+        if "weight" in columns:
+            found["weight"] = read_weights(table, columns["weight"])
+        for place, name in enumerate(keys):
+            column = table.values(name, FILL)
+            split.whole[place] = split.whole[place] and not is_text(read_integers(column).type)
+            found[f"key {place}"] = plain(column)
+        waiting.append(found)
+        n_waiting += len(row)
+        if n_waiting >= ROWS_PER_PIECE:
+            write()
+            waiting, n_waiting = [], 0
+    if waiting:
+        write()
+    return split
+
+
+def join(parts: list[Any]) -> Any:
+    """Return the parts of a column in one."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    kinds = {part.type for part in parts}
+    if len(kinds) > 1:
+        check_kinds(*list(kinds)[:2])
+    return pa.concat_arrays(parts)
 
 
 def _as_table(part: pa.Table, scan: Scan, file: int = 0, first: int = 0) -> Table:
@@ -205,32 +257,40 @@ def _as_table(part: pa.Table, scan: Scan, file: int = 0, first: int = 0) -> Tabl
     return replace(table, locate=lambda row: scan.locate(file, first + row))
 
 
-def _make_partition(work: Path, scan: Scan, rows: Rows, duplicates: str, number: int) -> Part:
+def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates: str) -> Part:
     """Write the blocks of a partition."""
-    table = read_rows(work, number)
-    if table is None:
+    work, tables = Path(folder), []
+    for piece, task in zip(rows.pieces, rows.task, strict=True):
+        table = read_piece(work, piece, number)
+        if table is None:
+            continue
+        said = rows.label_index[task][table.column("label").to_numpy()]
+        worker = rows.worker_index[task][table.column("worker").to_numpy()]
+        table = table.set_column(table.column_names.index("label"), "label", pa.array(said))
+        table = table.set_column(table.column_names.index("worker"), "worker", pa.array(worker))
+        # A label that nobody gave is only in rows that are duplicates.
+        tables.append(table if (said >= 0).all() else table.filter(pa.array(said >= 0)))
+    if not sum(table.num_rows for table in tables):
         return Part([0, 0, 0, 0], np.zeros(len(rows.labels)), False)
-    said = rows.label_index[table.column("label").to_numpy()]
-    if (said < 0).any():  # only in rows that are duplicates
-        table = table.filter(pa.array(said >= 0))
-        said = said[said >= 0]
-    origin, worker = (table.column(name).to_numpy() for name in ("row", "worker"))
+    # Pieces are in the order of the input.
+    table = pa.concat_tables(tables)
+    origin = table.column("row").to_numpy()
     columns: dict[str, Column] = {
-        "worker": as_categories(rows.worker_index[worker], rows.workers),
-        "label": as_categories(said, rows.labels),
+        "worker": as_categories(table.column("worker"), rows.workers),
+        "label": as_categories(table.column("label"), rows.labels),
     }
     for place, whole in enumerate(rows.whole):
         column = table.column(f"key {place}")
         columns[f"key {place}"] = to_column(pc.cast(column, pa.int64()) if whole else column)
     if "weight" in rows.columns:
         columns["weight"] = to_column(table.column("weight"))
-    del table
+    del table, tables
 
     def locate(row: int) -> str:
         return scan.locate(*map(int, divmod(origin[row], ROWS_PER_FILE)))
 
     given = Table(list(columns), columns.__getitem__, len(origin), "pyarrow", scan.describe(), locate)
-    roles = ("item",) if len(rows.keys) == 1 else ("sequence", "position")
+    roles = ("item",) if len(rows.whole) == 1 else ("sequence", "position")
     names = {role: f"key {i}" for i, role in enumerate(roles)} | {"worker": "worker", "label": "label"}
     names["weight"] = "weight" if "weight" in rows.columns else None
     with quietly():
@@ -243,9 +303,9 @@ def _make_partition(work: Path, scan: Scan, rows: Rows, duplicates: str, number:
     return Part(sizes, votes, answers.weight is not None)
 
 
-def as_categories(codes: NDArray[np.int32], values: Values) -> pa.DictionaryArray:
+def as_categories(codes: pa.ChunkedArray, values: Values) -> pa.DictionaryArray:
     """Return codes as a column of the values that they stand for, whose order is kept."""
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values))
+    return pa.DictionaryArray.from_arrays(codes.combine_chunks(), pa.array(values))
 
 
 def write_values(path: Path, values: Values) -> None:

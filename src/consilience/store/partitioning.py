@@ -6,10 +6,10 @@ in one partition. Rows keep their number in the input, so that a partition can b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -86,15 +86,24 @@ class GrowingVocabulary:
         kind = column.dictionary.type
         if self.kind is None:
             self.kind = kind
-        elif kind != self.kind and not (is_text(kind) and is_text(self.kind)):
-            raise InputError(
-                f"A column holds values of the types {self.kind} and {kind}.", "Give all values of a column one type."
-            )
+        else:
+            check_kinds(self.kind, kind)
         new = [self.codes.setdefault(value, len(self.codes)) for value in column.dictionary.to_pylist()]
         code_of = np.array(new, np.int32)
         local = column.indices.to_numpy(zero_copy_only=False)
         self.seen.update(code_of[np.bincount(local, minlength=len(code_of)) > 0].tolist())
         return code_of[local]
+
+    def merge(self, other: GrowingVocabulary) -> NDArray[np.int32]:
+        """Add the values of another vocabulary; return the code of each of its own codes here."""
+        if self.kind is None:
+            self.kind = other.kind
+        elif other.kind is not None:
+            check_kinds(self.kind, other.kind)
+        self.categorical |= other.categorical
+        codes = np.array([self.codes.setdefault(value, len(self.codes)) for value in other.codes], np.int32)
+        self.seen.update(codes[sorted(other.seen)].tolist())
+        return codes
 
     def settle(self, to_integers: bool) -> tuple[Values, NDArray[np.int32]]:
         """Return the values that were seen, in order, and for each code its index among them, -1 if it was not seen.
@@ -114,76 +123,52 @@ class GrowingVocabulary:
         return values, index
 
 
-class PartitionWriter:
-    """Partitions that are being written: one file of rows for each.
+def check_kinds(first: pa.DataType, second: pa.DataType) -> None:
+    """Raise an error for types whose values cannot be compared."""
+    if first != second and not (is_text(first) and is_text(second)):
+        raise InputError(
+            f"A column holds values of the types {first} and {second}.", "Give all values of a column one type."
+        )
 
-    Parameters
+
+class Piece(NamedTuple):
+    """Some rows in a file, sorted by partition.
+
+    Attributes
     ----------
-    folder : Path
-        Where to write them.
-    n_partitions : int
-        How many there are.
+    name : str
+        The name of the file.
+    offsets : int64 array (n_partitions + 1,)
+        Partition p has the rows offsets[p]:offsets[p + 1] of the file.
     """
 
-    def __init__(self, folder: Path, n_partitions: int) -> None:
-        self.folder, self.n_partitions = folder, n_partitions
-        self._sinks: dict[int, Any] = {}
-        self._schema: pa.Schema | None = None
-
-    def add(self, owners: Column, columns: Mapping[str, Any]) -> None:
-        """Add rows, whose partition is that of their owner: an item, or a sequence."""
-        from ..kernels.layout import order_by
-
-        batch = pa.table({name: plain(column) for name, column in columns.items()})
-        if self._schema is None:
-            self._schema = batch.schema
-        elif batch.schema != self._schema:
-            batch = self._cast(batch)
-        partition = find_partitions(owners, self.n_partitions)
-        order, offsets = order_by(partition, self.n_partitions)
-        if self.n_partitions > 1:
-            batch = batch.take(pa.array(order))
-        for number in np.flatnonzero(np.diff(offsets)).tolist():
-            part = batch.slice(int(offsets[number]), int(offsets[number + 1] - offsets[number]))
-            self._open(number).write_table(part)
-
-    def _cast(self, batch: pa.Table) -> pa.Table:
-        assert self._schema is not None
-        try:
-            return batch.cast(self._schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-            found = [f"{a.type} and {b.type}" for a, b in zip(self._schema, batch.schema, strict=True) if a != b]
-            raise InputError(
-                f"A column holds values of the types {found[0]}.", "Give all values of a column one type."
-            ) from error
-
-    def _open(self, number: int) -> Any:
-        if number not in self._sinks:
-            self._sinks[number] = pa.ipc.new_stream(str(name_rows(self.folder, number)), self._schema)
-        return self._sinks[number]
-
-    def close(self) -> None:
-        """Close all files."""
-        while self._sinks:
-            self._sinks.popitem()[1].close()
+    name: str
+    offsets: NDArray[np.int64]
 
 
-def read_rows(folder: Path, number: int) -> pa.Table | None:
-    """Return the rows of a partition, in the order of the input; None if it has none."""
-    path = name_rows(folder, number)
-    if not path.exists():
+def write_piece(path: Path, owners: Column, columns: Mapping[str, Any], n_partitions: int) -> Piece:
+    """Write rows to a file, sorted by the partition of their owner: an item, or a sequence."""
+    from ..kernels.layout import order_by
+
+    table = pa.table({name: plain(column) for name, column in columns.items()})
+    order, offsets = order_by(find_partitions(owners, n_partitions), n_partitions)
+    if n_partitions > 1:
+        table = table.take(pa.array(order))
+    filled = np.flatnonzero(np.diff(offsets))
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        for first, last in zip(offsets[filled].tolist(), offsets[filled + 1].tolist(), strict=True):
+            writer.write_batch(table.slice(first, last - first).combine_chunks().to_batches()[0])
+    return Piece(path.name, offsets)
+
+
+def read_piece(folder: Path, piece: Piece, number: int) -> pa.Table | None:
+    """Return the rows of a partition in a piece; None if there are none."""
+    if piece.offsets[number] == piece.offsets[number + 1]:
         return None
-    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
-        table = reader.read_all()
-    row = table.column("row").to_numpy()
-    if (row[1:] < row[:-1]).any():
-        table = table.take(pa.array(np.argsort(row, kind="stable")))
-    return table
-
-
-def name_rows(folder: Path, number: int) -> Path:
-    """Return the file of the rows of a partition."""
-    return folder / f"rows-{number:05d}.arrows"
+    # There is a batch for each partition that has rows.
+    batch = int(np.count_nonzero(np.diff(piece.offsets[: number + 1])))
+    with pa.memory_map(str(folder / piece.name)) as source, pa.ipc.open_file(source) as reader:
+        return pa.table(reader.get_batch(batch))
 
 
 def plain(column: Any) -> Any:
@@ -194,9 +179,3 @@ def plain(column: Any) -> Any:
     if pa.types.is_integer(column.type) and column.type != pa.int64() and column.type != pa.uint64():
         return column.cast(pa.int64()) if column.type != pa.int32() else column
     return column.cast(pa.large_string()) if is_text(column.type) else column
-
-
-def slices(table: pa.Table, most: int) -> Iterator[pa.Table]:
-    """Yield a table in runs of at most so many rows."""
-    for first in range(0, table.num_rows, most):
-        yield table.slice(first, most)

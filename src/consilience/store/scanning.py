@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from ..arguments import check_truth, to_path
 from ..data.classes import choose_classes
+from ..engines import Threads, open_engine
 from ..errors import parameter_error
 from ..formats.scanning import scan_table
 from ..memory import available_memory
@@ -36,6 +36,7 @@ def scan_responses(
     duplicates: str = "error",
     drop_missing: bool = False,
     format: str | None = None,
+    engine: Any = None,
 ) -> StoredResponses:
     r"""Read answers that may be larger than memory.
 
@@ -55,6 +56,9 @@ def scan_responses(
         While it is being built, the rows are on the same disk once more.
     item, worker, label, sequence, position, weight, classes, duplicates, drop_missing, format
         As for `read_responses`.
+    engine : optional
+        Who builds the store; see `consilience.engines`. The workers of a cluster must see the files, and the folder of
+        stores, under the same paths.
 
     Returns
     -------
@@ -81,16 +85,10 @@ def scan_responses(
     }
     folder = find_folder(store) / find_key(scan, {**names, "duplicates": duplicates, "drop_missing": drop_missing})
     if not (folder / HEADER).exists():
-        n_threads = int(min(os.cpu_count() or 1, max(1, limit // PER_THREAD - 1)))
-        with ThreadPoolExecutor(n_threads) as pool:
-            build_store(
-                folder,
-                scan,
-                names,
-                duplicates,
-                drop_missing,
-                lambda function, numbers: list(pool.map(function, numbers)),
-            )
+        with open_engine(engine) as opened:
+            if isinstance(opened, Threads):
+                opened = Threads(int(min(opened.n_threads, max(1, limit // PER_THREAD - 1))))
+            build_store(folder, scan, names, duplicates, drop_missing, opened)
     return open_store(folder, lambda labels: choose_classes(classes, labels)[0])
 
 
