@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from ..errors import EngineError, MissingDependencyError, ParameterError, Sentence, first_line
-from .base import Engine, Placed, Result
+from .base import Engine, Placed, Result, combine_in_pairs
 
 # Seconds that a cluster may be out of reach, or without workers, before it is given up.
 GRACE = 30
@@ -107,21 +108,46 @@ class Dask(Engine):
                 for result in self._map_once(function, placed[done:], shared):
                     yield result
                     done, losses = done + 1, 0
-            except EngineError:
-                raise
-            except WorkError as error:
-                raise error.args[0] from None
             except Exception as error:
-                if not isinstance(error, self._losses) and self.client.status == "running":
-                    raise
                 losses += 1
-                if losses > MOST_LOSSES:
-                    raise EngineError(
-                        f"The Dask cluster lost the same work {losses} times ({first_line(error)}).",
-                        "Look at the logs of its workers: they may lack memory.",
-                        Sentence("Or use {engine}.", engine="threads"),
-                    ) from error
-                self._spread(placed[done:])
+                self._recover(error, losses, placed[done:])
+
+    def total(
+        self,
+        function: Callable[..., Result],
+        placed: Sequence[Placed],
+        combine: Callable[[Result, Result], Result],
+        *shared: object,
+    ) -> Result:
+        """Combine the results of all blocks in the cluster, as every engine does; only the last one travels here."""
+        losses = 0
+        while True:
+            try:
+                call = self._send((function, shared))
+                leaves = self.client.map(_run, [each.future for each in placed], [call] * len(placed), pure=False)
+                root = combine_in_pairs(leaves, partial(self.client.submit, combine, pure=False))
+                del leaves  # what has been combined need not be held
+                result: Result = self._wait_for(root)
+                return result
+            except Exception as error:
+                losses += 1
+                self._recover(error, losses, placed)
+
+    def _recover(self, error: Exception, losses: int, placed: Sequence[Placed]) -> None:
+        """Send blocks again after something was lost; raise an error that cannot be mended, or that comes too often."""
+        if isinstance(error, EngineError):
+            raise error
+        if isinstance(error, WorkError):
+            raise error.args[0] from None
+        if not isinstance(error, self._losses) and self.client.status == "running":
+            raise error
+        if losses > MOST_LOSSES:
+            raise EngineError(
+                f"The Dask cluster lost the same work {losses} times ({first_line(error)}).",
+                "Look at the logs of its workers: they may lack memory.",
+                Sentence("Or use {engine}.", engine="threads"),
+            ) from error
+        self._spread(placed)
 
     def _map_once(
         self, function: Callable[..., Result], placed: Sequence[Placed], shared: tuple[object, ...]

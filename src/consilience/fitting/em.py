@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import NamedTuple
 
@@ -154,8 +154,9 @@ def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None)
 def expect_from_votes(problem: Problem) -> Statistics:
     """Return the statistics of vote shares instead of posteriors: where most fits begin."""
     workers = problem.workers
-    results = problem.engine.map(vote_block, problem.placed, workers.votes(), problem.unvoted, problem.structure)
-    return add_up(results, (workers.n_rows, workers.n_classes))
+    add = partial(add_up, shape=(workers.n_rows, workers.n_classes))
+    shared = workers.votes(), problem.unvoted, problem.structure
+    return problem.engine.sum(vote_block, problem.placed, add, add_statistics, *shared)
 
 
 def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = None) -> Parameters:
@@ -251,7 +252,8 @@ class CountedEvidence(AllEvidence):
 
     def by_block(self, structure: BlockwiseParameters) -> Statistics:
         """Infer and count each block where it lives."""
-        return add_up(self.engine.map(expect_block, self.placed, self.factors, structure), self.factors.rows.shape)
+        add = partial(add_up, shape=self.factors.rows.shape)
+        return self.engine.sum(expect_block, self.placed, add, add_statistics, self.factors, structure)
 
     def at_once(self, infer: Callable[[Floats], Summary]) -> Statistics:
         """Infer all items here, and count each block where it lives."""
@@ -321,6 +323,11 @@ def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...])
         add_counts(total, counts, first=not summaries)
         summaries.append(summary)
     return Statistics(total, reduce(add, summaries))
+
+
+def add_statistics(first: Statistics, second: Statistics) -> Statistics:
+    """Return the statistics of the items of both."""
+    return Statistics(first.counts + second.counts, first.summary + second.summary)
 
 
 def add_counts(total: Floats, counts: RowCounts, first: bool) -> None:

@@ -16,7 +16,7 @@ the smallest random numbers, which depend on their ids and on the seed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -208,7 +208,7 @@ def conclude(model: LatentModel, s: StoredResponses, plan: Plan, fits: dict[str,
     )
     judge = make_judge(model, problem, best, found.power)
     shared = judge, problem.workers, s.groups, s.vote_shares()
-    tally = reduce(Tally.plus, engine.map(tally_block, engine.place(s.blocks()), *shared))
+    tally = engine.total(tally_blocks, engine.place(s.grouped_blocks()), Tally.plus, *shared)
     estimates = model._gather_estimates(r, near, best.parameters, best.statistics, gold)
     whole = Whole(s.n_items, tally.confidence / s.n_items, tally.chances)
     intervals = find_intervals(r, posterior, label_codes, estimates, confidence, whole)
@@ -259,6 +259,11 @@ def make_judge(model: LatentModel, problem: Problem, best: Fit, power: float) ->
         problem.find_unsaid(),
         power,
     )
+
+
+def tally_blocks(stored: Sequence[StoredBlock], *shared: Any) -> Tally:
+    """Take the sums over the items of some blocks."""
+    return reduce(Tally.plus, (tally_block(block, *shared) for block in stored))
 
 
 def tally_block(

@@ -15,15 +15,21 @@ from ..engines.base import Engine
 from ..engines.opening import Opening
 from ..kernels.types import Integers, freeze
 from ..store.answers import StoredResponses
+from ..store.layout import StoredBlock
 from ..workers.base import WorkerModel
 from ..workers.confusion import ConfusionWorkers
 from .copies import share_votes
 
 
 def place_stored(s: StoredResponses, workers: WorkerModel, engine: Engine) -> tuple[Engine, list[Any]]:
-    """Return the engine that opens the blocks of a store, and the blocks where it has put them."""
-    opening = Opening(engine, partial(prepare_block, workers=workers, groups=s.groups))
-    return opening, list(opening.place(s.blocks()))
+    """Return the engine that opens the blocks of a store, and its groups of blocks where it has put them."""
+    opening = Opening(engine, partial(open_stored, workers=workers, groups=s.groups))
+    return opening, list(opening.place(s.grouped_blocks()))
+
+
+def open_stored(block: StoredBlock, workers: WorkerModel, groups: Integers | None) -> Block:
+    """Return a block as the fit takes it."""
+    return prepare_block(block.open(), workers, groups)
 
 
 def prepare_block(block: Block, workers: WorkerModel, groups: Integers | None) -> Block:

@@ -23,6 +23,8 @@ from ..kernels.types import Floats, freeze
 from .building import HEADER, SCHEMA, read_values
 from .layout import ANSWER, ITEM, ROW, SEQUENCE, ArrayFile, StoredBlock, list_blocks, name_arrays, name_items
 
+# Sums over so many blocks, of about a million answers, are taken where they are opened.
+BLOCKS_PER_GROUP = 8
 _NOTHING = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_)
 
 
@@ -133,6 +135,15 @@ class StoredResponses:
         """Return all blocks, in order, or those of one partition."""
         blocks = list_blocks(self.folder, self.partitions, self.weighted, number)
         return blocks if self.gold is None else [self._add_gold(block) for block in blocks]
+
+    def grouped_blocks(self) -> list[list[StoredBlock]]:
+        """Return all blocks, in order, in groups over which sums are taken at once."""
+        groups: list[list[StoredBlock]] = []
+        for block in self.blocks():
+            if not groups or len(groups[-1]) == BLOCKS_PER_GROUP or groups[-1][0].number != block.number:
+                groups.append([])
+            groups[-1].append(block)
+        return groups
 
     def _add_gold(self, block: StoredBlock) -> StoredBlock:
         """Return a block with its known labels."""
