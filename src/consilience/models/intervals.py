@@ -533,8 +533,9 @@ def count_surprise(r: Responses, right: Floats, run: slice = slice(None)) -> Flo
     return np.asarray(votes - sum_answers(r, right, run))
 
 
-def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None, n_items: int) -> Floats:
-    """Return the interval of each class share, (2, K)."""
+def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None, n_items: int | None = None) -> Floats:
+    """Return the interval of each class share, (2, K); `n_items` is how many there are, if these are a sample."""
+    n_items = len(posterior) if n_items is None else n_items
     prior, n_classes = found.prior, len(found.prior)
     if found.prior_is_known or n_classes == 1:
         return np.stack([prior, prior])
