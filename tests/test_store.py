@@ -350,3 +350,37 @@ def test_ids_are_spread_over_partitions_by_themselves(ids):
     order = np.random.default_rng(0).permutation(1000)
     np.testing.assert_array_equal(find_partitions(column.take(pa.array(order)), 8), found[order])
     np.testing.assert_array_equal(find_partitions(column, 1), 0)
+
+
+class Interrupted(Exception):
+    """What stops a fit in a test."""
+
+
+@pytest.mark.parametrize("model", [cs.DawidSkene, cs.HiddenMarkov])
+def test_a_fit_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, model, monkeypatch):
+    from consilience.fitting import em
+
+    path = write(crowd(in_sequences=model is cs.HiddenMarkov)[0], tmp_path / "a.parquet")
+    expected = model().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+
+    def stop(progress):
+        if progress.iteration == 3:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        model(callback=stop).fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    n_passes = 0
+
+    def count(*arguments):
+        nonlocal n_passes
+        n_passes += 1
+        return by_block(*arguments)
+
+    by_block = em.CountedEvidence.by_block
+    monkeypatch.setattr(em.CountedEvidence, "by_block", count)
+    resumed = model().fit(cs.scan_responses(path, store=tmp_path / "stores", resume=True))
+    assert np.array_equal(resumed.trace_, expected.trace_)
+    assert np.array_equal(resumed.confusion_, expected.confusion_)
+    n_resumed, n_passes = n_passes, 0
+    model().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    assert n_resumed < n_passes

@@ -31,6 +31,7 @@ from ..structures.base import AnyStructure, BlockwiseParameters, StructureParame
 from ..workers.base import Prior, WorkerModel
 from ..workers.left_out import Counted
 from ..workers.rows import Factors, RowCounts, count_answers, vote, weigh
+from .steps import Steps
 
 # The iterations in which a prior is learned: not the first ones, whose counts are those of votes.
 LEARNING = range(5, sys.maxsize, 3)
@@ -49,6 +50,7 @@ class Problem:
     n_responses: int
     weighted: bool
     unvoted: Floats  # (K,): what an item without votes is taken for at first
+    steps: Steps | None = None  # where E-steps are kept, if they are
 
     def factors(self, found: Distributions) -> Factors:
         """Return what each row of the worker model contributes to the evidence."""
@@ -147,8 +149,14 @@ def run_em(
 
 def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None) -> Statistics:
     """E-step: expected counts of answers and of the structure; `trail` is that of the fit it belongs to."""
-    evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
-    return parameters.structure.infer(evidence, problem.graph, Trail() if trail is None else trail)
+
+    def compute() -> Statistics:
+        evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
+        return parameters.structure.infer(evidence, problem.graph, Trail() if trail is None else trail)
+
+    if problem.steps is None:
+        return compute()
+    return problem.steps.recall(problem.structure, (parameters.workers, parameters.structure), compute)
 
 
 def expect_from_votes(problem: Problem) -> Statistics:

@@ -48,7 +48,7 @@ from .inputs import as_responses
 from .intervals import Estimates, Intervals, find_judged
 from .mask_copies import find_same_masks
 from .sizes import check_posteriors, check_prediction
-from .stored_blocks import place_stored
+from .stored_blocks import find_steps, place_stored
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
@@ -350,10 +350,11 @@ class PredictingModel(Model):
         """Return what is to be fitted, its blocks cut and put where they will be worked on."""
         if isinstance(r, StoredResponses):
             engine, placed = place_stored(r, workers, engine)
-            weighted = r.weighted or r.groups is not None
+            weighted, steps = r.weighted or r.groups is not None, find_steps(r, workers.name)
         else:
-            placed, weighted = engine.place(lay_out(r, workers, gold)), r.weight is not None
-        return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares())
+            placed, weighted, steps = engine.place(lay_out(r, workers, gold)), r.weight is not None, None
+        shares = r.vote_shares()
+        return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, shares, steps)
 
     def _pose_votes(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Problem:
         """Return the problem of independent items and confusion matrices, for models that only need the votes."""

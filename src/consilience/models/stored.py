@@ -59,7 +59,7 @@ from .copies import choose_leaders, count_once, number_groups
 from .intervals import Whole, find_intervals
 from .majority_vote import find_tied
 from .predicting import as_used
-from .stored_blocks import prepare_block
+from .stored_blocks import find_steps, prepare_block
 
 if TYPE_CHECKING:
     from .latent import LatentModel, Plan
@@ -187,6 +187,8 @@ def fit_stored(
             copies = model._find_copies(large.responses, large.gold(s), opened)
         if copies and count_copies_once:
             s = replace(s, groups=number_groups(copies, s.n_workers))
+        if not s.resume:
+            find_steps(s, model.workers).clear()
         plan = model._plan(s, None, None, opened, (large.weighed(s), large.gold(s)))
         fits = model._run(plan)
         conclude(model, s, plan, fits, opened)

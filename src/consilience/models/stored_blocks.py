@@ -13,6 +13,7 @@ from ..data.items import Sequences
 from ..data.responses import Responses
 from ..engines.base import Engine
 from ..engines.opening import Opening
+from ..fitting.steps import Steps
 from ..kernels.types import Integers, freeze
 from ..store.answers import StoredResponses
 from ..store.layout import StoredBlock
@@ -25,6 +26,11 @@ def place_stored(s: StoredResponses, workers: WorkerModel, engine: Engine) -> tu
     """Return the engine that opens the blocks of a store, and its groups of blocks where it has put them."""
     opening = Opening(engine, partial(open_stored, workers=workers, groups=s.groups))
     return opening, list(opening.place(s.grouped_blocks()))
+
+
+def find_steps(s: StoredResponses, workers: str) -> Steps:
+    """Return where the E-steps of fits to these answers, with a worker model, are kept."""
+    return Steps(s.folder / "steps", (s.gold, s.groups, s.classes.tolist(), workers))
 
 
 def open_stored(block: StoredBlock, workers: WorkerModel, groups: Integers | None) -> Block:

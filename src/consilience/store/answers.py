@@ -56,6 +56,7 @@ class StoredResponses:
     in_sequences: bool
     weighted: bool
     columns: Mapping[str, str] = field(default_factory=dict)
+    resume: bool = False  # whether a fit goes on where an earlier one was interrupted
     # Where near-copies count once: the group of each worker, 0 for none.
     groups: NDArray[np.int64] | None = None
     # Known labels, of each partition that has some: items, ascending, their classes, and whether these may judge.

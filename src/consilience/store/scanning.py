@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def scan_responses(
     drop_missing: bool = False,
     format: str | None = None,
     engine: Any = None,
+    resume: bool = False,
 ) -> StoredResponses:
     r"""Read answers that may be larger than memory.
 
@@ -59,6 +61,9 @@ def scan_responses(
     engine : optional
         Who builds the store; see `consilience.engines`. The workers of a cluster must see the files, and the folder of
         stores, under the same paths.
+    resume : bool
+        Let a fit that was interrupted go on where it stood. After each iteration, what it has counted is kept in the
+        store. A fit with the same parameters comes to the same results, to the bit. By default, fits begin anew.
 
     Returns
     -------
@@ -73,6 +78,7 @@ def scan_responses(
     StoredResponses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
     check_truth("drop_missing", "scan_responses", drop_missing)
+    check_truth("resume", "scan_responses", resume)
     limit = available_memory() if memory is None else parse_memory(memory)
     scan = scan_table(path, format)
     names = {
@@ -89,7 +95,7 @@ def scan_responses(
             if isinstance(opened, Threads):
                 opened = Threads(int(min(opened.n_threads, max(1, limit // PER_THREAD - 1))))
             build_store(folder, scan, names, duplicates, drop_missing, opened)
-    return open_store(folder, lambda labels: choose_classes(classes, labels)[0])
+    return replace(open_store(folder, lambda labels: choose_classes(classes, labels)[0]), resume=resume)
 
 
 def find_folder(store: str | os.PathLike[str] | None) -> Path:

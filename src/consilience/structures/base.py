@@ -147,6 +147,9 @@ AnyParameters = TypeVar("AnyParameters", bound=StructureParameters)
 class Structure(ABC, Generic[AnySummary, AnyParameters]):
     """What is fixed about a structure before the fit: a frozen dataclass, small enough to be sent to every block."""
 
+    #: What one pass over the data adds up to.
+    summary_type: ClassVar[type[Summary]] = Summary
+
     n_classes: int
 
     @abstractmethod

@@ -120,6 +120,8 @@ class ChainParameters(BlockwiseParameters):
 class Chain(Structure[ChainSummary, ChainParameters]):
     """A Markov chain of given coupling, with pseudo-counts and perhaps forbidden transitions."""
 
+    summary_type: ClassVar[type[Summary]] = ChainSummary
+
     n_classes: int
     fixed_prior: Floats | None
     smoothing: float
