@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -113,7 +114,7 @@ def test_errors_name_the_file_and_the_row(tmp_path):
         cs.scan_responses(path, store=tmp_path / "stores")
     gap = table.set_column(2, "label", pa.array([None, *table.column("label").to_pylist()[1:]]))
     path = write(gap, tmp_path / "b.parquet")
-    with pytest.raises(InputError, match="has 1 missing value; the first is at .*b.parquet, row 1"):
+    with pytest.raises(InputError, match=r"has 1 missing value; the first is at .*b\.parquet, row 1"):
         cs.scan_responses(path, store=tmp_path / "stores")
     assert cs.scan_responses(path, store=tmp_path / "stores", drop_missing=True).n_responses == table.num_rows - 1
     assert not [path for path in (tmp_path / "stores").iterdir() if "building" in path.name]
@@ -309,7 +310,7 @@ def test_labels_replace_only_labels(tmp_path):
     model.write(tmp_path / "labels")
     model.write(tmp_path / "labels")
     (tmp_path / "labels" / "notes.txt").write_text("keep me")
-    with pytest.raises(InputError, match="holds other files, such as 'notes.txt'"):
+    with pytest.raises(InputError, match=r"holds other files, such as 'notes\.txt'"):
         model.write(tmp_path / "labels")
     assert (tmp_path / "labels" / "notes.txt").exists()
     assert not [left for left in tmp_path.iterdir() if left.name.startswith(".")]
@@ -356,11 +357,11 @@ class Interrupted(Exception):
     """What stops a fit in a test."""
 
 
-@pytest.mark.parametrize("model", [cs.DawidSkene, cs.HiddenMarkov])
+@pytest.mark.parametrize("model", [cs.DawidSkene, partial(cs.HiddenMarkov, coupling=1.0)])
 def test_a_fit_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, model, monkeypatch):
     from consilience.fitting import em
 
-    path = write(crowd(in_sequences=model is cs.HiddenMarkov)[0], tmp_path / "a.parquet")
+    path = write(crowd(in_sequences=model is not cs.DawidSkene)[0], tmp_path / "a.parquet")
     expected = model().fit(cs.scan_responses(path, store=tmp_path / "stores"))
 
     def stop(progress):
