@@ -234,8 +234,8 @@ def find_power(
         found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold)
         if opinion is not None:
             found, log_weights = limit_power(r, left_out, opinion, found, log_weights)
-    if gold is not None and gold.judging.any():
-        known = np.flatnonzero(gold.judging)
+    known = find_calibrating(owner, r, gold)
+    if gold is not None and len(known):
         unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
         scores = score_gold(gold.codes[known], unknown[known])
         if found.n_hidden or found.n_judged:
@@ -247,6 +247,8 @@ def find_power(
         found = found._replace(power=power, n_gold=len(known))
     elif owner.calibration == "gold":
         lack = "There are no known labels" if gold is None else "No known label was drawn at random"
+        if gold is not None and gold.judging.any():
+            lack = "The known labels that were drawn at random are those of items without answers"
         warn(
             DataWarning(
                 f"{lack}, and probabilities were to be calibrated by known labels alone.",
@@ -256,6 +258,14 @@ def find_power(
             )
         )
     return found, log_weights, folds
+
+
+def find_calibrating(owner: LatentModel, r: Responses, gold: Gold | None) -> NDArray[np.int64]:
+    """Return the items of known label by which a power can be judged.
+
+    They were drawn at random, and the power changes their posteriors: not those of independent items without answers.
+    """
+    return np.flatnonzero(gold.judging & owner._find_raised(r)) if gold is not None else np.empty(0, np.int64)
 
 
 def find_by_hidden(

@@ -165,7 +165,7 @@ class LatentModel(PredictingModel):
             name nodes that nobody answered with ``items=`` when the answers are read.
         graph : Graph, optional
             Which items are neighbours, matched by id. `MarkovField` needs it, and no other model takes one.
-        gold : dict, Series, table or path, optional
+        gold : dict, Series, table or path, or a list of these, optional
             Known labels: {item: label}, for sequences {(sequence, position): label}, or a table with columns item (or
             sequence and position) and label. Their items keep them.
         engine : optional
@@ -366,9 +366,15 @@ class LatentModel(PredictingModel):
         """
         return super().predict(self._add_new_content(responses, features, item_prior), graph, gold, engine)
 
-    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:  # noqa: ARG002 (see `DawidSkene`)
+    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
         """Return the posteriors of these answers raised to a power."""
-        return raise_to(posterior, power)
+        raised = raise_to(posterior, power)
+        changed = self._find_raised(r)
+        return raised if changed.all() else np.where(changed[:, None], raised, posterior)
+
+    def _find_raised(self, r: Responses) -> NDArray[np.bool_]:
+        """Tell of which items the posterior is raised to a power."""
+        return np.ones(r.n_items, bool)
 
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:
