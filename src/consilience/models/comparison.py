@@ -161,6 +161,11 @@ class Comparison:
             f"{self.describe_test()}; {self.describe_agreement()}"
         )
 
+    def _repr_html_(self) -> str:
+        from .notebooks import show_comparison
+
+        return show_comparison(self)
+
     def describe_accuracy(self) -> str:
         """Return in words how many labels are expected to be right."""
         if math.isnan(self.expected_accuracy):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..arguments import is_whole
 from ..data.features import Features, list_items, match_features
-from ..data.frames import build_frame
+from ..data.frames import build_report
 from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior, vote_shares_by_item
@@ -289,7 +289,7 @@ class LatentModel(PredictingModel):
         fused labels, as those of workers are. There are no intervals. If features are not used, the table has no row.
         """
         self._need_findings()
-        return build_frame(report_classifier(self._opinions, self.prior_, self.classes_), self._backend)
+        return build_report(report_classifier(self._opinions, self.prior_, self.classes_), self._backend)
 
     def disagreements(self, n: int | None = None) -> Any:
         """Return a table of the items for which classifier and crowd call for different labels, the clearest first.
@@ -308,7 +308,7 @@ class LatentModel(PredictingModel):
         if n is not None and not (is_whole(n) and n >= 0):
             raise parameter_error("n", "disagreements", "a whole number >= 0", n)
         columns = list_disagreements(self._opinions, self._keys, self.labels_, self.classes_, n)
-        return build_frame(columns, self._backend)
+        return build_report(columns, self._backend)
 
     def predict_proba(
         self,
