@@ -166,16 +166,14 @@ def to_word(value: Any) -> str:
     r"""Return a value as a short text in one line; nothing for one that is missing.
 
     >>> to_word(0.123456), to_word(None), to_word(1234), to_word("a\n  b")
-    ('0.123', '', '1,234', 'a b')
+    ('0.123', '', '1234', 'a b')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, (int, np.integer)):
-        return f"{value:,}"
     if isinstance(value, (float, np.floating)):
-        return f"{value:,.3f}"
+        return f"{value:.3f}" if abs(value) < 1e6 else f"{value:.3g}"
     text = " ".join(spell_surrogates(str(value)).split())
     text = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

@@ -10,22 +10,50 @@ it does not know, such as CSS variables.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MissingDependencyError
+from ..arguments import check_truth, to_path
+from ..errors import MissingDependencyError, parameter_error
+from ..formats.writing import replace_file
 from ..kernels.types import Floats
 
 # Colours, by what they mean.
 INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "var(--accent)", "var(--other)"
+PAPER = "var(--paper)"
+# What they are in a file: those of report.css, light and dark.
+LIGHT = {
+    INK: "#1b2430",
+    MUTED: "#566170",
+    LINE: "#e1e6eb",
+    ACCENT: "#1f6f8b",
+    OTHER: "#a9b4bf",
+    PAPER: "#ffffff",
+}
+DARK = {
+    INK: "#e7ebf0",
+    MUTED: "#a3afbc",
+    LINE: "#2c3640",
+    ACCENT: "#7cc6dd",
+    OTHER: "#5f6c79",
+    PAPER: "#12171d",
+}
+# What they are in a notebook, where all follow from the colour of the text around the chart.
+_NOTEBOOK = (
+    "--ink:currentColor;--muted:currentColor;--line:rgba(128,128,128,.35);--other:#98a4b0;"
+    "--accent:color-mix(in srgb,currentColor 30%,#3a8fb7);"
+    "--paper:rgb(from currentColor calc(255 - r) calc(255 - g) calc(255 - b))"
+)
 WIDTH = 400
 # A row of a chart with one row for each of several things.
 ROW = 22
@@ -96,6 +124,37 @@ class Chart:
     def svg(self) -> str:
         """The picture."""
         return draw(self.spec, self.alt)
+
+    def _repr_html_(self) -> str:
+        title = f'<figcaption style="font-weight:600;margin-bottom:.4em">{escape(self.title)}</figcaption>'
+        return f'<figure style="margin:.4em 0;color:inherit;{_NOTEBOOK}">{title}{self.svg}</figure>'
+
+    def save(self, path: str | os.PathLike[str], *, dark: bool = False) -> Path:
+        """Write the chart to a file, without its title.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. Its suffix is .svg or .png.
+        dark : bool, default False
+            Whether it is light on a dark ground.
+        """
+        check_truth("dark", "save", dark)
+        target = Path(to_path("path", "save", path))
+        if target.suffix.lower() not in (".svg", ".png"):
+            raise parameter_error("path", "save", "a file that ends in .svg or .png", str(target))
+        svg = colour(self.svg, DARK if dark else LIGHT)
+        content = svg.encode() if target.suffix.lower() == ".svg" else import_converter().svg_to_png(svg, scale=2)
+        with replace_file(target) as temporary:
+            temporary.write_bytes(content)
+        return target
+
+
+def colour(svg: str, palette: Mapping[str, str]) -> str:
+    """Return a picture with these colours, on a ground of its own, as a file can hold it."""
+    svg = re.sub(r'(?<==")var\(--[a-z]+\)(?=")', lambda found: palette.get(found[0], found[0]), svg)
+    ground = f'<rect width="100%" height="100%" fill="{palette[PAPER]}"/>'
+    return re.sub(r"^<svg([^>]*)>", lambda head: f'<svg xmlns="http://www.w3.org/2000/svg"{head[1]}>{ground}', svg)
 
 
 def draw(spec: Spec, alt: str) -> str:
@@ -245,7 +304,7 @@ def draw_heat(
         "transform": [{"filter": "datum.share >= 0.005"}],
         "encoding": {
             "text": {"field": "share", "type": "quantitative", "format": ".0%"},
-            "color": {"condition": {"test": "datum.share > 0.55", "value": "var(--paper)"}, "value": INK},
+            "color": {"condition": {"test": "datum.share > 0.55", "value": PAPER}, "value": INK},
         },
     }
     spec = {
