@@ -459,13 +459,12 @@ def test_known_labels_judge_the_probabilities():
     truth = np.asarray(crowd.truth)
     gold = {int(item): crowd.responses.classes[truth[item]] for item in range(100)}
     subject = gather(cs.fuse(crowd.responses, gold=gold))
-    found = answers.judge_by_gold(subject)
+    found = answers.draw_by_gold(subject)
     posterior = subject.model.predict_proba(subject.responses)[:100]
-    n_wrong = int((posterior.argmax(axis=1) != truth[:100]).sum())
-    assert found.words == [f"{n_wrong} of 100 known labels differ from what the answers alone call for."]
-    assert sum(row[2] for row in found.chart.rows) == 100
+    assert f"get {(posterior.argmax(axis=1) == truth[:100]).mean():.1%} right" in found.alt
+    assert sum(row[2] for row in found.rows) == 100
     assert "Judged by known labels" in make_page(subject, "x")
-    assert answers.judge_by_gold(gather(cs.fuse(crowd.responses))) is None
+    assert answers.draw_by_gold(gather(cs.fuse(crowd.responses))) is None
 
 
 # ---------------------------------------------------------------------------------------- sequences, texts and networks

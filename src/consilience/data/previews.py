@@ -172,7 +172,7 @@ def to_word(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, float):
         return f"{value:.3f}" if abs(value) < 1e6 else f"{value:.3g}"
     text = " ".join(spell_surrogates(str(value)).split())
     text = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)

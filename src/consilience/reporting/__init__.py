@@ -3,7 +3,6 @@
 The package is not called `report`: a module of that name would take the place of the function `consilience.report`.
 
 `subject` holds what the report is about, and `content` what items look like. `overview`, `answers`, `confusions`,
-`workers`, `items` and `sequences` work out what is shown: sums over the data, and a few examples. `charts` draws,
-`page` fills the template, and `write` does it all. `one_chart` is `consilience.chart`, which draws a single one of the
-charts.
+`workers`, `items`, `sequences` and `changes` work out what is shown: sums over the data, and a few examples. `charts`
+draws, `page` fills the template, and `write` does it all. `one_chart` draws a single one of the charts.
 """

@@ -121,39 +121,26 @@ def list_kept(subject: Subject) -> list[Kept]:
     return rows
 
 
-class Reliability(NamedTuple):
-    """Probabilities judged by known labels."""
-
-    words: list[str]
-    chart: Chart | None
-
-
-def judge_by_gold(subject: Subject) -> Reliability | None:
-    """Return what known labels say about what the answers alone call for; None if none are known.
+def draw_by_gold(subject: Subject) -> Chart | None:
+    """Return how often labels of each confidence are right, by known labels; None if there are few of them.
 
     Known labels took part in learning about the workers, but do not decide about their own items here. Probabilities
     are judged by those that were drawn at random, if it is known which these are.
     """
     gold = subject.gold
     findings = getattr(subject.model, "feature_findings_", None)
-    if gold is None or not subject.is_known.any() or (findings is not None and findings.used):
+    rows = np.empty(0, np.int64) if gold is None else np.flatnonzero(gold.judging)
+    if gold is None or len(rows) < LEAST_KNOWN or (findings is not None and findings.used):
         return None
     with quietly():
         posterior = subject.model.predict_proba(subject.responses, graph=subject.graph)
-    known, rows = np.flatnonzero(subject.is_known), np.flatnonzero(gold.judging)
-    n_wrong = int((posterior[known].argmax(axis=1) != gold.codes[known]).sum())
-    differ = "differs" if n_wrong == 1 else "differ"
-    words = [f"{n_wrong:,} of {plural(len(known), 'known label')} {differ} from what the answers alone call for."]
-    if len(rows) < LEAST_KNOWN:
-        return Reliability(words, None)
     posterior, truth = posterior[rows], gold.codes[rows]
     accuracy, confidence = float((posterior.argmax(axis=1) == truth).mean()), float(posterior.max(axis=1).mean())
-    drawn = "" if len(rows) == len(known) else " that were drawn at random"
+    drawn = "" if len(rows) == int(subject.is_known.sum()) else " that were drawn at random"
     judged = (
-        f"Of {plural(len(rows), 'item')} of known label{drawn}, the answers alone get {accuracy:.1%} right, with a "
-        f"mean confidence of {confidence:.1%}."
+        f"Of {plural(len(rows), 'item')} of known label{drawn}, the answers alone, with what was learned from all "
+        f"known labels, get {accuracy:.1%} right, with a mean confidence of {confidence:.1%}."
     )
     curve = reliability_curve(truth, posterior, np.arange(posterior.shape[1]), bins=10, adaptive=True)
     title = "Confidence, and how often it is right"
-    chart = draw_reliability(title, judged, curve.confidence, curve.accuracy, curve.n_items)
-    return Reliability(words, chart)
+    return draw_reliability(title, judged, curve.confidence, curve.accuracy, curve.n_items)

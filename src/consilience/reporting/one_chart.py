@@ -24,11 +24,6 @@ def _draw_answers(title: str) -> Callable[[Subject], Chart | None]:
     return lambda subject: next((each for each in answers.draw_answers(subject).charts if each.title == title), None)
 
 
-def _draw_reliability(subject: Subject) -> Chart | None:
-    found = answers.judge_by_gold(subject)
-    return None if found is None else found.chart
-
-
 def _draw_transitions(subject: Subject) -> Chart | None:
     found = sequences.describe_chain(subject)
     return None if found is None else found[1]
@@ -43,7 +38,7 @@ CHARTS = {
     "answers_per_item": Kind(_draw_answers("Answers per item"), "all items have the same number of answers"),
     "answers_per_worker": Kind(_draw_answers("Answers per worker"), "all workers gave the same number of answers"),
     "reliability": Kind(
-        _draw_reliability,
+        answers.draw_by_gold,
         f"it needs {answers.LEAST_KNOWN} known labels that were drawn at random, and a fit without features",
     ),
     "transitions": Kind(_draw_transitions, "only those of HiddenMarkov have it"),
