@@ -22,9 +22,8 @@ from ..models.latent import LatentModel
 from .answers import LEAST_KNOWN
 from .subject import Subject, to_name
 
-# With more answers, or edges and answers of a network, a second fit would take too long: so many take ten to twenty
-# seconds on two cores.
-MOST_ANSWERS, MOST_LINKED = 10_000_000, 1_000_000
+# With more answers and edges a second fit would take too long: so many take about ten seconds on two cores.
+MOST_ANSWERS = 10_000_000
 # Workers and items that are listed, and the least change of an accuracy that is.
 MOST_WORKERS, MOST_ITEMS, LEAST_CHANGE = 5, 10, 0.01
 # Posteriors of the fit and of its own parameters differ by less, unless something else was known of the items. In
@@ -87,9 +86,8 @@ def find_changes(subject: Subject) -> Changes | None:
 def find_obstacle(subject: Subject) -> str:
     """Return why the fit without known labels cannot be compared; nothing if it can."""
     model, r = subject.model, subject.responses
-    if r.n_responses > MOST_ANSWERS or (
-        subject.graph is not None and r.n_responses + subject.graph.n_edges > MOST_LINKED
-    ):
+    n_edges = 0 if subject.graph is None else subject.graph.n_edges
+    if r.n_responses + n_edges > MOST_ANSWERS:
         return "there are so many answers that a second fit would take too long"
     if isinstance(model, LatentModel):
         with quietly():
