@@ -74,7 +74,7 @@ def chart(model: Any, name: str = "workers") -> Chart:
     >>> print(chart.title)
     Accuracy of the workers, with 95% intervals
     >>> chart.rows[0]
-    ('3', '81.7%', '74.0% to 92.5%')
+    ('0', '71.0%', '63.2% to 79.4%')
     """
     if not isinstance(name, str) or name not in CHARTS:
         raise parameter_error("name", "chart", f"one of {', '.join(map(repr, CHARTS))}", name)
