@@ -675,7 +675,7 @@ def test_interrupted_by_a_signal_during_the_fit(answers):
 
 
 def test_outputs_are_all_or_none(answers, monkeypatch):
-    def refuse(model, path):
+    def refuse(model, path, **_):
         with replace_file(path) as temporary:
             temporary.write_text("half")
             raise InputError(f"{path!r} is no good.")
