@@ -189,3 +189,11 @@ def test_files_without_answers_on_the_command_line(tmp_path, monkeypatch):
     result = run("fuse", "answers.csv", "--no-answers")
     assert result.exit_code == 2
     assert "--no-answers needs --save" in result.stderr
+
+
+def test_workers_with_few_answers_are_not_listed():
+    answers = np.full((60, 4), -1)
+    answers[:, :3] = (np.arange(60) % 2)[:, None]
+    answers[0, 3] = 0
+    model = cs.DawidSkene(calibration="none").fit(cs.Responses.from_matrix(answers), gold={0: 1, 2: 1, 4: 1})
+    assert [each.name for each in find_changes(gather(model)).workers] == ["0", "1", "2"]

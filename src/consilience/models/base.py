@@ -449,6 +449,9 @@ class Model(ABC):
 
         Workers of a group agree more than workers who answer independently would, given how accurate they are: at
         least half of their answers seem to be copied from each other, or from one source.
+
+        The table is of the library that the answers came in (pandas, polars). For others it is a `ReportTable`: an
+        Arrow table that prints as a table.
         """
         self._check_fitted()
         columns = name_copies(self._report_columns(), self._copies, self.workers_)

@@ -19,6 +19,7 @@ from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..models.base import Model
 from ..models.latent import LatentModel
+from ..models.worker_report import FEW_ANSWERS
 from .answers import LEAST_KNOWN
 from .subject import Subject, to_name
 
@@ -175,9 +176,9 @@ def find_interval(n_right: int, n: int) -> tuple[float, float]:
 
 
 def list_moved(subject: Subject, alone: Model) -> list[Moved]:
-    """Return the workers whose accuracy moved most, as far as it moved by a percentage point."""
+    """Return the workers with some answers whose accuracy moved most, as far as it moved by a percentage point."""
     before, after = find_accuracy(alone), find_accuracy(subject.model)
-    moved = np.nan_to_num(np.abs(after - before))
+    moved = np.where(subject.model._n_answers >= FEW_ANSWERS, np.nan_to_num(np.abs(after - before)), 0.0)
     order = np.argsort(-moved, kind="stable")[:MOST_WORKERS]
     return [
         Moved(to_name(subject.workers[m]), float(before[m]), float(after[m])) for m in order if moved[m] >= LEAST_CHANGE
