@@ -26,6 +26,8 @@ from ..kernels.types import Floats
 
 # Colours, by what they mean.
 INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "var(--accent)", "var(--other)"
+# Text in the colour of INK can be read on it.
+HEAT = "var(--heat)"
 WIDTH = 400
 # A row of a chart with one row for each of several things.
 ROW = 22
@@ -224,6 +226,7 @@ def draw_heat(
         for j, column in enumerate(columns)
     ]
     side = max(22, min(46, (WIDTH - 80) // max(len(columns), 1)))
+    angle = 0 if 8 * max(map(len, columns), default=0) + 8 <= side else -40
     ordered = {"type": "nominal", "sort": None}
     encoding = {
         "y": {
@@ -236,7 +239,7 @@ def draw_heat(
             "field": "column",
             **ordered,
             "title": x,
-            "axis": {"grid": False, "labelAngle": -40, "orient": "top", "labelLimit": 90, "labelOverlap": False},
+            "axis": {"grid": False, "labelAngle": angle, "orient": "top", "labelLimit": 90, "labelOverlap": False},
         },
     }
     shade = {"field": "share", "type": "quantitative", "legend": None, "scale": {"domain": [0, 1], "range": [0.04, 1]}}
@@ -245,7 +248,7 @@ def draw_heat(
         "transform": [{"filter": "datum.share >= 0.005"}],
         "encoding": {
             "text": {"field": "share", "type": "quantitative", "format": ".0%"},
-            "color": {"condition": {"test": "datum.share > 0.55", "value": "var(--paper)"}, "value": INK},
+            "color": {"value": INK},
         },
     }
     spec = {
@@ -254,7 +257,7 @@ def draw_heat(
         "data": _data(cells),
         "encoding": encoding,
         "layer": [
-            {"mark": {"type": "rect", "color": ACCENT}, "encoding": {"fillOpacity": shade}},
+            {"mark": {"type": "rect", "color": HEAT}, "encoding": {"fillOpacity": shade}},
             *([written] if side >= LEAST_SIDE else []),
         ],
     }

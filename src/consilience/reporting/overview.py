@@ -86,14 +86,14 @@ def judge(subject: Subject) -> Verdict:
 
 def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     """Return the verdict on a model that was compared with majority vote."""
-    test, accuracy = to_sentence(compared.describe_test()), to_sentence(compared.describe_accuracy())
+    test = to_sentence(compared.describe_test(figures=False))
     if compared.by_chance:
         headline = "Do not rely on these labels: the answers show no signal."
         return Verdict("bad", "No signal", headline, [test, to_sentence(compared.describe_agreement())])
     if compared.collapsed:
         headline = "Check these labels before you use them: one class takes the items of others."
         return Verdict("bad", "Classes collapsed", headline, [test])
-    lead = [accuracy, test]
+    lead = [say_vote_accuracy(compared), test]
     if not isinstance(subject.model, LatentModel):
         lead.append(UNCALIBRATED)
     if compared.tested and compared.n_differ and getattr(subject.model, "feature_findings_", None) is None:
@@ -110,6 +110,19 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     if compared.better:
         return Verdict(level, "Better than majority vote", headline, lead)
     return Verdict("care", "No clear difference from majority vote", headline, lead)
+
+
+def say_vote_accuracy(compared: Comparison) -> str:
+    """Return what majority vote is expected to get right, or why that is not known."""
+    low, high, gain = compared.expected_accuracy_low, compared.expected_accuracy_high, compared.expected_gain
+    if math.isnan(gain) or is_unclear(compared.expected_accuracy, low, high):
+        return to_sentence(compared.describe_accuracy())
+    return f"By the same estimate, majority vote gets {compared.expected_accuracy - gain:.1%} right."
+
+
+def is_unclear(accuracy: float, low: float, high: float) -> bool:
+    """Tell whether only an interval is known, as `Comparison.describe_accuracy` does."""
+    return accuracy - low < (high - low) / 10 > MOST_UNCLEAR
 
 
 def judge_alone(subject: Subject) -> Verdict:
@@ -136,7 +149,7 @@ def expect(accuracy: float, low: float, high: float, n_items: int) -> str:
     labels = f"of these {n_items:,} labels"
     if math.isnan(accuracy):
         return f"It is not known how many {labels} are right."
-    if accuracy - low < (high - low) / 10 > MOST_UNCLEAR:
+    if is_unclear(accuracy, low, high):
         return f"Between {low:.1%} and {high:.1%} {labels} are right, if workers err independently."
     share = "Nearly all" if accuracy >= NEARLY_ALL else f"About {accuracy:.1%}"
     # On real crowds, workers share errors, and fewer labels are right.
@@ -151,14 +164,14 @@ def list_figures(subject: Subject) -> list[Figure]:
     told = compared is not None and (compared.tested or subject.responses.silence_counts)
     if compared is not None and told and not math.isnan(compared.expected_accuracy):
         low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
-        figures.append(Figure("Expected accuracy", f"{compared.expected_accuracy:.1%}", f"{low:.1%} to {high:.1%}"))
+        interval = f"95% interval {low:.1%} to {high:.1%}"
+        figures.append(Figure("Expected accuracy", f"{compared.expected_accuracy:.1%}", interval))
     if compared is not None:
         figures.append(
             Figure("Differ from majority vote", f"{compared.n_differ:,}", f"{1 - compared.agreement:.1%} of the labels")
         )
         if not math.isnan(compared.alpha):
-            interval = f"{compared.alpha_low:.2f} to {compared.alpha_high:.2f}"
-            figures.append(Figure("Agreement of workers (alpha)", f"{compared.alpha:.2f}", interval))
+            figures.append(Figure("Agreement of workers", f"{compared.alpha:.2f}", "0: chance, 1: all agree"))
     if len(subject.classes) > 1:
         n_doubtful = int((subject.confidence < DOUBTFUL).sum())
         share = f"{n_doubtful / subject.n_items:.1%} of the labels"
@@ -234,8 +247,8 @@ def note_graph(model: Any) -> list[Note]:
 # What remarks on workers mean, of one and of several.
 MEANINGS = {
     "uninformative": (
-        "tells little: the answers hardly depend on the label",
-        "tell little: their answers hardly depend on the label",
+        "tells little: the answers hardly depend on what is right",
+        "tell little: their answers hardly depend on what is right",
     ),
     "contrary": ("is right less often than by chance", "are right less often than by chance"),
     "one label": ("gives nearly always the same label", "give nearly always the same label"),
