@@ -29,7 +29,7 @@ help:  ## show this list
 install: $(STAMPS)/dev  ## fill .venv with the package (editable), all extras, and all that tests and benchmarks need
 	@echo "Ready. Activate it with: . $(BIN)/activate"
 
-demo: $(STAMPS)/core  ## run the main job on built-in data
+demo: $(STAMPS)/core  ## run the main job on built-in data, and write demo-report.html
 	@$(BIN)/consilience demo $(ARGS)
 
 test: $(STAMPS)/test  ## run the tests, the doctests among them
@@ -117,7 +117,7 @@ $(STAMPS)/venv:
 
 $(STAMPS)/core: $(STAMPS)/venv pyproject.toml
 	@echo "installing consilience into $(VENV)"
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[report]'
 	@touch $@
 
 $(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
