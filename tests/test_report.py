@@ -431,7 +431,7 @@ def test_differences_from_the_vote(fused):
         differ += votes[fused._label_codes[item]] < votes.max()
     found = items.compare_labels(subject)
     assert differ == sum(flow.n_items for flow in found.flows)
-    assert f" {differ} of them have fewer votes than another class. The others are ties" in found.words
+    assert f" {differ} of them have fewer votes than another class. Elsewhere votes are tied" in found.words
     example = found.examples[0]
     assert example.label != example.vote
     assert sum(said.n_workers for said in example.said) == 8

@@ -133,8 +133,10 @@ def describe_difference(subject: Subject, n_fewer: int) -> str:
         has = "label has" if n_fewer == 1 else "labels have"
         return f"{n_fewer:,} fused {has} fewer votes than another class."
     differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from majority vote."
-    fewer = f" {n_fewer:,} of them {'has' if n_fewer == 1 else 'have'} fewer votes than another class." if n_fewer else ""
-    return f"{differ}{fewer} {'The others are' if n_fewer else 'These are'} ties, in which majority vote draws lots."
+    if not n_fewer:
+        return f"{differ} Votes are tied there, and majority vote draws lots."
+    fewer = f"{n_fewer:,} of them {'has' if n_fewer == 1 else 'have'} fewer votes than another class."
+    return f"{differ} {fewer} Elsewhere votes are tied, and majority vote draws lots."
 
 
 def compare_labels(subject: Subject) -> Difference:
