@@ -352,6 +352,17 @@ def test_copies_and_useless_workers_are_named():
     assert "tell little: their answers hardly depend on what is right (f, random)." in text
 
 
+def test_a_worker_who_is_more_often_wrong_than_right_is_named():
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 10, 500)
+    right = rng.random((500, 6)) < [0.9, 0.9, 0.9, 0.9, 0.6, 0.35]
+    said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 10, (500, 6))) % 10)
+    subject = gather(cs.fuse(cs.Responses.from_matrix(said, workers=["a", "b", "c", "d", "often right", "often wrong"])))
+    notes = overview.list_notes(subject, workers.tabulate(subject))
+    assert notes[0].problem.startswith("1 worker is more often wrong than right (often wrong). 16.7% of the answers")
+    assert not any("often right" in note.problem for note in notes)
+
+
 # ---------------------------------------------------------------------------------------------- figures and their twins
 
 

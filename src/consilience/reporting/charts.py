@@ -29,6 +29,8 @@ INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "
 # Text in the colour of INK can be read on it.
 HEAT = "var(--heat)"
 WIDTH = 400
+# Ticks of a scale from 0 to 1.
+QUARTERS = [0, 0.25, 0.5, 0.75, 1]
 # A row of a chart with one row for each of several things.
 ROW = 22
 # A cell of a heat map must be so wide to have a number in it.
@@ -273,7 +275,7 @@ def draw_intervals(title: str, alt: str, names: Sequence[str], values: Floats, l
     ]
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False}}
     scale = {"domain": [0, 1]}
-    axis = {"format": "%", "tickCount": 5}
+    axis = {"format": "%", "values": QUARTERS}
     spec = {
         "width": WIDTH - 60,
         "padding": {"left": 2 + widen(names, LABEL), "right": 2, "top": 2, "bottom": 2},
@@ -310,7 +312,7 @@ def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats,
         "y": {"field": "accuracy", "type": "quantitative", "scale": scale, "title": "Share of right labels"},
     }
     for axis in axes.values():
-        axis["axis"] = {"format": "%", "tickCount": 5}
+        axis["axis"] = {"format": "%", "values": QUARTERS}
     diagonal = [{"confidence": 0, "accuracy": 0}, {"confidence": 1, "accuracy": 1}]
     spec = {
         "width": 260,

@@ -12,6 +12,7 @@ from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from ..models.markov_field import MarkovField
 from .subject import Subject, to_name
+from .workers import is_number
 
 # Labels below this confidence are called doubtful, and worth a note from this share of all.
 DOUBTFUL, WORTH_A_NOTE = 0.7, 0.01
@@ -244,6 +245,7 @@ def note_graph(model: Any) -> list[Note]:
     return []
 
 
+OFTEN_WRONG = "often wrong"
 # What remarks on workers mean, of one and of several.
 MEANINGS = {
     "uninformative": (
@@ -252,6 +254,8 @@ MEANINGS = {
     ),
     "contrary": ("is right less often than by chance", "are right less often than by chance"),
     "one label": ("gives nearly always the same label", "give nearly always the same label"),
+    # No remark of `worker_report`: with many classes, a worker can be so and still tell something.
+    OFTEN_WRONG: ("is more often wrong than right", "are more often wrong than right"),
 }
 
 
@@ -265,7 +269,7 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
     n_all = max(sum(worker["answers"] for worker in workers), 1)
     notes = []
     for remark, (one, several) in MEANINGS.items():
-        found = [worker for worker in workers if remark in worker["remarks"].split("; ")]
+        found = [worker for worker in workers if remark in list_remarks(worker)]
         if not found:
             continue
         found.sort(key=lambda worker: -worker["answers"])
@@ -275,8 +279,17 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
         who = f"{plural(len(found), 'worker')} {one if len(found) == 1 else several} ({names}{more})"
         problem = f"{who}. {share:.1%} of the answers are theirs."
         remedies = ["Look at their answers, and ask how they understood the task."]
-        notes.append(Note(problem, remedies if remark == "contrary" else [*remedies, weight], "workers"))
+        told = [weight] if remark in ("uninformative", "one label") else []
+        notes.append(Note(problem, [*remedies, *told], "workers"))
     return notes
+
+
+def list_remarks(worker: dict[str, Any]) -> list[str]:
+    """Return the remarks on a worker; one who has none is often wrong if the whole interval is below one half."""
+    remarks = worker["remarks"].split("; ") if worker["remarks"] else []
+    told = any(remark in MEANINGS or remark == "few answers" for remark in remarks)
+    high = worker["accuracy_high"]
+    return [*remarks, OFTEN_WRONG] if not told and is_number(high) and high < 0.5 else remarks
 
 
 def note_unanswered(subject: Subject) -> list[Note]:
