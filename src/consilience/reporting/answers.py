@@ -103,7 +103,7 @@ def bin_majorities(top: Floats, n_answers: NDArray[np.int64]) -> tuple[list[str]
     n = int(n_answers[0])
     size = top * n
     if (n_answers == n).all() and n <= MOST_SINGLE and np.allclose(size, size.round()):
-        counts = np.bincount(size.round().astype(np.int64), minlength=n)
+        counts = np.bincount(np.minimum(size.round(), n - 1).astype(np.int64), minlength=n)
         return [f"{k} of {n}" for k in range(1, n)], counts[1:].tolist()
     return bin_shares(top, 10)
 

@@ -94,7 +94,7 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     if compared.collapsed:
         headline = "Check these labels before you use them: one class takes the items of others."
         return Verdict("bad", "Classes collapsed", headline, [test])
-    lead = [say_vote_accuracy(compared), test]
+    lead = [*say_vote_accuracy(compared), test]
     if not isinstance(subject.model, LatentModel):
         lead.append(UNCALIBRATED)
     if compared.tested and compared.n_differ and getattr(subject.model, "feature_findings_", None) is None:
@@ -113,12 +113,14 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     return Verdict("care", "No clear difference from majority vote", headline, lead)
 
 
-def say_vote_accuracy(compared: Comparison) -> str:
-    """Return what majority vote is expected to get right, or why that is not known."""
+def say_vote_accuracy(compared: Comparison) -> list[str]:
+    """Return what majority vote is expected to get right, or why that is not known; nothing if its labels are these."""
     low, high, gain = compared.expected_accuracy_low, compared.expected_accuracy_high, compared.expected_gain
     if math.isnan(gain) or is_unclear(compared.expected_accuracy, low, high):
-        return to_sentence(compared.describe_accuracy())
-    return f"By the same estimate, majority vote gets {compared.expected_accuracy - gain:.1%} right."
+        return [to_sentence(compared.describe_accuracy())]
+    if not compared.n_differ:
+        return []
+    return [f"By the same estimate, majority vote gets {compared.expected_accuracy - gain:.1%} right."]
 
 
 def is_unclear(accuracy: float, low: float, high: float) -> bool:
