@@ -357,7 +357,8 @@ def test_a_worker_who_is_more_often_wrong_than_right_is_named():
     truth = rng.integers(0, 10, 500)
     right = rng.random((500, 6)) < [0.9, 0.9, 0.9, 0.9, 0.6, 0.35]
     said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 10, (500, 6))) % 10)
-    subject = gather(cs.fuse(cs.Responses.from_matrix(said, workers=["a", "b", "c", "d", "often right", "often wrong"])))
+    names = ["a", "b", "c", "d", "often right", "often wrong"]
+    subject = gather(cs.fuse(cs.Responses.from_matrix(said, workers=names)))
     notes = overview.list_notes(subject, workers.tabulate(subject))
     assert notes[0].problem.startswith("1 worker is more often wrong than right (often wrong). 16.7% of the answers")
     assert not any("often right" in note.problem for note in notes)
