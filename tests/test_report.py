@@ -349,7 +349,19 @@ def test_copies_and_useless_workers_are_named():
     text = " ".join(note.problem for note in notes)
     assert "('d', 'twin of d')" in text
     assert "1 worker gives nearly always the same label (spam). 11.1% of the answers are theirs." in text
-    assert "tell little: their answers hardly depend on the label (f, random)." in text
+    assert "tell little: their answers hardly depend on what is right (f, random)." in text
+
+
+def test_a_worker_who_is_more_often_wrong_than_right_is_named():
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 10, 500)
+    right = rng.random((500, 6)) < [0.9, 0.9, 0.9, 0.9, 0.6, 0.35]
+    said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 10, (500, 6))) % 10)
+    names = ["a", "b", "c", "d", "often right", "often wrong"]
+    subject = gather(cs.fuse(cs.Responses.from_matrix(said, workers=names)))
+    notes = overview.list_notes(subject, workers.tabulate(subject))
+    assert notes[0].problem.startswith("1 worker is more often wrong than right (often wrong). 16.7% of the answers")
+    assert not any("often right" in note.problem for note in notes)
 
 
 # ---------------------------------------------------------------------------------------------- figures and their twins
@@ -430,7 +442,8 @@ def test_differences_from_the_vote(fused):
         votes = np.bincount(r.label[r.offsets[item] : r.offsets[item + 1]], minlength=3)
         differ += votes[fused._label_codes[item]] < votes.max()
     found = items.compare_labels(subject)
-    assert found.n_items == differ == sum(flow.n_items for flow in found.flows)
+    assert differ == sum(flow.n_items for flow in found.flows)
+    assert f" {differ} of them have fewer votes than another class. Elsewhere votes are tied" in found.words
     example = found.examples[0]
     assert example.label != example.vote
     assert sum(said.n_workers for said in example.said) == 8

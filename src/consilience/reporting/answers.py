@@ -16,6 +16,8 @@ from .subject import Subject
 
 # The most classes that a chart shows; the others are one.
 MOST_BARS = 15
+# The most answers per item of which each majority has a bar of its own.
+MOST_SINGLE = 12
 # Fewer known labels than this say little about probabilities.
 LEAST_KNOWN = 20
 UNDECIDED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -37,7 +39,7 @@ def draw_answers(subject: Subject) -> Answers:
         (
             per_worker,
             "Answers per worker",
-            f"Half of the workers gave {median:,.0f} answers or fewer.",
+            f"The median worker gave {median:,.0f} answers.",
             "Workers",
             "Each worker gave",
         ),
@@ -81,17 +83,29 @@ def draw_agreement(subject: Subject) -> Chart | None:
     if not several.any():
         return None
     top = subject.vote[several].max(axis=1)
-    names, counts = bin_shares(np.minimum(top, 1 - 1e-9), 10)
-    first = next((n for n, count in enumerate(counts) if count), 0)
     unanimous = int((top > 1 - 1e-9).sum())
+    names, counts = bin_majorities(top[top <= 1 - 1e-9], subject.n_answers[several])
+    first = next((n for n, count in enumerate(counts) if count), len(counts))
     names, counts = [*names[first:], "all"], [*counts[first:], unanimous]
-    counts[-2] -= unanimous
     share = unanimous / len(top)
     whole = "all of" if unanimous == len(top) else "none of" if not unanimous else f"{share:.1%} of"
     alt = f"All workers agree on {whole} the {plural(len(top), 'item')} with two or more answers."
-    return draw_bars(
-        "How many workers share the most frequent answer", alt, names, counts, "Share of an item's workers", "Items"
-    )
+    title = "How many workers share the most frequent answer"
+    return draw_bars(title, alt, names, counts, "Workers of an item who agree", "Items")
+
+
+def bin_majorities(top: Floats, n_answers: NDArray[np.int64]) -> tuple[list[str], list[int]]:
+    """Return how many items have a majority of which size: in workers if all items have equally many, else in shares.
+
+    >>> bin_majorities(np.array([0.5, 0.75, 0.75]), np.array([4, 4, 4, 4]))
+    (['1 of 4', '2 of 4', '3 of 4'], [0, 1, 2])
+    """
+    n = int(n_answers[0])
+    size = top * n
+    if (n_answers == n).all() and n <= MOST_SINGLE and np.allclose(size, size.round()):
+        counts = np.bincount(np.minimum(size.round(), n - 1).astype(np.int64), minlength=n)
+        return [f"{k} of {n}" for k in range(1, n)], counts[1:].tolist()
+    return bin_shares(top, 10)
 
 
 def draw_confidence(subject: Subject) -> Chart:

@@ -30,7 +30,9 @@ from ..kernels.types import Floats
 
 # Colours, by what they mean.
 INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "var(--accent)", "var(--other)"
-PAPER = "var(--paper)"
+# Text in the colour of INK can be read on it.
+HEAT = "var(--heat)"
+PAPER = "var(--paper)"  # behind a chart in a file
 # What they are in a file: those of report.css, light and dark.
 LIGHT = {
     INK: "#1b2430",
@@ -38,6 +40,7 @@ LIGHT = {
     LINE: "#e1e6eb",
     ACCENT: "#1f6f8b",
     OTHER: "#a9b4bf",
+    HEAT: "#6cb2ca",
     PAPER: "#ffffff",
 }
 DARK = {
@@ -46,15 +49,18 @@ DARK = {
     LINE: "#2c3640",
     ACCENT: "#7cc6dd",
     OTHER: "#5f6c79",
+    HEAT: "#1d6a85",
     PAPER: "#12171d",
 }
 # What they are in a notebook, where all follow from the colour of the text around the chart.
 _NOTEBOOK = (
     "--ink:currentColor;--muted:currentColor;--line:rgba(128,128,128,.35);--other:#98a4b0;"
     "--accent:color-mix(in srgb,currentColor 30%,#3a8fb7);"
-    "--paper:rgb(from currentColor calc(255 - r) calc(255 - g) calc(255 - b))"
+    "--heat:rgba(58,143,183,.6)"
 )
 WIDTH = 400
+# Ticks of a scale from 0 to 1.
+QUARTERS = [0, 0.25, 0.5, 0.75, 1]
 # A row of a chart with one row for each of several things.
 ROW = 22
 # A cell of a heat map must be so wide to have a number in it.
@@ -283,6 +289,7 @@ def draw_heat(
         for j, column in enumerate(columns)
     ]
     side = max(22, min(46, (WIDTH - 80) // max(len(columns), 1)))
+    angle = 0 if 8 * max(map(len, columns), default=0) + 8 <= side else -40
     ordered = {"type": "nominal", "sort": None}
     encoding = {
         "y": {
@@ -295,7 +302,7 @@ def draw_heat(
             "field": "column",
             **ordered,
             "title": x,
-            "axis": {"grid": False, "labelAngle": -40, "orient": "top", "labelLimit": 90, "labelOverlap": False},
+            "axis": {"grid": False, "labelAngle": angle, "orient": "top", "labelLimit": 90, "labelOverlap": False},
         },
     }
     shade = {"field": "share", "type": "quantitative", "legend": None, "scale": {"domain": [0, 1], "range": [0.04, 1]}}
@@ -304,7 +311,7 @@ def draw_heat(
         "transform": [{"filter": "datum.share >= 0.005"}],
         "encoding": {
             "text": {"field": "share", "type": "quantitative", "format": ".0%"},
-            "color": {"condition": {"test": "datum.share > 0.55", "value": PAPER}, "value": INK},
+            "color": {"value": INK},
         },
     }
     spec = {
@@ -313,7 +320,7 @@ def draw_heat(
         "data": _data(cells),
         "encoding": encoding,
         "layer": [
-            {"mark": {"type": "rect", "color": ACCENT}, "encoding": {"fillOpacity": shade}},
+            {"mark": {"type": "rect", "color": HEAT}, "encoding": {"fillOpacity": shade}},
             *([written] if side >= LEAST_SIDE else []),
         ],
     }
@@ -329,7 +336,7 @@ def draw_intervals(title: str, alt: str, names: Sequence[str], values: Floats, l
     ]
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False}}
     scale = {"domain": [0, 1]}
-    axis = {"format": "%", "tickCount": 5}
+    axis = {"format": "%", "values": QUARTERS}
     spec = {
         "width": WIDTH - 60,
         "padding": {"left": 2 + widen(names, LABEL), "right": 2, "top": 2, "bottom": 2},
@@ -366,7 +373,7 @@ def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats,
         "y": {"field": "accuracy", "type": "quantitative", "scale": scale, "title": "Share of right labels"},
     }
     for axis in axes.values():
-        axis["axis"] = {"format": "%", "tickCount": 5}
+        axis["axis"] = {"format": "%", "values": QUARTERS}
     diagonal = [{"confidence": 0, "accuracy": 0}, {"confidence": 1, "accuracy": 1}]
     spec = {
         "width": 260,
