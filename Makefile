@@ -11,7 +11,7 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip
 PYTEST = $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile
 INSTALL := $(PIP) install --quiet
-GROUPS := test lint docs paper
+GROUPS := test lint docs browser paper
 PYTHON ?=
 ARGS ?=
 
@@ -21,7 +21,7 @@ export CONSILIENCE_DATA ?= $(abspath $(wildcard ../shared/data))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check fuzz lint format types contracts docs bench experiments paper oldest clean distclean
+.PHONY: help install demo test check fuzz lint format types contracts docs browser bench experiments paper oldest clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ help:  ## show this list
 install: $(STAMPS)/dev  ## fill .venv with the package (editable), all extras, and all that tests and benchmarks need
 	@echo "Ready. Activate it with: . $(BIN)/activate"
 
-demo: $(STAMPS)/core  ## run the main job on built-in data
+demo: $(STAMPS)/core  ## run the main job on built-in data, and write demo-report.html
 	@$(BIN)/consilience demo $(ARGS)
 
 test: $(STAMPS)/test  ## run the tests, the doctests among them
@@ -59,6 +59,16 @@ contracts: $(STAMPS)/lint  ## who may import whom (.importlinter)
 docs: $(STAMPS)/docs  ## build docs/_build/html; a warning is an error
 	@$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 	@echo "docs: docs/_build/html/index.html"
+
+# Playwright's own Chromium comes from a server that is not a package registry, so it is the distribution's.
+browser: $(STAMPS)/browser  ## install what the browser tests of the report need: Playwright, axe-core, and Chromium by apt-get
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	if ! command -v apt-get >/dev/null || ! command -v $${sudo:-sh} >/dev/null; then \
+	  echo "There is no Chromium, and no way to install it with apt-get: the browser tests will be skipped." >&2; exit 0; \
+	fi; \
+	echo "installing Chromium"; \
+	$$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends chromium >/dev/null
 
 experiments: $(STAMPS)/test  ## run the tests that take minutes: the paper's quick run and its classifiers
 	@$(PYTEST) -m experiment $(ARGS)
@@ -107,7 +117,7 @@ $(STAMPS)/venv:
 
 $(STAMPS)/core: $(STAMPS)/venv pyproject.toml
 	@echo "installing consilience into $(VENV)"
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[report]'
 	@touch $@
 
 $(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: $(STAMPS)/venv pyproject.toml

@@ -255,6 +255,28 @@ def test_no_gold_to_calibrate_by():
         cs.DawidSkene(calibration="gold").fit(r, gold={"item": [0], "label": [0], "random": [False]})
 
 
+def test_known_labels_of_items_without_answers_do_not_calibrate():
+    """Their probabilities are the class prior, which no power changes."""
+    answers, truth, *_ = oracles.simulate(3, 200, 10, 3, 0.4, (0.5, 0.9))
+    silent = np.full((100, 10), -1)
+    r = cs.Responses.from_matrix(np.concatenate([answers, silent]))
+    drawn, others = np.arange(0, 200, 8), np.arange(200, 300)
+    some = {int(i): int(truth[i]) for i in drawn}
+    for calibration in ("hidden answers", "gold"):
+        plain = cs.DawidSkene(calibration=calibration, prior="uniform").fit(r, gold=some)
+        both = cs.DawidSkene(calibration=calibration, prior="uniform").fit(r, gold=some | dict.fromkeys(others, 1))
+        assert both.calibration_.n_gold == plain.calibration_.n_gold == len(drawn)
+        assert both.power_ == pytest.approx(plain.power_, rel=1e-6)
+    with pytest.warns(cs.errors.DataWarning, match="are those of items without answers"):
+        cs.DawidSkene(calibration="gold").fit(r, gold=dict.fromkeys(others, 1))
+
+
+def test_chains_raise_all_posteriors():
+    """In a sequence, neighbours speak about positions without answers: their errors may be shared ones."""
+    crowd = cs.simulate.sequences(20, n_workers=4, n_classes=2, seed=1)
+    assert cs.HiddenMarkov()._find_raised(crowd.responses).all()
+
+
 # ------------------------------------------------------------------------------------------------------- other answers
 
 

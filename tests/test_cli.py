@@ -675,7 +675,7 @@ def test_interrupted_by_a_signal_during_the_fit(answers):
 
 
 def test_outputs_are_all_or_none(answers, monkeypatch):
-    def refuse(model, path):
+    def refuse(model, path, **_):
         with replace_file(path) as temporary:
             temporary.write_text("half")
             raise InputError(f"{path!r} is no good.")
@@ -919,7 +919,8 @@ def test_many_classes_are_cut_in_the_table(folder):
 # demo, help, version
 
 
-def test_demo():
+def test_demo(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     result = run("demo")
     assert result.exit_code == 0
     assert result.stderr == ""
@@ -932,7 +933,37 @@ def test_demo():
     assert all(len(line) <= 80 and line == line.rstrip() for line in lines)
 
 
-def test_the_documented_demo_is_the_real_one():
+def test_the_demo_writes_a_report(tmp_path, monkeypatch):
+    pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
+    monkeypatch.chdir(tmp_path)
+    report = tmp_path / "demo-report.html"
+    assert "demo-report.html says whether to trust these labels. Open it in a browser." in run("demo").stdout
+    page = report.read_text(encoding="utf-8")
+    assert "Tabby coat and long whiskers, " in page
+    assert run("demo").exit_code == 0
+    assert report.read_text(encoding="utf-8") == page  # a report is replaced
+    report.write_text("my own page")
+    assert "was not written: there is a file of that name, and it is not a report." in " ".join(
+        run("demo").stdout.split()
+    )
+    assert report.read_text() == "my own page"
+    report.unlink()
+    report.mkdir()
+    assert run("demo").exit_code == 0
+
+
+def test_the_demo_works_without_the_packages_of_the_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    result = run("demo")
+    assert result.exit_code == 0
+    assert "pip install 'consilience[report]'" in result.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_documented_demo_is_the_real_one(tmp_path, monkeypatch):
+    pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
+    monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
     shown = page.partition("$ consilience demo\n2,000")[2].partition("```")[0]
     assert "2,000" + shown == run("demo").stdout

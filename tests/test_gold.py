@@ -172,6 +172,29 @@ def test_a_file_of_truth_values_is_gold_as_it_is_for_evaluate(tmp_path):
     assert cs.evaluate(model, tmp_path / "gold.csv").accuracy == 1
 
 
+def test_rounds_of_known_labels_are_taken_together(tmp_path):
+    (tmp_path / "two.csv").write_text("item,label,random\na,no,false\nb,yes,true\n")
+    rounds = [{"item": ["a", "c"], "label": ["no", "no"], "random": [True, False]}, tmp_path / "two.csv", {"b": "yes"}]
+    r = Responses.from_frame(ANSWERS)
+    for gold in (rounds, tuple(rounds)):
+        model = DawidSkene().fit(r, gold=gold)
+        assert model.labels_.tolist() == ["no", "yes", "no"]
+        assert model._gold.judging.tolist() == [True, True, False]
+    together = {"item": [*"abc"], "label": ["no", "yes", "no"], "random": [True, True, False]}
+    assert (DawidSkene().fit(r, gold=together).posterior_ == model.posterior_).all()
+    assert cs.MajorityVote().fit(r, gold=rounds).labels_.tolist() == ["no", "yes", "no"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert cs.fuse(ANSWERS, gold=rounds).labels_.tolist() == ["no", "yes", "no"]
+
+
+def test_rounds_that_contradict_each_other():
+    assert "gold gives 1 item more than one label, such as 'a': 'no' and 'yes'" in error([{"a": "no"}, {"a": "yes"}])
+    assert "such as 'a': 'yes' and 'no'" in error(pd.DataFrame({"item": ["a", "a"], "label": ["yes", "no"]}))
+    assert "gold must be a dict" in error([("a", "no")])
+    assert "gold must be a dict" in error([])
+
+
 def test_items_with_several_labels_are_counted_once():
     table = pd.DataFrame({"item": ["a", "a", "a", "b"], "label": ["yes", "no", "yes", "no"]})
     assert "gold gives 1 item more than one label, such as 'a'" in error(table)

@@ -244,7 +244,7 @@ def test_open_labels_in_every_library():
 
 
 def _column(table, name):
-    return table[name].to_pylist() if isinstance(table, pa.Table) else table[name].to_list()
+    return table[name].to_pylist() if hasattr(table, "to_pylist") else table[name].to_list()
 
 
 # -------------------------------------------------------------------------------------------------------- command line

@@ -71,7 +71,7 @@ def test_a_rename_that_fails_undoes_those_before_it(folder, hard_links, monkeypa
 def test_a_folder_that_appears_in_the_place_of_an_output(answers, monkeypatch):
     before, save = contents(answers.parent), cs.DawidSkene.save
 
-    def make_folder_and_save(model, path):
+    def make_folder_and_save(model, path, **_):
         Path("labels.csv").mkdir()
         return save(model, path)
 
@@ -256,7 +256,7 @@ SLOW = f"""if True:
     import sys, time
     from consilience.models.base import Model
     from consilience.formats.writing import replace_file
-    def save(model, path):
+    def save(model, path, **_):
         with replace_file(path) as temporary:
             print("writing", file=sys.stderr, flush=True)
             for _ in range(600):

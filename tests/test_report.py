@@ -349,7 +349,19 @@ def test_copies_and_useless_workers_are_named():
     text = " ".join(note.problem for note in notes)
     assert "('d', 'twin of d')" in text
     assert "1 worker gives nearly always the same label (spam). 11.1% of the answers are theirs." in text
-    assert "tell little: their answers hardly depend on the label (f, random)." in text
+    assert "tell little: their answers hardly depend on what is right (f, random)." in text
+
+
+def test_a_worker_who_is_more_often_wrong_than_right_is_named():
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 10, 500)
+    right = rng.random((500, 6)) < [0.9, 0.9, 0.9, 0.9, 0.6, 0.35]
+    said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 10, (500, 6))) % 10)
+    names = ["a", "b", "c", "d", "often right", "often wrong"]
+    subject = gather(cs.fuse(cs.Responses.from_matrix(said, workers=names)))
+    notes = overview.list_notes(subject, workers.tabulate(subject))
+    assert notes[0].problem.startswith("1 worker is more often wrong than right (often wrong). 16.7% of the answers")
+    assert not any("often right" in note.problem for note in notes)
 
 
 # ---------------------------------------------------------------------------------------------- figures and their twins
@@ -430,7 +442,8 @@ def test_differences_from_the_vote(fused):
         votes = np.bincount(r.label[r.offsets[item] : r.offsets[item + 1]], minlength=3)
         differ += votes[fused._label_codes[item]] < votes.max()
     found = items.compare_labels(subject)
-    assert found.n_items == differ == sum(flow.n_items for flow in found.flows)
+    assert differ == sum(flow.n_items for flow in found.flows)
+    assert f" {differ} of them have fewer votes than another class. Elsewhere votes are tied" in found.words
     example = found.examples[0]
     assert example.label != example.vote
     assert sum(said.n_workers for said in example.said) == 8
@@ -459,13 +472,12 @@ def test_known_labels_judge_the_probabilities():
     truth = np.asarray(crowd.truth)
     gold = {int(item): crowd.responses.classes[truth[item]] for item in range(100)}
     subject = gather(cs.fuse(crowd.responses, gold=gold))
-    found = answers.judge_by_gold(subject)
+    found = answers.draw_by_gold(subject)
     posterior = subject.model.predict_proba(subject.responses)[:100]
-    n_wrong = int((posterior.argmax(axis=1) != truth[:100]).sum())
-    assert found.words == [f"{n_wrong} of 100 known labels differ from what the answers alone call for."]
-    assert sum(row[2] for row in found.chart.rows) == 100
+    assert f"get {(posterior.argmax(axis=1) == truth[:100]).mean():.1%} right" in found.alt
+    assert sum(row[2] for row in found.rows) == 100
     assert "Judged by known labels" in make_page(subject, "x")
-    assert answers.judge_by_gold(gather(cs.fuse(crowd.responses))) is None
+    assert answers.draw_by_gold(gather(cs.fuse(crowd.responses))) is None
 
 
 # ---------------------------------------------------------------------------------------- sequences, texts and networks

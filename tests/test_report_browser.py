@@ -1,12 +1,13 @@
 """The report in a real browser: Chromium, driven by Playwright, without network.
 
-These tests are skipped where there is no Chromium or no Playwright. On Debian: apt install chromium; pip install
-playwright.
+`make browser` installs what these tests need. They are skipped where it is missing.
 """
 
 from __future__ import annotations
 
 import shutil
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +16,16 @@ import consilience as cs
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
-api = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright: pip install playwright")
+api = pytest.importorskip("playwright.sync_api", reason="browser tests need Playwright: make browser")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="browser tests need Chromium: apt install chromium"),
+    pytest.mark.skipif(CHROMIUM is None, reason="browser tests need Chromium: make browser"),
     pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning"),
 ]
 
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+ARGUMENTS += ["--disable-component-update", "--disable-sync"]
+EXAMPLES = Path(__file__).parents[1] / "examples"
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", 'with "quotes", and comma']
 # Elements that stick out of the page, without what scrolls within it or is hidden from sight.
 TOO_WIDE = """() => [...document.querySelectorAll("body *")]
@@ -33,7 +37,7 @@ TOO_WIDE = """() => [...document.querySelectorAll("body *")]
 @pytest.fixture(scope="module")
 def browser():
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
 
@@ -51,29 +55,58 @@ def crowd():
     )
 
 
+def make_report(kind: str, folder: Path) -> Path:
+    """Write a report: on hostile texts, on spans in texts and known labels, or on a network."""
+    content = None
+    if kind == "texts":
+        r = crowd()
+        model = cs.fuse(r)
+        content = {item: f"{item} </script><script>alert(3)</script> " + "long" * 100 for item in r.items.tolist()}
+    elif kind == "spans":
+        model = cs.fuse(cs.read_spans(EXAMPLES / "label_studio.json"))
+    else:
+        made = cs.simulate.network(n_items=150, n_workers=6, n_classes=3, answers_per_item=3, seed=2)
+        model = cs.fuse(made.responses, graph=made.graph)
+    return cs.report(model, folder / f"{kind}.html", content)
+
+
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    r = crowd()
-    content = {item: f"{item} </script><script>alert(3)</script> " + "long" * 100 for item in r.items.tolist()}
-    return cs.report(cs.fuse(r), tmp_path_factory.mktemp("report") / "report.html", content)
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    return {kind: make_report(kind, folder) for kind in ("texts", "spans", "network")}
+
+
+@pytest.fixture(scope="module")
+def path(paths):
+    return paths["texts"]
+
+
+@contextmanager
+def visit(browser, path, **options):
+    """Open a report in a browser without network. Nothing may be asked for, and nothing be said or complained of."""
+    context = browser.new_context(**{"offline": True, "viewport": {"width": 1280, "height": 900}, **options})
+    page = context.new_page()
+    heard = []
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("dialog", lambda dialog: (heard.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or heard.append(request.url))
+    page.goto(path.as_uri())
+    yield page
+    assert heard == []
+    context.close()
+
+
+def open_all(page) -> None:
+    """Open all that is folded."""
+    page.locator("#worker-table .name").first.click()
+    page.evaluate("() => document.querySelectorAll('details').forEach((details) => { details.open = true; })")
 
 
 @pytest.fixture
 def page(browser, path):
-    """The report, in a browser that notes whatever is said or asked for."""
-    context = browser.new_context(accept_downloads=True, viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.heard = []
-    page.on("console", lambda message: page.heard.append(message.text))
-    page.on("pageerror", lambda error: page.heard.append(str(error)))
-    page.on("dialog", lambda dialog: (page.heard.append(dialog.message), dialog.dismiss()))
-    page.on(
-        "request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or page.heard.append(request.url)
-    )
-    page.goto(path.as_uri())
-    yield page
-    assert page.heard == []
-    context.close()
+    with visit(browser, path, accept_downloads=True) as page:
+        yield page
 
 
 def names(page) -> list[str]:
@@ -159,28 +192,66 @@ def test_keys_do_nothing_outside_of_the_review(page):
     assert page.inner_text("#done") == "0 labelled"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_wider_than_a_phone(browser, path, scheme):
-    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
-    page = context.new_page()
-    page.goto(path.as_uri())
-    page.locator("#worker-table .name").first.click()
-    for details in page.locator("details").all():
-        details.evaluate("(element) => { element.open = true; }")
-    assert page.evaluate(TOO_WIDE) == []
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    colours = page.evaluate("[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]")
-    assert (colours[0] == "rgb(255, 255, 255)") == (scheme == "light")
-    context.close()
+@pytest.mark.parametrize("kind", ["texts", "spans", "network"])
+def test_nothing_is_wider_than_a_phone(browser, paths, kind):
+    with visit(browser, paths[kind], viewport={"width": 390, "height": 800}) as page:
+        open_all(page)
+        assert page.evaluate(TOO_WIDE) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_without_javascript_texts_and_tables_are_there(browser, path):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(path.as_uri())
-    assert page.locator("#worker-table tbody tr").count() == 6
-    assert page.locator("svg.chart").count() >= 4
-    assert page.locator(".card").count() == 50
-    assert page.get_by_text("To label items here, allow JavaScript.").is_visible()
+@pytest.mark.parametrize("kind", ["texts", "spans", "network"])
+def test_every_chart_has_marks_and_a_table(browser, paths, kind):
+    with visit(browser, paths[kind]) as page:
+        charts = page.locator("figure:has(svg.chart)").all()
+        assert len(charts) >= 5
+        for chart in charts:
+            assert chart.locator("svg.chart path[fill]:not([fill='none']), svg.chart line").count() > 0
+            assert chart.locator("svg.chart").get_attribute("aria-label")
+            assert chart.locator("tbody tr").count() > 0
+
+
+@pytest.fixture(scope="module")
+def axe():
+    reason = "accessibility tests need axe-core: make browser"
+    return pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason).Axe()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "scheme"), [("texts", "light"), ("spans", "light"), ("network", "light"), ("spans", "dark")]
+)
+def test_axe_finds_no_barrier(browser, paths, axe, kind, scheme):
+    with visit(browser, paths[kind], color_scheme=scheme) as page:
+        open_all(page)
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+        found = axe.run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+def test_axe_would_find_a_barrier(browser, path, axe):
+    with visit(browser, path) as page:
+        page.evaluate("() => { document.querySelector('h1').style.color = '#eee'; }")
+        found = axe.run(page, "h1").response["violations"]
+    assert [(each["id"], each["impact"]) for each in found] == [("color-contrast", "serious")]
+
+
+def test_on_paper_all_workers_are_there_and_no_controls(page):
+    page.emulate_media(media="print")
+    assert not page.locator("nav").is_visible()
     assert not page.locator("#search").is_visible()
-    context.close()
+    assert not page.locator("#review").is_visible()
+    assert page.evaluate("getComputedStyle(document.querySelector('.tall')).overflowY") == "visible"
+
+
+@pytest.mark.parametrize("kind", ["texts", "spans", "network"])
+def test_without_javascript_texts_and_tables_are_there(browser, paths, kind):
+    with visit(browser, paths[kind], java_script_enabled=False) as page:
+        assert page.locator("#worker-table tbody tr").first.is_visible()
+        assert page.locator("svg.chart").count() >= 4
+        cards = page.locator(".card")
+        assert cards.count() == 50
+        assert cards.last.is_visible()
+        assert page.get_by_text("To label items here, allow JavaScript.").is_visible()
+        assert not page.locator("#search").is_visible()

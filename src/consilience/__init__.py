@@ -35,6 +35,7 @@ _HOMES = {
     "evaluate": "models.evaluation",
     "load": "models.saved",
     "report": "reporting.write",
+    "chart": "reporting.one_chart",
 }
 _MODULES = ("datasets", "engines", "errors", "metrics", "simulate")
 
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
     from .models.saved import load as load
+    from .reporting.one_chart import chart as chart
     from .reporting.write import report as report
     from .store.scanning import scan_responses as scan_responses
 

@@ -9,16 +9,30 @@ from numpy.typing import NDArray
 
 CLASSES = ("cat", "dog", "fox", "wolf")
 PRIOR = (0.35, 0.3, 0.2, 0.15)
+# What is on the images of each class: an animal, and a place.
+ANIMALS = {
+    "cat": ("tabby coat and long whiskers", "black fur, green eyes", "ginger, curled up", "white paws, short nose"),
+    "dog": ("floppy ears and a collar", "spotted coat, tongue out", "golden fur, wagging", "short legs, long ears"),
+    "fox": ("red coat, white tip of the tail", "reddish fur, pointed snout", "bushy tail, black feet"),
+    "wolf": ("grey coat, long legs", "pale grey fur, yellow eyes", "dark back, heavy neck"),
+}
+PLACES = {
+    "cat": ("on a window sill", "on a sofa", "in a cardboard box", "on a garden wall", "beside a bowl of milk"),
+    "dog": ("in a park, on a lead", "with a stick", "in front of a kennel", "on a beach with a ball", "in a car"),
+    "fox": ("at the edge of a field", "beside a hen house", "under a hedge", "between dustbins at night"),
+    "wolf": ("in deep snow", "howling on a ridge", "with its pack", "in a pine forest", "beside a dead elk"),
+}
 N_ITEMS = 2000
 ANSWERS_PER_ITEM = 5
 
 
 class Crowd(NamedTuple):
-    """Answers in columns, the true label of each item, and what kind of worker each is."""
+    """Answers in columns, the true label of each item, what kind of worker each is, and what each item shows."""
 
     answers: dict[str, list[str]]
     truth: dict[str, str]
     kinds: dict[str, str]
+    captions: dict[str, str]
 
 
 def make_crowd(seed: int = 0) -> Crowd:
@@ -49,8 +63,20 @@ def make_crowd(seed: int = 0) -> Crowd:
         "worker": [workers[m] for m in worker.ravel()],
         "label": [CLASSES[k] for k in label.ravel()],
     }
-    names = [CLASSES[k] for k in truth]
-    return Crowd(answers, dict(zip(items, names, strict=True)), dict(zip(workers, kinds, strict=True)))
+    names = dict(zip(items, (CLASSES[k] for k in truth), strict=True))
+    captions = {item: describe_image(name, n) for n, (item, name) in enumerate(names.items())}
+    return Crowd(answers, names, dict(zip(workers, kinds, strict=True)), captions)
+
+
+def describe_image(name: str, number: int) -> str:
+    """Return what is on the image with a number, of an animal.
+
+    >>> describe_image("cat", 0)
+    'Tabby coat and long whiskers, on a window sill.'
+    """
+    animals, places = ANIMALS[name], PLACES[name]
+    text = f"{animals[number % len(animals)]}, {places[number // len(animals) % len(places)]}."
+    return text[0].upper() + text[1:]
 
 
 def draw_workers(rng: np.random.Generator) -> tuple[list[str], NDArray[np.float64]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,8 +15,12 @@ if TYPE_CHECKING:
 
     from .crowd import Crowd
 
+REPORT = "demo-report.html"
+# What is in the first bytes of every report.
+OURS = b'<meta name="generator" content="consilience">'
 _NEXT = (
     ("consilience fuse answers.csv -o labels.csv", "columns item, worker, label"),
+    ("consilience fuse answers.csv --report page.html", "a report on your answers"),
     ("consilience evaluate labels.csv gold.csv", "where some truth is known"),
     ("consilience fuse --help", "all options"),
 )
@@ -23,7 +29,10 @@ _NEXT = (
 @click.command(cls=Command)
 @debug_option
 def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
-    """Fuse the answers of a made-up crowd and compare with the truth."""
+    """Fuse the answers of a made-up crowd, compare with the truth, and write demo-report.html.
+
+    The report is written to the current folder. It needs the extra: pip install 'consilience[report]'.
+    """
     from ..data.responses import Responses
     from ..models.fuse import fuse
     from ..models.majority_vote import MajorityVote
@@ -38,9 +47,12 @@ def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
         display.say("Fitting")
         fused = fuse(responses, callback=display.show_iteration)
         vote = MajorityVote().fit(responses)
+        display.say("Writing the report")
+        told = write_report(crowd, fused)
     console = open_console()
     print_scores(console, crowd, vote, fused)
     print_crowd(console, crowd, fused)
+    print_report(console, told)
     print_next(console)
 
 
@@ -125,6 +137,45 @@ def true_accuracies(crowd: Crowd) -> dict[str, float]:
     for item, worker, label in zip(*crowd.answers.values(), strict=True):
         right.setdefault(worker, []).append(label == crowd.truth[item])
     return {worker: sum(marks) / len(marks) for worker, marks in right.items()}
+
+
+def write_report(crowd: Crowd, fused: Any) -> str:
+    """Write the report, unless it cannot be made or would replace a file that is not one. Return what to say of it."""
+    from ..errors import ConsilienceError, MissingDependencyError
+    from ..reporting.write import check_installed, write_page
+
+    try:
+        check_installed()
+    except MissingDependencyError:
+        return "A page about these labels needs two more packages:\npip install 'consilience[report]'"
+    if not may_replace(Path(REPORT)):
+        return f"{REPORT} was not written: there is a file of that name, and it is not a report."
+    try:
+        write_page(fused, REPORT, crowd.captions, "Demo: a made-up crowd")
+    except ConsilienceError as error:
+        return f"{REPORT} was not written. {error}"
+    return f"{REPORT} says whether to trust these labels. Open it in a browser."
+
+
+def may_replace(path: Path) -> bool:
+    """Tell whether there is nothing at a path, or a report."""
+    try:
+        with path.open("rb") as file:
+            return OURS in file.read(4096)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def print_report(console: Console, told: str) -> None:
+    """Print where the report is, or why there is none."""
+    from .tables import print_title
+
+    print_title(console, "Report")
+    for part in told.splitlines():
+        console.print(textwrap.fill(part, 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+    console.print()
 
 
 def print_next(console: Console) -> None:

@@ -74,7 +74,7 @@ class Options:
     background: str | None
     normalise: bool
     items: str | None
-    gold: str | None
+    gold: tuple[str, ...]
     ignore_gold: bool
     graph: str | None
     knn: str | None
@@ -89,6 +89,7 @@ class Options:
     seed: int | None
     undecided: float | None
     save: str | None
+    no_answers: bool
     workers_report: str | None
     report: str | None
     content: str | None
@@ -238,7 +239,12 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     metavar="FILE",
     help="Class probabilities of items before any answer: a table with a column item and one for each class.",
 )
-@click.option("--gold", metavar="FILE", help="Known labels: item (or sequence, position) and label, gold or truth.")
+@click.option(
+    "--gold",
+    metavar="FILE",
+    multiple=True,
+    help="Known labels: item (or sequence, position) and label, gold or truth. May be given several times.",
+)
 @click.option("--ignore-gold", is_flag=True, help="Do not use a column of known labels beside the answers.")
 @click.option(
     "--model",
@@ -269,6 +275,7 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     help="Leave labels open whose confidence is below P. The summary says how many are kept.",
 )
 @click.option("--save", metavar="FILE", help="Write the fitted model here, with the answers, for consilience.load.")
+@click.option("--no-answers", is_flag=True, help="With --save: leave the answers, and the graph, out of the file.")
 @click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
 @click.option("--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send.")
 @click.option(
@@ -304,8 +311,8 @@ def run(options: Options) -> None:
     from .summary import summarise
 
     started = time.perf_counter()
-    named = ("source", "gold", "graph", "knn", "features", "item_prior", "items")
-    sources = [getattr(options, name) for name in named]
+    named = ("source", "graph", "knn", "features", "item_prior", "items")
+    sources = [*(getattr(options, name) for name in named), *options.gold]
     if sources.count("-") > 1:
         raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
     found = find_source(options.source, options.format)
@@ -313,6 +320,8 @@ def run(options: Options) -> None:
     check_report(options)
     if target is not None and options.undecided is not None:
         raise click.UsageError("--undecided is for tables of labels. Leave it out, or write a table.")
+    if options.no_answers and options.save is None:
+        raise click.UsageError("--no-answers needs --save: it says what the file of the model holds.")
     if options.disagreements is not None and options.features is None:
         raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
@@ -408,7 +417,7 @@ def write(
         kind: write_result,
         "workers": partial(write_table, workers),
         "report": lambda path: write_report(options, model, path),
-        "model": model.save,
+        "model": partial(model.save, answers=not options.no_answers),
     }
     files = {kind: path for kind, path in paths.items() if path is not None}
     with replace_together():
@@ -482,7 +491,7 @@ def open_answers(options: Options, features: Any) -> Opened:
 
     settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format")
     gold: str | bool | None = options.gold_column
-    if options.ignore_gold or (options.gold is not None and gold is None):
+    if options.ignore_gold or (options.gold and gold is None):
         gold = False
     items: Any = options.items
     if items is None and features is not None:
@@ -504,7 +513,7 @@ def make_graph(options: Options, responses: Responses, features: Any) -> Any:
 
 
 def read_gold(options: Options, opened: Opened, responses: Responses) -> tuple[Any, int]:
-    """Return known labels, from their file or those that the answers come with, and how many items they are for.
+    """Return known labels, from their files or those that the answers come with, and how many items they are for.
 
     The columns named for the answers are taken, where the file has them.
     """
@@ -514,17 +523,18 @@ def read_gold(options: Options, opened: Opened, responses: Responses) -> tuple[A
     from ..models.fuse import choose_gold, choose_spans
 
     if isinstance(opened, Spans):
-        if options.gold is not None:
+        if options.gold:
             raise click.UsageError("--gold is for labels of items. Known spans are read from the file with the others.")
         tags = None if options.ignore_gold else choose_spans(opened)
         return tags, 0 if tags is None else len(tags)
-    if options.gold is None:
+    if not options.gold:
         gold = choose_gold(None, responses)
         return gold, 0 if gold is None else len(gold)
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
-    table = open_file(str(options.gold), preferred={**names, "known label": options.label})
-    known = match_gold(table, responses, responses.classes)
-    return table, 0 if known is None else int((known.codes >= 0).sum())
+    preferred = {**names, "known label": options.label}
+    tables = [open_file(path, preferred=preferred) for path in options.gold]
+    known = match_gold(tables, responses, responses.classes)
+    return tables, 0 if known is None else int((known.codes >= 0).sum())
 
 
 def open_engine(name: str, n_threads: int | None) -> Any:

@@ -13,6 +13,7 @@ from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, first_line, listing, shorten
 from ..memory import NUMBER, require_memory
+from .previews import ReportTable
 from .tables import Table, check_names
 from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, spell_surrogates, to_column
 
@@ -218,6 +219,12 @@ def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
 
         return pl.DataFrame({name: _to_polars(column) for name, column in columns.items()})
     return pa.table({name: _to_arrow(column) for name, column in columns.items()})
+
+
+def build_report(columns: Mapping[str, Column], backend: str) -> Any:
+    """Return what `build_frame` does, for tables that are made to be read: one of pyarrow prints as a table."""
+    frame = build_frame(columns, backend)
+    return ReportTable(frame) if isinstance(frame, pa.Table) else frame
 
 
 def open_series(series: Any) -> tuple[Column, Column] | None:

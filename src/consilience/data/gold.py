@@ -54,10 +54,11 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
 
     Parameters
     ----------
-    gold : dict, Series, table or None
+    gold : dict, Series, table, list of these, or None
         {item: label} or {(sequence, position): label}; a pandas Series with that index; or a table with columns
         item (or sequence and position) and label, found by the same aliases as answers; the label may also be called
-        gold or truth. Missing labels are not known. A boolean column random says which items were drawn at random.
+        gold or truth. Missing labels are not known. A boolean column random says which items were drawn at random. In a
+        list, such as one of rounds of review, an item may occur several times with the same label.
     responses : Responses
         Whose items they are.
     classes : ndarray
@@ -65,6 +66,37 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     """
     if gold is None:
         return None
+    if isinstance(gold, (list, tuple)) and len(gold):
+        return _join([_match_one(each, responses, classes) for each in gold], responses, classes)
+    return _match_one(gold, responses, classes)
+
+
+def _join(rounds: list[Gold], responses: Responses, classes: Values) -> Gold:
+    """Return the known labels of several tables as one. An item was drawn at random if any table says so."""
+    codes, judging = rounds[0].codes.copy(), rounds[0].judging.copy()
+    for each in rounds[1:]:
+        clash = np.flatnonzero((codes >= 0) & (each.codes >= 0) & (codes != each.codes))
+        if len(clash):
+            raise _clash_error("gold", clash, codes[clash[0]], each.codes[clash[0]], responses, classes)
+        codes = np.where(codes < 0, each.codes, codes)
+        judging |= each.judging
+    return Gold(codes, judging)
+
+
+def _clash_error(
+    name: str, items: NDArray[np.int64], code: int, other: int, responses: Responses, classes: Values
+) -> InputError:
+    """Return the error that items have two labels; `code` and `other` are those of the first of them."""
+    item = listing(responses.items[items[:1]].tolist())
+    labels = " and ".join(shorten(label) for label in classes[[code, other]].tolist())
+    return InputError(
+        f"{name} gives {plural(len(items), 'item')} more than one label, such as {item}: {labels}.",
+        "Keep one label per item.",
+    )
+
+
+def _match_one(gold: Any, responses: Responses, classes: Values) -> Gold:
+    """Return the known classes of the items from one table; see `match_gold`."""
     paired = responses.sequences is not None
     keyed = _open_keyed(gold, paired)
     table = open_gold(gold, paired) if keyed is None else keyed
@@ -89,11 +121,8 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     classes_of_items[item] = code
     clash = np.unique(item[classes_of_items[item] != code])
     if len(clash):
-        raise InputError(
-            f"{table.name} gives {plural(len(clash), 'item')} more than one label, such as "
-            f"{listing(responses.items[clash[:1]].tolist())}.",
-            "Keep one label per item.",
-        )
+        codes = code[item == clash[0]]
+        raise _clash_error(table.name, clash, codes[0], codes[codes != codes[0]][0], responses, classes)
     judging = np.zeros(responses.n_items, bool)
     judging[item[drawn]] = True
     return Gold(classes_of_items, judging)

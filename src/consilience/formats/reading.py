@@ -147,6 +147,11 @@ def open_path(source: Any) -> Any:
     return open_file(source) if isinstance(source, (str, os.PathLike)) else source
 
 
+def open_paths(source: Any) -> Any:
+    """Return each path of a list as the `Table` in the file, and a single path likewise; anything else as it is."""
+    return [open_path(each) for each in source] if isinstance(source, (list, tuple)) else open_path(source)
+
+
 def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]:
     """Return the files that `path` stands for, and the format they share."""
     named = next((each for each in readable_formats() if each.name == format), None)

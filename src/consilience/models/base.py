@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..arguments import check_truth, to_path
 from ..arguments import is_whole as is_whole_number
-from ..data.frames import build_frame
+from ..data.frames import build_frame, build_report
 from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.masks import FusedMasks, Masks, Pictures
@@ -210,13 +210,21 @@ class Model(ABC):
         """Return what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""
         return self.fresh()
 
-    def __repr__(self) -> str:
+    def _call(self) -> str:
+        """Return how the model is made: its name, and the parameters that are not the default."""
         defaults = self._defaults()
         changed = [
             f"{name}={_brief(value)}" for name, value in self.get_params().items() if not _same(value, defaults[name])
         ]
-        text = f"{type(self).__name__}({', '.join(changed)})"
-        return f"{text}: {self._describe()}" if self._is_fitted() else text
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __repr__(self) -> str:
+        return f"{self._call()}: {self._describe()}" if self._is_fitted() else self._call()
+
+    def _repr_html_(self) -> str:
+        from .notebooks import show_model
+
+        return show_model(self)
 
     def _describe(self) -> str:
         steps = f", {self.n_iter_} iterations" if self.n_iter_ else ""
@@ -397,7 +405,7 @@ class Model(ABC):
         self._check_fitted()
         if not (is_whole_number(n) and n >= 0):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
-        return build_frame(list_next_items(self, int(n)), self._backend)
+        return build_report(list_next_items(self, int(n)), self._backend)
 
     def to_spans(self) -> Any:
         """Return a table with one row per fused span, for labels that are tags such as B-PER, I-PER and O.
@@ -479,10 +487,13 @@ class Model(ABC):
 
         Workers of a group agree more than workers who answer independently would, given how accurate they are: at
         least half of their answers seem to be copied from each other, or from one source.
+
+        The table is of the library that the answers came in (pandas, polars). For others it is a `ReportTable`: an
+        Arrow table that prints as a table.
         """
         self._check_fitted()
         columns = name_copies(self._report_columns(), self._copies, self.workers_)
-        return build_frame({"worker": to_column(self.workers_), **columns}, self._backend)
+        return build_report({"worker": to_column(self.workers_), **columns}, self._backend)
 
     def _answer_counts(self) -> Floats | Cells:
         """Return the expected counts of answers, (M, L, K)."""

@@ -252,8 +252,8 @@ def find_power(
         found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold, totals)
         if opinion is not None:
             found, log_weights = limit_power(r, left_out, opinion, found, log_weights)
-    if known is None and gold is not None and gold.judging.any():
-        known = score_known(problem, fit, posterior, gold)
+    if known is None and gold is not None:
+        known = score_known(owner, r, problem, fit, posterior, gold)
     if known is not None and known.n_labels:
         scores = known.scores
         if found.n_hidden or found.n_judged:
@@ -264,7 +264,9 @@ def find_power(
             power = float(POWERS[log_weights.argmax()])
         found = found._replace(power=power, n_gold=known.n_labels)
     elif owner.calibration == "gold":
-        lack = "There are no known labels" if gold is None and known is None else "No known label was drawn at random"
+        lack = "There are no known labels" if known is None else "No known label was drawn at random"
+        if gold is not None and gold.judging.any():
+            lack = "The known labels that were drawn at random are those of items without answers"
         warn(
             DataWarning(
                 f"{lack}, and probabilities were to be calibrated by known labels alone.",
@@ -283,9 +285,16 @@ class KnownScores(NamedTuple):
     n_labels: int
 
 
-def score_known(problem: Problem, fit: Fit, posterior: Floats, gold: Gold) -> KnownScores:
-    """Judge each item whose label is known, and may judge, as if it were not known."""
-    known = np.flatnonzero(gold.judging)
+def score_known(
+    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, posterior: Floats, gold: Gold
+) -> KnownScores:
+    """Judge items of known label as if it were not known.
+
+    They were drawn at random, and the power changes their posteriors: not those of independent items without answers.
+    """
+    known = np.flatnonzero(gold.judging & owner._find_raised(r))
+    if not len(known):
+        return KnownScores(np.zeros(len(POWERS)), 0)
     unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
     return KnownScores(score_gold(gold.codes[known], unknown[known]), len(known))
 

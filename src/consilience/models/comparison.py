@@ -161,6 +161,11 @@ class Comparison:
             f"{self.describe_test()}; {self.describe_agreement()}"
         )
 
+    def _repr_html_(self) -> str:
+        from .notebooks import show_comparison
+
+        return show_comparison(self)
+
     def describe_accuracy(self) -> str:
         """Return in words how many labels are expected to be right."""
         if math.isnan(self.expected_accuracy):
@@ -175,19 +180,20 @@ class Comparison:
         vote = f"majority vote {self.expected_accuracy - self.expected_gain:.1%}"
         return f"expected accuracy {self.expected_accuracy:.1%} ({interval} if workers err independently), {vote}"
 
-    def describe_test(self) -> str:
-        """Return the verdict in words, with its figures."""
+    def describe_test(self, figures: bool = True) -> str:
+        """Return the verdict in words, with or without its figures."""
         if not self.tested:
             return "not tested on hidden answers: there are too few, or silence is an answer"
         if self.n_differ == 0:
             return "the labels are those of majority vote"
         if self.by_chance:
             return "no signal: hidden answers could not be predicted from the others"
+        gain = f" ({self.describe_gain()})" if figures else ""
         if self.verdict == "no different" and self.held_out_gain > STANDARD_ERRORS * self.held_out_error:
             reason = "the classes have collapsed" if self.collapsed else "no better than class frequencies alone"
-            return f"better than majority vote in predicting hidden answers ({self.describe_gain()}), but {reason}"
+            return f"better than majority vote in predicting hidden answers{gain}, but {reason}"
         words = {"better": "better than", "no different": "no clear difference from", "worse": "worse than"}
-        return f"{words[self.verdict]} majority vote in predicting hidden answers ({self.describe_gain()})"
+        return f"{words[self.verdict]} majority vote in predicting hidden answers{gain}"
 
     def describe_gain(self) -> str:
         """Return the gain at hidden answers with its standard error."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.responses import Responses
 from ..fitting.em import Progress
-from ..kernels.types import Floats
 from ..structures.independent import Independent, IndependentParameters
 from .latent import LatentModel
 
@@ -150,10 +150,9 @@ class DawidSkene(LatentModel):
     def _make_structure(self, r: Responses) -> Independent:
         return Independent(*self._structure_parts(r))
 
-    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
-        raised = super()._calibrate(r, posterior, power)
+    def _find_raised(self, r: Responses) -> NDArray[np.bool_]:
         if r.silence_counts:
-            return raised
+            return super()._find_raised(r)
         # Of an item without answers all that speaks is the class prior, and what else is known of the item. There are
         # no errors that workers could share.
-        return np.where((np.diff(r.offsets) > 0)[:, None], raised, posterior)
+        return np.asarray(np.diff(r.offsets) > 0)

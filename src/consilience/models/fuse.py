@@ -37,7 +37,7 @@ from ..errors import (
 )
 from ..fitting.em import Progress
 from ..formats.answers import COLUMNS, check_keywords
-from ..formats.reading import open_path
+from ..formats.reading import open_path, open_paths
 from ..store.answers import StoredResponses
 from .base import Model
 from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares, share_kept
@@ -88,7 +88,7 @@ def fuse(
     graph : Graph, table, path, list of pairs, networkx graph or sparse matrix, optional
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
         target, and perhaps weight, or a list of pairs of items).
-    gold : dict, Series, table or path, optional
+    gold : dict, Series, table or path, or a list of these, optional
         Known labels. Default: those that the answers come with (`Responses.gold`), if some items have one and others
         do not; a warning tells. False: none.
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
@@ -258,7 +258,7 @@ def choose_gold(gold: Any, responses: Responses) -> Any:
     if gold is False:
         return None
     if gold is not None or not responses.gold:
-        return open_path(gold)
+        return open_paths(gold)
     name = shorten(responses.columns.get("gold"))
     strange = find_strange(responses, to_column(list(responses.gold.values())))
     if strange:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..arguments import is_whole
 from ..data.features import Features, list_items, match_features
-from ..data.frames import build_frame
+from ..data.frames import build_report
 from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior, vote_shares_by_item
@@ -168,7 +168,7 @@ class LatentModel(PredictingModel):
             name nodes that nobody answered with ``items=`` when the answers are read.
         graph : Graph, optional
             Which items are neighbours, matched by id. `MarkovField` needs it, and no other model takes one.
-        gold : dict, Series, table or path, optional
+        gold : dict, Series, table or path, or a list of these, optional
             Known labels: {item: label}, for sequences {(sequence, position): label}, or a table with columns item (or
             sequence and position) and label. Their items keep them.
         engine : optional
@@ -293,7 +293,7 @@ class LatentModel(PredictingModel):
         fused labels, as those of workers are. There are no intervals. If features are not used, the table has no row.
         """
         self._need_findings()
-        return build_frame(report_classifier(self._opinions, self.prior_, self.classes_), self._backend)
+        return build_report(report_classifier(self._opinions, self.prior_, self.classes_), self._backend)
 
     def disagreements(self, n: int | None = None) -> Any:
         """Return a table of the items for which classifier and crowd call for different labels, the clearest first.
@@ -312,7 +312,7 @@ class LatentModel(PredictingModel):
         if n is not None and not (is_whole(n) and n >= 0):
             raise parameter_error("n", "disagreements", "a whole number >= 0", n)
         columns = list_disagreements(self._opinions, self._keys, self.labels_, self.classes_, n)
-        return build_frame(columns, self._backend)
+        return build_report(columns, self._backend)
 
     def predict_proba(
         self,
@@ -370,9 +370,15 @@ class LatentModel(PredictingModel):
         """
         return super().predict(self._add_new_content(responses, features, item_prior), graph, gold, engine)
 
-    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:  # noqa: ARG002 (see `DawidSkene`)
+    def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
         """Return the posteriors of these answers raised to a power."""
-        return raise_to(posterior, power)
+        raised = raise_to(posterior, power)
+        changed = self._find_raised(r)
+        return raised if changed.all() else np.where(changed[:, None], raised, posterior)
+
+    def _find_raised(self, r: Responses) -> NDArray[np.bool_]:
+        """Tell of which items the posterior is raised to a power."""
+        return np.ones(r.n_items, bool)
 
     @abstractmethod
     def _make_structure(self, r: Responses) -> AnyStructure:

@@ -19,7 +19,7 @@ from ..data.vocabulary import Column, Values, lookup, to_column
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..fitting.em import expect_from_votes, maximise
-from ..formats.reading import open_path
+from ..formats.reading import open_paths
 from ..kernels.types import Floats
 from ..structures.base import Summary
 from ..structures.independent import Independent, IndependentParameters
@@ -153,7 +153,7 @@ class MajorityVote(PredictingModel):
         self._refuse_graph(graph)
         r = self._read(responses).with_classes(self.classes_)
         r = self._weigh_copies(r, lookup(self.workers_, to_column(r.workers)))
-        known = match_gold(open_path(gold), r, self.classes_)
+        known = match_gold(open_paths(gold), r, self.classes_)
         unvoted = r.vote_shares() if r.silence_counts else self.prior_
         with open_engine(engine) as opened:
             return np.concatenate(collect_votes(opened, r, known, unvoted))

@@ -31,7 +31,7 @@ from ..fitting.em import (
     run_em,
 )
 from ..fitting.moments import strongest_answers
-from ..formats.reading import open_path
+from ..formats.reading import open_paths
 from ..kernels.types import Floats
 from ..specs import ENDS, LABEL_DISTRIBUTIONS, ArraySpec, Fault, is_truth
 from ..store.answers import StoredResponses
@@ -108,7 +108,7 @@ class PredictingModel(Model):
             name nodes that nobody answered with ``items=`` when the answers are read.
         graph : Graph, optional
             Which items are neighbours, matched by id. `MarkovField` needs it, and no other model takes one.
-        gold : dict, Series, table or path, optional
+        gold : dict, Series, table or path, or a list of these, optional
             Known labels: {item: label}, for sequences {(sequence, position): label}, or a table with columns item (or
             sequence and position) and label. Their items keep them.
         engine : optional
@@ -137,7 +137,7 @@ class PredictingModel(Model):
         self._stored = None
         graph = self._align(r, graph)
         links = self._links(r, graph)
-        known = match_gold(open_path(gold), r, r.classes)
+        known = match_gold(open_paths(gold), r, r.classes)
         self._check_size(r, links)
         with open_engine(engine) as opened:
             if copies is None and (count_copies_once or not self._finds_copies_later):
@@ -270,7 +270,7 @@ class PredictingModel(Model):
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
         factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.weight is not None)
         # The fit may have added classes, which these answers do not know of.
-        matched = match_gold(open_path(gold), r, self.classes_)
+        matched = match_gold(open_paths(gold), r, self.classes_)
         blocks = lay_out(r.with_classes(self.classes_), workers, matched, anchored)
         with open_engine(engine) as opened:
             yield NewItems(r, opened, list(opened.place(blocks)), links, factors)

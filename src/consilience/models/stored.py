@@ -34,7 +34,7 @@ from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import ParameterError, Python, Sentence
 from ..fitting.em import Fit, Problem, decode_block, infer_block, keep_unsaid, weigh_left_out
-from ..formats.reading import open_path
+from ..formats.reading import open_paths
 from ..kernels.types import Floats, Integers
 from ..store.answers import StoredResponses
 from ..store.layout import StoredBlock
@@ -181,7 +181,7 @@ def fit_stored(
         return model._fit(s.load(), None, gold, engine, copies, count_copies_once)
     s = model._prepare(s)
     with open_engine(engine) as opened:
-        s = add_gold(s, open_path(gold))
+        s = add_gold(s, open_paths(gold))
         large = draw_sample(s, model.seed, MOST_SAMPLED * max(s.n_sequences, s.n_items) // s.n_responses)
         if copies is None:
             copies = model._find_copies(large.responses, large.gold(s), opened)
@@ -245,7 +245,7 @@ def judge_known(model: LatentModel, s: StoredResponses, problem: Problem, best: 
     r, gold = sample.weighed(s), sample.gold(s)
     near = pose_sample(model, r, gold, problem, best, engine)
     posterior, _ = model._conclude(r, near, best.parameters)
-    return score_known(near, best, posterior, gold)
+    return score_known(model, r, near, best, posterior, gold)
 
 
 def make_judge(model: LatentModel, problem: Problem, best: Fit, power: float) -> Judge:
@@ -329,6 +329,8 @@ def add_gold(s: StoredResponses, gold: Any) -> StoredResponses:
 
 def hash_gold(gold: Any, s: StoredResponses) -> Hashes:
     """Return the hashes of the items, or sequences, whose label is known."""
+    if isinstance(gold, (list, tuple)) and len(gold):
+        return np.concatenate([hash_gold(each, s) for each in gold])
     table = open_gold(gold, s.in_sequences).prefer(s.columns)
     return hash_ids(to_values(table.read(table.need("sequence" if s.in_sequences else "item"))))
 

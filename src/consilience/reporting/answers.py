@@ -16,6 +16,8 @@ from .subject import Subject
 
 # The most classes that a chart shows; the others are one.
 MOST_BARS = 15
+# The most answers per item of which each majority has a bar of its own.
+MOST_SINGLE = 12
 # Fewer known labels than this say little about probabilities.
 LEAST_KNOWN = 20
 UNDECIDED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -37,7 +39,7 @@ def draw_answers(subject: Subject) -> Answers:
         (
             per_worker,
             "Answers per worker",
-            f"Half of the workers gave {median:,.0f} answers or fewer.",
+            f"The median worker gave {median:,.0f} answers.",
             "Workers",
             "Each worker gave",
         ),
@@ -81,17 +83,29 @@ def draw_agreement(subject: Subject) -> Chart | None:
     if not several.any():
         return None
     top = subject.vote[several].max(axis=1)
-    names, counts = bin_shares(np.minimum(top, 1 - 1e-9), 10)
-    first = next((n for n, count in enumerate(counts) if count), 0)
     unanimous = int((top > 1 - 1e-9).sum())
+    names, counts = bin_majorities(top[top <= 1 - 1e-9], subject.n_answers[several])
+    first = next((n for n, count in enumerate(counts) if count), len(counts))
     names, counts = [*names[first:], "all"], [*counts[first:], unanimous]
-    counts[-2] -= unanimous
     share = unanimous / len(top)
     whole = "all of" if unanimous == len(top) else "none of" if not unanimous else f"{share:.1%} of"
     alt = f"All workers agree on {whole} the {plural(len(top), 'item')} with two or more answers."
-    return draw_bars(
-        "How many workers share the most frequent answer", alt, names, counts, "Share of an item's workers", "Items"
-    )
+    title = "How many workers share the most frequent answer"
+    return draw_bars(title, alt, names, counts, "Workers of an item who agree", "Items")
+
+
+def bin_majorities(top: Floats, n_answers: NDArray[np.int64]) -> tuple[list[str], list[int]]:
+    """Return how many items have a majority of which size: in workers if all items have equally many, else in shares.
+
+    >>> bin_majorities(np.array([0.5, 0.75, 0.75]), np.array([4, 4, 4, 4]))
+    (['1 of 4', '2 of 4', '3 of 4'], [0, 1, 2])
+    """
+    n = int(n_answers[0])
+    size = top * n
+    if (n_answers == n).all() and n <= MOST_SINGLE and np.allclose(size, size.round()):
+        counts = np.bincount(np.minimum(size.round(), n - 1).astype(np.int64), minlength=n)
+        return [f"{k} of {n}" for k in range(1, n)], counts[1:].tolist()
+    return bin_shares(top, 10)
 
 
 def draw_confidence(subject: Subject) -> Chart:
@@ -121,39 +135,26 @@ def list_kept(subject: Subject) -> list[Kept]:
     return rows
 
 
-class Reliability(NamedTuple):
-    """Probabilities judged by known labels."""
-
-    words: list[str]
-    chart: Chart | None
-
-
-def judge_by_gold(subject: Subject) -> Reliability | None:
-    """Return what known labels say about what the answers alone call for; None if none are known.
+def draw_by_gold(subject: Subject) -> Chart | None:
+    """Return how often labels of each confidence are right, by known labels; None if there are few of them.
 
     Known labels took part in learning about the workers, but do not decide about their own items here. Probabilities
     are judged by those that were drawn at random, if it is known which these are.
     """
     gold = subject.gold
     findings = getattr(subject.model, "feature_findings_", None)
-    if gold is None or not subject.is_known.any() or (findings is not None and findings.used):
+    rows = np.empty(0, np.int64) if gold is None else np.flatnonzero(gold.judging)
+    if gold is None or len(rows) < LEAST_KNOWN or (findings is not None and findings.used):
         return None
     with quietly():
         posterior = subject.model.predict_proba(subject.responses, graph=subject.graph)
-    known, rows = np.flatnonzero(subject.is_known), np.flatnonzero(gold.judging)
-    n_wrong = int((posterior[known].argmax(axis=1) != gold.codes[known]).sum())
-    differ = "differs" if n_wrong == 1 else "differ"
-    words = [f"{n_wrong:,} of {plural(len(known), 'known label')} {differ} from what the answers alone call for."]
-    if len(rows) < LEAST_KNOWN:
-        return Reliability(words, None)
     posterior, truth = posterior[rows], gold.codes[rows]
     accuracy, confidence = float((posterior.argmax(axis=1) == truth).mean()), float(posterior.max(axis=1).mean())
-    drawn = "" if len(rows) == len(known) else " that were drawn at random"
+    drawn = "" if len(rows) == int(subject.is_known.sum()) else " that were drawn at random"
     judged = (
-        f"Of {plural(len(rows), 'item')} of known label{drawn}, the answers alone get {accuracy:.1%} right, with a "
-        f"mean confidence of {confidence:.1%}."
+        f"Of {plural(len(rows), 'item')} of known label{drawn}, the answers alone, with what was learned from all "
+        f"known labels, get {accuracy:.1%} right, with a mean confidence of {confidence:.1%}."
     )
     curve = reliability_curve(truth, posterior, np.arange(posterior.shape[1]), bins=10, adaptive=True)
     title = "Confidence, and how often it is right"
-    chart = draw_reliability(title, judged, curve.confidence, curve.accuracy, curve.n_items)
-    return Reliability(words, chart)
+    return draw_reliability(title, judged, curve.confidence, curve.accuracy, curve.n_items)

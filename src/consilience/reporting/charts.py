@@ -10,23 +10,57 @@ it does not know, such as CSS variables.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MissingDependencyError
+from ..arguments import check_truth, to_path
+from ..errors import MissingDependencyError, parameter_error
+from ..formats.writing import replace_file
 from ..kernels.types import Floats
 
 # Colours, by what they mean.
 INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "var(--accent)", "var(--other)"
+# Text in the colour of INK can be read on it.
+HEAT = "var(--heat)"
+PAPER = "var(--paper)"  # behind a chart in a file
+# What they are in a file: those of report.css, light and dark.
+LIGHT = {
+    INK: "#1b2430",
+    MUTED: "#566170",
+    LINE: "#e1e6eb",
+    ACCENT: "#1f6f8b",
+    OTHER: "#a9b4bf",
+    HEAT: "#6cb2ca",
+    PAPER: "#ffffff",
+}
+DARK = {
+    INK: "#e7ebf0",
+    MUTED: "#a3afbc",
+    LINE: "#2c3640",
+    ACCENT: "#7cc6dd",
+    OTHER: "#5f6c79",
+    HEAT: "#1d6a85",
+    PAPER: "#12171d",
+}
+# What they are in a notebook, where all follow from the colour of the text around the chart.
+_NOTEBOOK = (
+    "--ink:currentColor;--muted:currentColor;--line:rgba(128,128,128,.35);--other:#98a4b0;"
+    "--accent:color-mix(in srgb,currentColor 30%,#3a8fb7);"
+    "--heat:rgba(58,143,183,.6)"
+)
 WIDTH = 400
+# Ticks of a scale from 0 to 1.
+QUARTERS = [0, 0.25, 0.5, 0.75, 1]
 # A row of a chart with one row for each of several things.
 ROW = 22
 # A cell of a heat map must be so wide to have a number in it.
@@ -96,6 +130,37 @@ class Chart:
     def svg(self) -> str:
         """The picture."""
         return draw(self.spec, self.alt)
+
+    def _repr_html_(self) -> str:
+        title = f'<figcaption style="font-weight:600;margin-bottom:.4em">{escape(self.title)}</figcaption>'
+        return f'<figure style="margin:.4em 0;color:inherit;{_NOTEBOOK}">{title}{self.svg}</figure>'
+
+    def save(self, path: str | os.PathLike[str], *, dark: bool = False) -> Path:
+        """Write the chart to a file, without its title.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. Its suffix is .svg or .png.
+        dark : bool, default False
+            Whether it is light on a dark ground.
+        """
+        check_truth("dark", "save", dark)
+        target = Path(to_path("path", "save", path))
+        if target.suffix.lower() not in (".svg", ".png"):
+            raise parameter_error("path", "save", "a file that ends in .svg or .png", str(target))
+        svg = colour(self.svg, DARK if dark else LIGHT)
+        content = svg.encode() if target.suffix.lower() == ".svg" else import_converter().svg_to_png(svg, scale=2)
+        with replace_file(target) as temporary:
+            temporary.write_bytes(content)
+        return target
+
+
+def colour(svg: str, palette: Mapping[str, str]) -> str:
+    """Return a picture with these colours, on a ground of its own, as a file can hold it."""
+    svg = re.sub(r'(?<==")var\(--[a-z]+\)(?=")', lambda found: palette.get(found[0], found[0]), svg)
+    ground = f'<rect width="100%" height="100%" fill="{palette[PAPER]}"/>'
+    return re.sub(r"^<svg([^>]*)>", lambda head: f'<svg xmlns="http://www.w3.org/2000/svg"{head[1]}>{ground}', svg)
 
 
 def draw(spec: Spec, alt: str) -> str:
@@ -224,6 +289,7 @@ def draw_heat(
         for j, column in enumerate(columns)
     ]
     side = max(22, min(46, (WIDTH - 80) // max(len(columns), 1)))
+    angle = 0 if 8 * max(map(len, columns), default=0) + 8 <= side else -40
     ordered = {"type": "nominal", "sort": None}
     encoding = {
         "y": {
@@ -236,7 +302,7 @@ def draw_heat(
             "field": "column",
             **ordered,
             "title": x,
-            "axis": {"grid": False, "labelAngle": -40, "orient": "top", "labelLimit": 90, "labelOverlap": False},
+            "axis": {"grid": False, "labelAngle": angle, "orient": "top", "labelLimit": 90, "labelOverlap": False},
         },
     }
     shade = {"field": "share", "type": "quantitative", "legend": None, "scale": {"domain": [0, 1], "range": [0.04, 1]}}
@@ -245,7 +311,7 @@ def draw_heat(
         "transform": [{"filter": "datum.share >= 0.005"}],
         "encoding": {
             "text": {"field": "share", "type": "quantitative", "format": ".0%"},
-            "color": {"condition": {"test": "datum.share > 0.55", "value": "var(--paper)"}, "value": INK},
+            "color": {"value": INK},
         },
     }
     spec = {
@@ -254,7 +320,7 @@ def draw_heat(
         "data": _data(cells),
         "encoding": encoding,
         "layer": [
-            {"mark": {"type": "rect", "color": ACCENT}, "encoding": {"fillOpacity": shade}},
+            {"mark": {"type": "rect", "color": HEAT}, "encoding": {"fillOpacity": shade}},
             *([written] if side >= LEAST_SIDE else []),
         ],
     }
@@ -270,7 +336,7 @@ def draw_intervals(title: str, alt: str, names: Sequence[str], values: Floats, l
     ]
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False}}
     scale = {"domain": [0, 1]}
-    axis = {"format": "%", "tickCount": 5}
+    axis = {"format": "%", "values": QUARTERS}
     spec = {
         "width": WIDTH - 60,
         "padding": {"left": 2 + widen(names, LABEL), "right": 2, "top": 2, "bottom": 2},
@@ -307,7 +373,7 @@ def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats,
         "y": {"field": "accuracy", "type": "quantitative", "scale": scale, "title": "Share of right labels"},
     }
     for axis in axes.values():
-        axis["axis"] = {"format": "%", "tickCount": 5}
+        axis["axis"] = {"format": "%", "values": QUARTERS}
     diagonal = [{"confidence": 0, "accuracy": 0}, {"confidence": 1, "accuracy": 1}]
     spec = {
         "width": 260,

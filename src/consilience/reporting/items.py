@@ -37,7 +37,7 @@ class Item(NamedTuple):
     name: str
     label: str
     confidence: float
-    probable: list[tuple[str, float]]  # the most probable classes
+    probable: list[tuple[str, float]]  # the most probable classes, and the label
     said: list[Said]
     content: Content | None
     vote: str  # the classes with most votes
@@ -52,12 +52,15 @@ class Item(NamedTuple):
 def describe_item(subject: Subject, item: int) -> Item:
     """Return an item with its probabilities and answers."""
     posterior = subject.model.posterior_[item]
-    order = np.argsort(-posterior, kind="stable")[:MOST_PROBABLE]
-    probable = [(subject.classes[k], float(posterior[k])) for k in order.tolist() if posterior[k] >= 0.005]
+    label = int(subject.codes[item])
+    order = np.argsort(-posterior, kind="stable")[:MOST_PROBABLE].tolist()
+    shown = [k for k in order if posterior[k] >= 0.005 or k == label]
+    shown += [] if label in shown else [label]
+    probable = [(subject.classes[k], float(posterior[k])) for k in shown]
     voted = np.flatnonzero(subject.vote[item] >= subject.vote[item].max() - 1e-12)
     return Item(
         subject.name_of(item),
-        subject.classes[subject.codes[item]],
+        subject.classes[label],
         float(subject.confidence[item]),
         probable,
         list_said(subject, item),
@@ -111,10 +114,29 @@ class Flow(NamedTuple):
 class Difference(NamedTuple):
     """Where fused labels differ from majority vote."""
 
-    n_items: int
+    words: str
     flows: list[Flow]
     more: int  # kinds of differences that are not shown
     examples: list[Item]
+
+
+def describe_difference(subject: Subject, n_fewer: int) -> str:
+    """Return how many labels differ from majority vote: those with fewer votes than another, and the tied ones.
+
+    `Comparison.n_differ` has a part of the ties, since majority vote draws lots there.
+    """
+    compared = getattr(subject.model, "comparison_", None)
+    n_differ = n_fewer if compared is None else max(compared.n_differ, n_fewer)
+    if not n_differ:
+        return "Every fused label has most votes, or as many as another one."
+    if n_differ == n_fewer:
+        has = "label has" if n_fewer == 1 else "labels have"
+        return f"{n_fewer:,} fused {has} fewer votes than another class."
+    differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from majority vote."
+    if not n_fewer:
+        return f"{differ} Votes are tied there, and majority vote draws lots."
+    fewer = f"{n_fewer:,} of them {'has' if n_fewer == 1 else 'have'} fewer votes than another class."
+    return f"{differ} {fewer} Elsewhere votes are tied, and majority vote draws lots."
 
 
 def compare_labels(subject: Subject) -> Difference:
@@ -129,7 +151,8 @@ def compare_labels(subject: Subject) -> Difference:
         for n in order[:N_FLOWS]
     ]
     examples = first(rows, -subject.confidence[rows], N_DIFFERENT)
-    return Difference(len(rows), flows, len(order) - len(flows), [describe_item(subject, item) for item in examples])
+    words = describe_difference(subject, len(rows))
+    return Difference(words, flows, len(order) - len(flows), [describe_item(subject, item) for item in examples])
 
 
 class Review(NamedTuple):

@@ -12,6 +12,7 @@ from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from ..models.markov_field import MarkovField
 from .subject import Subject, to_name
+from .workers import is_number
 
 # Labels below this confidence are called doubtful, and worth a note from this share of all.
 DOUBTFUL, WORTH_A_NOTE = 0.7, 0.01
@@ -86,14 +87,14 @@ def judge(subject: Subject) -> Verdict:
 
 def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     """Return the verdict on a model that was compared with majority vote."""
-    test, accuracy = to_sentence(compared.describe_test()), to_sentence(compared.describe_accuracy())
+    test = to_sentence(compared.describe_test(figures=False))
     if compared.by_chance:
         headline = "Do not rely on these labels: the answers show no signal."
         return Verdict("bad", "No signal", headline, [test, to_sentence(compared.describe_agreement())])
     if compared.collapsed:
         headline = "Check these labels before you use them: one class takes the items of others."
         return Verdict("bad", "Classes collapsed", headline, [test])
-    lead = [accuracy, test]
+    lead = [*say_vote_accuracy(compared), test]
     if not isinstance(subject.model, LatentModel):
         lead.append(UNCALIBRATED)
     if compared.tested and compared.n_differ and getattr(subject.model, "feature_findings_", None) is None:
@@ -110,6 +111,21 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     if compared.better:
         return Verdict(level, "Better than majority vote", headline, lead)
     return Verdict("care", "No clear difference from majority vote", headline, lead)
+
+
+def say_vote_accuracy(compared: Comparison) -> list[str]:
+    """Return what majority vote is expected to get right, or why that is not known; nothing if its labels are these."""
+    low, high, gain = compared.expected_accuracy_low, compared.expected_accuracy_high, compared.expected_gain
+    if math.isnan(gain) or is_unclear(compared.expected_accuracy, low, high):
+        return [to_sentence(compared.describe_accuracy())]
+    if not compared.n_differ:
+        return []
+    return [f"By the same estimate, majority vote gets {compared.expected_accuracy - gain:.1%} right."]
+
+
+def is_unclear(accuracy: float, low: float, high: float) -> bool:
+    """Tell whether only an interval is known, as `Comparison.describe_accuracy` does."""
+    return accuracy - low < (high - low) / 10 > MOST_UNCLEAR
 
 
 def judge_alone(subject: Subject) -> Verdict:
@@ -136,7 +152,7 @@ def expect(accuracy: float, low: float, high: float, n_items: int) -> str:
     labels = f"of these {n_items:,} labels"
     if math.isnan(accuracy):
         return f"It is not known how many {labels} are right."
-    if accuracy - low < (high - low) / 10 > MOST_UNCLEAR:
+    if is_unclear(accuracy, low, high):
         return f"Between {low:.1%} and {high:.1%} {labels} are right, if workers err independently."
     share = "Nearly all" if accuracy >= NEARLY_ALL else f"About {accuracy:.1%}"
     # On real crowds, workers share errors, and fewer labels are right.
@@ -151,14 +167,14 @@ def list_figures(subject: Subject) -> list[Figure]:
     told = compared is not None and (compared.tested or subject.responses.silence_counts)
     if compared is not None and told and not math.isnan(compared.expected_accuracy):
         low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
-        figures.append(Figure("Expected accuracy", f"{compared.expected_accuracy:.1%}", f"{low:.1%} to {high:.1%}"))
+        interval = f"95% interval {low:.1%} to {high:.1%}"
+        figures.append(Figure("Expected accuracy", f"{compared.expected_accuracy:.1%}", interval))
     if compared is not None:
         figures.append(
             Figure("Differ from majority vote", f"{compared.n_differ:,}", f"{1 - compared.agreement:.1%} of the labels")
         )
         if not math.isnan(compared.alpha):
-            interval = f"{compared.alpha_low:.2f} to {compared.alpha_high:.2f}"
-            figures.append(Figure("Agreement of workers (alpha)", f"{compared.alpha:.2f}", interval))
+            figures.append(Figure("Agreement of workers", f"{compared.alpha:.2f}", "0: chance, 1: all agree"))
     if len(subject.classes) > 1:
         n_doubtful = int((subject.confidence < DOUBTFUL).sum())
         share = f"{n_doubtful / subject.n_items:.1%} of the labels"
@@ -231,14 +247,17 @@ def note_graph(model: Any) -> list[Note]:
     return []
 
 
+OFTEN_WRONG = "often wrong"
 # What remarks on workers mean, of one and of several.
 MEANINGS = {
     "uninformative": (
-        "tells little: the answers hardly depend on the label",
-        "tell little: their answers hardly depend on the label",
+        "tells little: the answers hardly depend on what is right",
+        "tell little: their answers hardly depend on what is right",
     ),
     "contrary": ("is right less often than by chance", "are right less often than by chance"),
     "one label": ("gives nearly always the same label", "give nearly always the same label"),
+    # No remark of `worker_report`: with many classes, a worker can be so and still tell something.
+    OFTEN_WRONG: ("is more often wrong than right", "are more often wrong than right"),
 }
 
 
@@ -252,7 +271,7 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
     n_all = max(sum(worker["answers"] for worker in workers), 1)
     notes = []
     for remark, (one, several) in MEANINGS.items():
-        found = [worker for worker in workers if remark in worker["remarks"].split("; ")]
+        found = [worker for worker in workers if remark in list_remarks(worker)]
         if not found:
             continue
         found.sort(key=lambda worker: -worker["answers"])
@@ -262,8 +281,17 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
         who = f"{plural(len(found), 'worker')} {one if len(found) == 1 else several} ({names}{more})"
         problem = f"{who}. {share:.1%} of the answers are theirs."
         remedies = ["Look at their answers, and ask how they understood the task."]
-        notes.append(Note(problem, remedies if remark == "contrary" else [*remedies, weight], "workers"))
+        told = [weight] if remark in ("uninformative", "one label") else []
+        notes.append(Note(problem, [*remedies, *told], "workers"))
     return notes
+
+
+def list_remarks(worker: dict[str, Any]) -> list[str]:
+    """Return the remarks on a worker; one who has none is often wrong if the whole interval is below one half."""
+    remarks = worker["remarks"].split("; ") if worker["remarks"] else []
+    told = any(remark in MEANINGS or remark == "few answers" for remark in remarks)
+    high = worker["accuracy_high"]
+    return [*remarks, OFTEN_WRONG] if not told and is_number(high) and high < 0.5 else remarks
 
 
 def note_unanswered(subject: Subject) -> list[Note]:

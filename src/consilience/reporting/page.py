@@ -34,7 +34,7 @@ def render(**context: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(percent=to_percent, whole=to_whole)
+    environment.filters.update(percent=to_percent, sure=to_confidence, whole=to_whole)
     style, script = (read(name) for name in ("report.css", "report.js"))
     parts = {
         "policy": (
@@ -77,6 +77,15 @@ def to_percent(share: float | None, digits: int = 0) -> str:
     ('12%', '')
     """
     return "" if share is None else f"{share:.{digits}%}"
+
+
+def to_confidence(share: float) -> str:
+    """Return a probability in percent, without rounding it to certainty.
+
+    >>> to_confidence(0.93), to_confidence(0.998), to_confidence(1.0)
+    ('93%', '>99%', '100%')
+    """
+    return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
 
 def to_whole(number: int) -> str:

@@ -176,6 +176,8 @@
     byId("download").disabled = n === 0;
     byId("clear").disabled = n === 0;
     byId("start").textContent = n ? "Go on" : "Start";
+    byId("start").classList.toggle("primary", n === 0);
+    byId("download").classList.toggle("primary", n > 0);
   }
 
   function move(to) {

@@ -126,7 +126,7 @@ def draw_workers(rows: list[dict[str, Any]]) -> Chart | None:
         return None
     known.sort(key=lambda row: (-row["accuracy"], row["number"]))
     accuracy = np.array([row["accuracy"] for row in known])
-    alt = f"{plural(len(known), 'worker')}, from {accuracy.max():.0%} to {accuracy.min():.0%} right."
+    alt = f"{plural(len(known), 'worker')}, from {accuracy.min():.0%} to {accuracy.max():.0%} right."
     if len(known) > MOST_DRAWN:
         names, counts = bin_shares(accuracy, 20)
         first = next(n for n, count in enumerate(counts) if count)

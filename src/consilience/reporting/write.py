@@ -13,6 +13,7 @@ from ..models.base import Model
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from . import answers, items, overview, sequences, workers
+from .changes import find_changes
 from .charts import import_converter
 from .confusions import draw_confusion
 from .content import find_content, find_words
@@ -106,6 +107,7 @@ def make_page(subject: Subject, title: str) -> str:
         figures=overview.list_figures(subject),
         facts=overview.list_facts(subject),
         notes=overview.list_notes(subject, table),
+        changes=find_changes(subject),
         answers=answers.draw_answers(subject),
         class_chart=answers.draw_classes(subject),
         agreement=None if compared is None else overview.to_sentence(compared.describe_agreement()),
@@ -119,7 +121,7 @@ def make_page(subject: Subject, title: str) -> str:
         kept=answers.list_kept(subject) if isinstance(model, LatentModel) and verdict.level != "bad" else [],
         calibration=model.explain_calibration() if isinstance(model, LatentModel) else None,
         features=model.explain_features() if getattr(model, "feature_findings_", None) is not None else None,
-        reliability=answers.judge_by_gold(subject),
+        reliability=answers.draw_by_gold(subject),
         comparison=None if compared is None else overview.to_sentence(compared.describe_test()),
         difference=None if isinstance(model, MajorityVote) else items.compare_labels(subject),
         has_sequences=subject.responses.sequences is not None,

@@ -1,0 +1,190 @@
+"""What known labels changed: the same fit without them, beside the one with them.
+
+The crowd alone is what the model says with the same parameters and answers, and without known labels. For this it is
+fitted again, once, from the same start. The coupling of neighbours and groups of near-copies are taken as found. What
+was known of the items beside their answers is not kept with a model: where the probabilities show that there was
+something, nothing is compared.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from ..data.vocabulary import to_values
+from ..errors import plural, quietly
+from ..kernels.types import Floats
+from ..models.base import Model
+from ..models.latent import LatentModel
+from ..models.worker_report import FEW_ANSWERS
+from .answers import LEAST_KNOWN
+from .subject import Subject, to_name
+
+# With more answers and edges a second fit would take too long: so many take about ten seconds on two cores.
+MOST_ANSWERS = 10_000_000
+# Workers and items that are listed, and the least change of an accuracy that is.
+MOST_WORKERS, MOST_ITEMS, LEAST_CHANGE = 5, 10, 0.01
+# Posteriors of the fit and of its own parameters differ by less, unless something else was known of the items. In
+# networks they are found step by step, and only nearly the same.
+SAME, NEARLY_SAME = 1e-6, 0.05
+
+
+class Moved(NamedTuple):
+    """A worker whose accuracy is judged in another way."""
+
+    name: str
+    before: float
+    after: float
+
+
+class Relabelled(NamedTuple):
+    """An item of unknown label that has another label because of the known ones."""
+
+    name: str
+    before: str
+    after: str
+    confidence: float
+
+
+class Changes(NamedTuple):
+    """What known labels changed."""
+
+    words: list[str]
+    workers: list[Moved]
+    items: list[Relabelled]
+    more: int  # items that are not listed
+
+
+def find_changes(subject: Subject) -> Changes | None:
+    """Return what known labels changed; None if none are known."""
+    n_known = int(subject.is_known.sum())
+    if not n_known:
+        return None
+    known = f"{plural(n_known, 'label')} {'is' if n_known == 1 else 'are'} known."
+    obstacle = find_obstacle(subject)
+    if obstacle:
+        return Changes(
+            [f"{known} What {'it' if n_known == 1 else 'they'} changed is not shown: {obstacle}."], [], [], 0
+        )
+    alone = fit_alone(subject.model)
+    before, after = np.asarray(alone._label_codes), subject.codes
+    changed = np.flatnonzero((before != after) & ~subject.is_known)
+    words = [known, *describe_labels(subject, before, len(changed)), *describe_power(subject.model, alone)]
+    words += describe_accuracy(subject, before)
+    listed = changed[np.argsort(-subject.confidence[changed], kind="stable")[:MOST_ITEMS]]
+    items = [
+        Relabelled(
+            subject.name_of(i), subject.classes[before[i]], subject.classes[after[i]], float(subject.confidence[i])
+        )
+        for i in listed.tolist()
+    ]
+    return Changes(words, list_moved(subject, alone), items, len(changed) - len(items))
+
+
+def find_obstacle(subject: Subject) -> str:
+    """Return why the fit without known labels cannot be compared; nothing if it can."""
+    model, r = subject.model, subject.responses
+    n_edges = 0 if subject.graph is None else subject.graph.n_edges
+    if r.n_responses + n_edges > MOST_ANSWERS:
+        return "there are so many answers that a second fit would take too long"
+    if isinstance(model, LatentModel):
+        with quietly():
+            _, posterior = model._infer(r, subject.graph, subject.known_labels, None)
+        limit = SAME if subject.graph is None else NEARLY_SAME
+        if np.abs(posterior - model.uncalibrated_posterior_).max() > limit:
+            return "the fit knew more of the items than their answers, and this is not kept with the model"
+    return ""
+
+
+def fit_alone(model: Any) -> Model:
+    """Return the same model, fitted without known labels."""
+    found = {"callback": None} if "callback" in model._defaults() else {}
+    if model.get_params().get("coupling") == "learn":
+        found["coupling"] = model.coupling_
+    with quietly():
+        fitted: Model = model.fresh(**found)._fit(
+            model.responses_, model._graph, None, None, model._copies, count_copies_once=model.copies_count_once_
+        )
+    return fitted
+
+
+def describe_labels(subject: Subject, before: NDArray[np.int64], n_changed: int) -> list[str]:
+    """Return in words which labels the known ones changed."""
+    assert subject.gold is not None
+    known = np.flatnonzero(subject.is_known)
+    n_known, n_differ = len(known), int((before[known] != subject.gold.codes[known]).sum())
+    alone = "what the crowd alone says: the labels of the same fit without known labels"
+    if not n_differ:
+        words = [f"{'It agrees' if n_known == 1 else 'All of them agree'} with {alone}."]
+    else:
+        count = "It" if n_known == 1 else f"{n_differ:,} of them"
+        words = [f"{count} {'differs' if n_differ == 1 else 'differ'} from {alone}."]
+    n_others = subject.n_items - n_known
+    if not n_others:
+        return words
+    changed = "No other label" if not n_changed else f"{n_changed:,} of the {plural(n_others, 'other label')}"
+    return [*words, f"{changed} changed because of {'it' if n_known == 1 else 'them'}."]
+
+
+def describe_power(model: Model, alone: Model) -> list[str]:
+    """Return in words how calibration moved."""
+    if not isinstance(model, LatentModel) or not isinstance(alone, LatentModel) or model.calibration_.given:
+        return []
+    before, after = f"{alone.power_:.2g}", f"{model.power_:.2g}"
+    if before == after:
+        return [f"Probabilities are raised to the power {after}, as without known labels."]
+    return [
+        f"Probabilities are raised to the power {after}; without known labels it would be {before}. A lower power "
+        "makes them less extreme."
+    ]
+
+
+def describe_accuracy(subject: Subject, before: NDArray[np.int64]) -> list[str]:
+    """Return in words how often the crowd alone is right, by known labels that were drawn at random."""
+    assert subject.gold is not None
+    answered = (subject.n_answers > 0) | subject.responses.silence_counts
+    drawn = np.flatnonzero(subject.gold.judging & answered)
+    if len(drawn) < LEAST_KNOWN:
+        return []
+    n_right = int((before[drawn] == subject.gold.codes[drawn]).sum())
+    low, high = find_interval(n_right, len(drawn))
+    share = f"{n_right / len(drawn):.1%}"
+    interval = f"95% interval from {low:.1%} to {high:.1%}"
+    if int(subject.is_known.sum()) == int(subject.gold.judging.sum()):
+        return [
+            f"The crowd alone is right about {n_right:,} of {plural(len(drawn), 'known item')} ({share}). If these "
+            f"were drawn at random, the {interval} is for all items that they were drawn from."
+        ]
+    return [
+        f"{plural(len(drawn), 'known item')} were drawn at random. The crowd alone is right about {n_right:,} of them: "
+        f"{share}, with a {interval} for all items that they were drawn from."
+    ]
+
+
+def find_interval(n_right: int, n: int) -> tuple[float, float]:
+    """Return the exact (Clopper-Pearson) 95 % interval of a share.
+
+    >>> tuple(round(end, 3) for end in find_interval(0, 20)), tuple(round(end, 3) for end in find_interval(16, 20))
+    ((0.0, 0.168), (0.563, 0.943))
+    """
+    low = float(betaincinv(n_right, n - n_right + 1, 0.025)) if n_right else 0.0
+    high = float(betaincinv(n_right + 1, n - n_right, 0.975)) if n_right < n else 1.0
+    return low, high
+
+
+def list_moved(subject: Subject, alone: Model) -> list[Moved]:
+    """Return the workers with some answers whose accuracy moved most, as far as it moved by a percentage point."""
+    before, after = find_accuracy(alone), find_accuracy(subject.model)
+    moved = np.where(subject.model._n_answers >= FEW_ANSWERS, np.nan_to_num(np.abs(after - before)), 0.0)
+    order = np.argsort(-moved, kind="stable")[:MOST_WORKERS]
+    return [
+        Moved(to_name(subject.workers[m]), float(before[m]), float(after[m])) for m in order if moved[m] >= LEAST_CHANGE
+    ]
+
+
+def find_accuracy(model: Model) -> Floats:
+    """Return the accuracy of each worker, as `worker_report` has it."""
+    return np.asarray(to_values(model._report_columns()["accuracy"]), np.float64)

@@ -1,0 +1,283 @@
+"""What is shown in terminals and notebooks: tables, models, comparisons and single charts."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import consilience as cs
+from consilience.data.previews import ReportTable, to_html, to_text
+from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+HOSTILE = ["<img src=x onerror=alert(1)>", "</td></table><script>alert(2)</script>", 'a "b" & c', "two\nlines"]
+# What may stand in HTML that a notebook shows, and needs nothing from elsewhere.
+TAGS = {"div", "p", "code", "table", "thead", "tbody", "tr", "th", "td", "svg", "g", "path", "circle", "text", "rect"}
+TAGS |= {"figure", "figcaption", "line"}
+
+
+class Snippet(HTMLParser):
+    """HTML in which every element is closed, with its text."""
+
+    def __init__(self, html: str):
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+        assert {tag for tag, _ in self.tags} <= TAGS
+        for _, attributes in self.tags:
+            assert not [
+                name for name in attributes if name.startswith("on") or name in ("src", "href", "class", "id")
+            ] or (attributes.get("class") == "chart")
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data + "\n"
+
+
+def hostile_crowd() -> cs.Responses:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, 80)
+    answers = np.where(rng.random((80, 6)) < 0.7, truth[:, None], rng.integers(0, 4, (80, 6)))
+    items = [f"<b>item</b>{n}" for n in range(80)]
+    return cs.Responses.from_matrix(answers, labels=HOSTILE, items=items, workers=[f"<i>{m}" for m in range(6)])
+
+
+@pytest.fixture(scope="module")
+def fused():
+    return cs.fuse(hostile_crowd())
+
+
+# -------------------------------------------------------------------------------------------------------------- tables
+
+
+def test_a_worker_report_prints_as_a_table():
+    crowd = cs.simulate.independent(300, n_workers=164, n_classes=3, answers_per_item=4, seed=1)
+    report = cs.DawidSkene().fit(crowd.responses).worker_report()
+    lines = str(report).splitlines()
+    assert re.split(r"  +", lines[0])[:4] == ["worker", "answers", "accuracy", "informativeness"]
+    assert len(lines) == 22
+    assert lines[-1] == "... 144 more rows"
+    first = report.to_pylist()[0]
+    shown = re.split(r"  +", lines[1].strip())
+    low, high = first["accuracy_low"], first["accuracy_high"]
+    assert shown[:3] == ["0", str(first["answers"]), f"{first['accuracy']:.2f} ({low:.2f}-{high:.2f})"]
+    starts = [re.search(r"\d\.\d\d \(", line).start() for line in lines[1:21]]
+    assert len(set(starts)) == 1
+    assert max(map(len, lines)) < 120
+    assert repr(report) == str(report)
+
+
+def test_missing_and_odd_cells():
+    table = pa.table(
+        {
+            "name": ["a\nb\x1b[31m", None, "c" * 99],
+            "x": [float("nan"), None, 1e12],
+            "sure": [True, None, False],
+            "low": [1, 2, 3],
+            "y": [0.5, 2.0, None],
+            "y_low": [0.1, 1.0, None],
+            "y_high": [0.7, 3.0, None],
+        }
+    )
+    lines = to_text(table).splitlines()
+    assert lines[0].split() == ["name", "x", "sure", "low", "y"]
+    assert "a b\N{REPLACEMENT CHARACTER}[31m" in lines[1]
+    assert "0.50 (0.10-0.70)" in lines[1]
+    assert "c" * 39 + "…" in lines[3]
+    assert to_html(table).count("<circle") == 1  # that from 1 to 3 is no share
+    assert to_text(pa.table({"a": []})) == "a\nno rows"
+    assert to_text(pa.table({})) == "no rows"
+    assert "no rows" in Snippet(to_html(pa.table({}))).text
+    assert to_text(pa.table({"a": [1, 2]}), 1) == "a\n1\n... 1 more row"
+
+
+def test_a_report_is_an_arrow_table_in_all_that_takes_a_stream(fused, tmp_path):
+    report = fused.worker_report()
+    assert isinstance(report, ReportTable)
+    plain = report.arrow
+    assert isinstance(plain, pa.Table)
+    assert pa.table(report).equals(plain)
+    assert pl.DataFrame(report).equals(pl.DataFrame(plain))
+    assert report.to_pandas().equals(plain.to_pandas())
+    assert report.num_rows == len(report) == 6
+    assert report["worker"].equals(plain["worker"])
+    assert report.column_names == plain.column_names
+    assert report.equals(plain)
+    assert report == fused.worker_report()
+    assert report != plain.slice(1)
+    assert report != 1
+    assert pickle.loads(pickle.dumps(report)) == copy.deepcopy(report) == report
+    assert {"to_pandas", "arrow", "equals"} <= set(dir(report))
+    with pytest.raises(AttributeError, match="nothing"):
+        report.nothing  # noqa: B018
+
+
+def test_listed_items_come_back_as_gold():
+    r = cs.simulate.independent(60, n_workers=5, n_classes=2, seed=1).responses
+    listed = cs.DawidSkene().fit(r).next_items(6)
+    table = ReportTable(listed.append_column("label", pa.array([0] * 6)))
+    known = cs.DawidSkene().fit(r, gold=table)
+    assert known._gold.judging.sum() == 1
+    assert (known._gold.codes >= 0).sum() == 6
+
+
+def test_tables_that_are_passed_on_stay_those_of_pyarrow(fused):
+    assert type(fused.to_frame()) is pa.Table
+
+
+def test_other_libraries_keep_their_own_tables():
+    answers = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]}
+    assert isinstance(cs.DawidSkene().fit(pd.DataFrame(answers)).worker_report(), pd.DataFrame)
+    assert isinstance(cs.DawidSkene().fit(pl.DataFrame(answers)).next_items(1), pl.DataFrame)
+
+
+# ----------------------------------------------------------------------------------------------------------- notebooks
+
+
+def test_everything_is_inert_and_takes_its_colours_from_the_page(fused):
+    for each in (fused, fused.worker_report(), fused.next_items(5), fused.comparison_, cs.DawidSkene(seed=7)):
+        html = each._repr_html_()
+        Snippet(html)
+        assert "url(" not in html
+        assert not re.search(r"(?<!&)#[0-9a-f]{3,6}\b", html)  # no colour that suits light or dark alone
+    text = Snippet(fused._repr_html_()).text
+    assert "<b>item</b>0" in text
+    assert HOSTILE[0] in text
+
+
+def test_a_model_shows_what_it_found(fused):
+    found = Snippet(fused._repr_html_())
+    for words in ("DawidSkene()", "80", "6, with 480 answers", f"{fused._confidence().mean():.3f}", "75 more labels"):
+        assert words in found.text
+    assert fused.comparison_.describe_test() in found.text
+    assert "svg" in dict(found.tags)
+    unfitted = Snippet(cs.HiddenMarkov(coupling=0.5)._repr_html_())
+    assert "HiddenMarkov(coupling=0.5)" in unfitted.text
+    assert "Not fitted yet." in unfitted.text
+
+
+@pytest.mark.parametrize("kind", [cs.MajorityVote, cs.DawidSkene, cs.MomentMatching, cs.HiddenMarkov])
+def test_every_model_and_small_data(kind, tmp_path):
+    r = cs.Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 0, 1]], lengths=[2, 2])
+    model = kind().fit(r)
+    assert "more label" not in Snippet(model._repr_html_()).text
+    assert cs.load(model.save(tmp_path / "m.model"))._repr_html_() == model._repr_html_()
+    one = cs.DawidSkene().fit(cs.Responses.from_matrix([[0]]))
+    Snippet(one._repr_html_())
+    Snippet(one.worker_report()._repr_html_())
+
+
+def test_what_is_not_known_of_a_comparison_is_not_drawn(fused):
+    from dataclasses import replace
+
+    c = replace(fused.comparison_, expected_accuracy=float("nan"), expected_gain=float("nan"))
+    found = Snippet(c._repr_html_())
+    assert "not known" in found.text
+    assert "nan" not in found.text
+    assert "svg" not in dict(found.tags)
+
+
+def test_large_models_are_shown_at_once():
+    r = cs.simulate.independent(100_000, n_workers=20, n_classes=3, answers_per_item=2, seed=1).responses
+    model = cs.MajorityVote().fit(r)
+    started = time.perf_counter()
+    html = model._repr_html_()
+    assert time.perf_counter() - started < 0.5
+    assert len(html) < 10_000
+
+
+# -------------------------------------------------------------------------------------------------------------- charts
+
+
+@pytest.fixture
+def drawing():
+    pytest.importorskip("vl_convert", reason="charts need vl-convert: pip install 'consilience[report]'")
+
+
+def test_charts_are_those_of_the_report(fused, drawing):
+    from consilience.reporting.one_chart import CHARTS
+    from consilience.reporting.write import gather, make_page
+
+    gold = dict.fromkeys(fused.responses_.items[:30].tolist(), HOSTILE[0])
+    crowd = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)
+    chain = cs.HiddenMarkov(coupling=0.5).fit(crowd.responses)
+    models = {"reliability": cs.DawidSkene().fit(fused.responses_, gold=gold), "transitions": chain}
+    uneven = cs.DawidSkene().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
+    models |= dict.fromkeys(("answers_per_item", "answers_per_worker"), uneven)
+    pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
+    pages = {id(model): make_page(gather(model), "x") for model in (fused, uneven, *list(models.values())[:2])}
+    for name in CHARTS:
+        model = models.get(name, fused)
+        chart = cs.chart(model, name)
+        assert chart.svg in pages[id(model)]
+        assert chart.alt
+        Snippet(chart._repr_html_())
+
+
+def test_a_chart_is_written_light_and_dark(fused, drawing, tmp_path):
+    chart = cs.chart(fused)
+    light = chart.save(tmp_path / "light.svg").read_text("utf-8")
+    dark = chart.save(str(tmp_path / "dark.SVG"), dark=True).read_text("utf-8")
+    for text, ground in ((light, "#ffffff"), (dark, "#12171d")):
+        assert text.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+        assert "var(" not in text
+        assert f'fill="{ground}"' in text
+    assert chart.save(tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ParameterError, match=r"ends in \.svg or \.png"):
+        chart.save(tmp_path / "c.pdf")
+    with pytest.raises(InputError, match="no folder"):
+        chart.save(tmp_path / "nowhere" / "c.svg")
+
+
+def test_colours_of_files_are_those_of_the_page():
+    from consilience.reporting import charts
+
+    css = (Path(charts.__file__).parent / "report.css").read_text("utf-8")
+    light, dark = (block for block in re.findall(r"--paper: [^}]*}", css)[:2])
+    for block, palette in ((light, charts.LIGHT), (dark, charts.DARK)):
+        for name, value in palette.items():
+            assert f"{name[4:-1]}: {value};" in block
+
+
+def test_charts_that_are_not_there(fused, drawing):
+    with pytest.raises(ParameterError, match=r"'workers', 'confusion', .* Got 'worker' instead"):
+        cs.chart(fused, "worker")
+    with pytest.raises(ParameterError, match="no chart 'reliability': it needs 20 known labels"):
+        cs.chart(fused, "reliability")
+    with pytest.raises(ParameterError, match="'transitions': only those of HiddenMarkov"):
+        cs.chart(fused, "transitions")
+    with pytest.raises(NotFittedError):
+        cs.chart(cs.DawidSkene())
+    with pytest.raises(ParameterError, match="must be a fitted model"):
+        cs.chart("model")
+
+
+def test_charts_without_the_extra(fused, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'consilience\[report\]'"):
+        cs.chart(fused)
+    Snippet(fused._repr_html_())  # needs nothing
