@@ -82,13 +82,13 @@ def objective_slowly(graph, unary, coupling, posterior):
 
 def objective(graph, unary, coupling, posterior):
     sums = np.empty_like(posterior)
-    neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
+    neighbour_sums(0, graph.n_items, graph.offsets, graph.neighbours, graph.weights, posterior, sums)
     return field_objective(np.maximum(unary, -1e300), sums, coupling, posterior)
 
 
 def sweep(graph, unary, coupling, posterior):
     edges = (graph.offsets, graph.neighbours, graph.weights)
-    return sweep_mean_field(*edges, unary, coupling, posterior, width_of(unary.shape[1], LARGE))
+    return sweep_mean_field(graph.independent_runs, *edges, unary, coupling, posterior, width_of(unary.shape[1], LARGE))
 
 
 def sweep_labels(graph, unary, coupling, labels):
@@ -379,7 +379,7 @@ def test_slope_and_curvature_of_the_pseudo_likelihood(n_classes, coupling):
     assert (graph.degrees == 0).any()
     posterior, external = rng.dirichlet(np.ones(n_classes), 15), rng.normal(size=n_classes)
     sums = np.empty_like(posterior)
-    neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
+    neighbour_sums(0, graph.n_items, graph.offsets, graph.neighbours, graph.weights, posterior, sums)
     np.testing.assert_allclose(sums, graph.to_scipy() @ posterior, atol=1e-12)
     step = 1e-4
     below, here, above = (

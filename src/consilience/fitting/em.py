@@ -234,6 +234,11 @@ class AllEvidence:
     placed: Sequence[Placed]
     factors: Factors
 
+    @property
+    def n_threads(self) -> int:
+        """How many threads of this process inference may use, if it takes all items at once."""
+        return self.engine.n_threads
+
     def gather(self) -> tuple[Floats, float]:
         """Return the evidence of all items, in order, and the logarithm of its scales."""
         results = list(self.engine.map(weigh, self.placed, self.factors))
