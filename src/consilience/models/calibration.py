@@ -277,7 +277,7 @@ def find_by_hidden(
         log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
         shown = r.keep(~hidden)
         rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
-        again = run_em(rest, start, max_iter, owner.tol, owner.callback)
+        again = run_em(rest, start, max_iter, owner.tol, owner.callback, owner.acceleration)
         learned = maximise(rest, again.statistics, start.prior)
         judging = find_judging(shown, r.item_of_answer()[hidden], problem.graph is None, gold)
         hidden[hidden] = judging

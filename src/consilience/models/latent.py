@@ -28,6 +28,7 @@ from ..errors import (
     parameter_error,
     warn,
 )
+from ..fitting.acceleration import ACCELERATIONS
 from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
@@ -98,6 +99,7 @@ class LatentModel(PredictingModel):
     n_init: int
     max_iter: int
     tol: float
+    acceleration: str | None
     seed: int
     callback: Callable[[Progress], object] | None
 
@@ -404,9 +406,8 @@ class LatentModel(PredictingModel):
 
     def _run(self, plan: Plan) -> dict[str, Fit]:
         """Run the loop from every start."""
-        return {
-            name: run_em(plan.problem, start, self.max_iter, self.tol, self.callback) for name, start in plan.starts
-        }
+        limits = (self.max_iter, self.tol, self.callback, self.acceleration)
+        return {name: run_em(plan.problem, start, *limits) for name, start in plan.starts}
 
     def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
         """Return the fit with the highest objective."""
@@ -536,6 +537,8 @@ class LatentModel(PredictingModel):
         check_number(self, "n_init", 1, whole=True)
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)
+        if self.acceleration is not None and self.acceleration not in ACCELERATIONS:
+            raise parameter_error("acceleration", type(self).__name__, "None or 'squarem'", self.acceleration)
         check_number(self, "seed", 0, whole=True)
         check_callback(self)
         if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
