@@ -133,22 +133,17 @@ def test_the_loop_is_its_twin(estimation, max_iter):
 
 
 def test_leaps_that_fail_are_taken_back(monkeypatch):
-    """At first they are far too long: not one more iteration is lost than by each of them, and the end is the same."""
-    monkeypatch.setattr(acceleration, "FIRST_LENGTH", 2.0**12)
+    """All leaps are as long as they may be, and that is far too long at first."""
     monkeypatch.setattr(acceleration, "measure_length", lambda *three: np.inf)
-    problem = problem_of(cs.DawidSkene(estimation="em", smoothing=(0.1, 1.1)), NOISY.responses)
+    monkeypatch.setattr("consilience.fitting.em.Path", lambda: Path(longest=2.0**12))
+    problem = problem_of(cs.DawidSkene(estimation="em"), NOISY.responses)
     start = maximise(problem, expect_from_votes(problem))
-    path = Path(longest=2.0**12)
-    assert path.longest == 2.0**12
-    monkeypatch.setattr("consilience.fitting.em.Path", lambda: path)
-    wild = run_em(problem, start, 400, 1e-9, acceleration="squarem")
+    wild = run_em(problem, start, 2000, 1e-9, acceleration="squarem")
     calm = run_em(problem, start, 2000, 1e-9)
-    assert wild.converged
-    assert (np.diff(wild.trace) >= -1e-9).all()
-    assert (np.diff(wild.trace)[:40] == 0).sum() >= 4
+    gains = np.diff(wild.trace)
+    assert (gains[:40] == 0).sum() >= 4
+    assert (gains >= -1e-9).all()
     assert wild.objective == pytest.approx(calm.objective, rel=1e-4)
-    again = maximise(problem, wild.statistics)
-    np.testing.assert_allclose(again.workers.mean, wild.parameters.workers.mean, atol=0.02)
 
 
 CASES = {
@@ -251,9 +246,9 @@ def test_bits_are_the_same_for_any_number_of_threads(monkeypatch):
     np.testing.assert_array_equal(one.posterior_, three.posterior_)
 
 
-@pytest.mark.parametrize("value", ["anderson", "", True, 1])
+@pytest.mark.parametrize("value", ["anderson", "", True, 1, [], np.ones(2)])
 def test_the_parameter_is_checked(value):
-    with pytest.raises(ParameterError, match="The 'acceleration' parameter of DawidSkene must be None or 'squarem'"):
+    with pytest.raises(ParameterError, match="The 'acceleration' parameter of DawidSkene must be one of 'squarem'"):
         cs.DawidSkene(acceleration=value).fit(NOISY.responses)
 
 

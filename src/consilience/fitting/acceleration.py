@@ -33,7 +33,7 @@ import numpy as np
 from ..kernels.types import Floats
 from .statistics import Statistics
 
-ACCELERATIONS = ("squarem",)
+ACCELERATIONS = ("squarem",)  # or None
 # Iterations from one leap to the next: from S0 to S1, from S1 to S2, and the leap.
 CYCLE = 3
 # How long a leap may be at first. The limit is doubled after a leap that reached it, and halved after one that was

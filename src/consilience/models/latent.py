@@ -99,7 +99,7 @@ class LatentModel(PredictingModel):
     n_init: int
     max_iter: int
     tol: float
-    acceleration: str | None
+    acceleration: str | None = None
     seed: int
     callback: Callable[[Progress], object] | None
 
@@ -537,8 +537,8 @@ class LatentModel(PredictingModel):
         check_number(self, "n_init", 1, whole=True)
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)
-        if self.acceleration is not None and self.acceleration not in ACCELERATIONS:
-            raise parameter_error("acceleration", type(self).__name__, "None or 'squarem'", self.acceleration)
+        if self.acceleration is not None:
+            check_choice(self, "acceleration", ACCELERATIONS)
         check_number(self, "seed", 0, whole=True)
         check_callback(self)
         if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
