@@ -248,7 +248,7 @@ def test_bits_are_the_same_for_any_number_of_threads(monkeypatch):
 
 @pytest.mark.parametrize("value", ["anderson", "", True, 1, [], np.ones(2)])
 def test_the_parameter_is_checked(value):
-    with pytest.raises(ParameterError, match="The 'acceleration' parameter of DawidSkene must be one of 'squarem'"):
+    with pytest.raises(ParameterError, match="The 'acceleration' parameter of DawidSkene must be None or 'squarem'"):
         cs.DawidSkene(acceleration=value).fit(NOISY.responses)
 
 

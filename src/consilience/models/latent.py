@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import is_whole
+from ..arguments import is_among, is_whole
 from ..data.features import Features, list_items, match_features
 from ..data.frames import build_frame
 from ..data.gold import Gold
@@ -537,8 +537,9 @@ class LatentModel(PredictingModel):
         check_number(self, "n_init", 1, whole=True)
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)
-        if self.acceleration is not None:
-            check_choice(self, "acceleration", ACCELERATIONS)
+        if self.acceleration is not None and not is_among(self.acceleration, ACCELERATIONS):
+            expected = f"None or {' or '.join(map(repr, ACCELERATIONS))}"
+            raise parameter_error("acceleration", type(self).__name__, expected, self.acceleration)
         check_number(self, "seed", 0, whole=True)
         check_callback(self)
         if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
