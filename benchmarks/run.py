@@ -13,6 +13,7 @@ import os
 import platform
 from pathlib import Path
 
+import convergence
 import first_use
 import independent
 import league
@@ -43,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes; prints, writes nothing")
     quick = parser.parse_args().quick
-    reports = [part.report(quick) for part in (independent, sequences, networks, first_use)]
+    reports = [part.report(quick) for part in (independent, sequences, networks, convergence, first_use)]
     text = HEADER.format(machine=machine()) + "\n" + "\n".join(reports)
     print(text)
     if not quick:

@@ -96,7 +96,7 @@ def run_on_fields(rng, n_classes, width):
     links = (np.arange(20), graph.offsets, graph.weights, graph.reverse_edges)
     changes = [
         (
-            sweep_mean_field(*edges, unary, 0.7, posterior, width),
+            sweep_mean_field(graph.independent_runs, *edges, unary, 0.7, posterior, width),
             sweep_modes(*edges, unary, 0.7, labels, width),
             sweep_messages(*links, unary, 0.7, 0.2, messages, beliefs, width),
         )

@@ -23,11 +23,13 @@ from consilience.kernels.field import (
 )
 from consilience.structures import field
 from consilience.structures.field import (
+    add_neighbours,
     alone,
     find_modes,
     given_neighbours,
     run_belief_propagation,
     run_mean_field,
+    share_nodes,
 )
 
 # ----------------------------------------------------------------------------------------------------------- the twins
@@ -82,13 +84,13 @@ def objective_slowly(graph, unary, coupling, posterior):
 
 def objective(graph, unary, coupling, posterior):
     sums = np.empty_like(posterior)
-    neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
+    neighbour_sums(0, graph.n_items, graph.offsets, graph.neighbours, graph.weights, posterior, sums)
     return field_objective(np.maximum(unary, -1e300), sums, coupling, posterior)
 
 
 def sweep(graph, unary, coupling, posterior):
     edges = (graph.offsets, graph.neighbours, graph.weights)
-    return sweep_mean_field(*edges, unary, coupling, posterior, width_of(unary.shape[1], LARGE))
+    return sweep_mean_field(graph.independent_runs, *edges, unary, coupling, posterior, width_of(unary.shape[1], LARGE))
 
 
 def sweep_labels(graph, unary, coupling, labels):
@@ -181,6 +183,111 @@ def test_what_is_given_stays_as_it_is():
     np.testing.assert_array_equal(start, kept)
     np.testing.assert_array_equal(messages, 1)
     np.testing.assert_array_equal(labels, unary.argmax(axis=1))
+
+
+# ------------------------------------------------------------------------------------------------------ nodes at once
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Let all graphs be large, with short runs of which threads share every node."""
+    monkeypatch.setattr("consilience.data.graph.MANY_EDGES", 0)
+    monkeypatch.setattr("consilience.data.graph.COLOURED_TOGETHER", 50)
+    monkeypatch.setattr(field, "WORTH_A_THREAD", 1)
+
+
+def random_graph(n_items, n_edges, seed=0):
+    source, target = np.random.default_rng(seed).integers(0, n_items, (2, n_edges))
+    return cs.Graph.from_edges(source, target, items=np.arange(n_items))
+
+
+SHAPES = {
+    "random": lambda: random_graph(400, 900),
+    "grid": lambda: cs.Graph.grid((12, 15), 8),
+    "star": lambda: graph_of(120, [(0, i) for i in range(1, 120)]),
+    "clique": lambda: graph_of(12, list(itertools.combinations(range(12), 2))),
+    "pairs and single nodes": lambda: graph_of(130, [(i, i + 1) for i in range(0, 60, 2)]),
+    "no edges": lambda: graph_of(130, []),
+}
+
+
+def runs_slowly(graph):
+    """Return where runs begin that hold no neighbours, and the number of nodes."""
+    matrix, bounds = graph.to_scipy().toarray() > 0, [0]
+    for i in range(graph.n_items):
+        if matrix[i, bounds[-1] : i].any():
+            bounds.append(i)
+    return [*bounds, graph.n_items]
+
+
+def colours_slowly(graph, together):
+    """Return the nodes by run and colour: of each node the first colour that no earlier neighbour in its run has."""
+    matrix, colours = graph.to_scipy().toarray() > 0, []
+    for i in range(graph.n_items):
+        begin = i // together * together
+        taken = {colours[j] for j in range(begin, i) if matrix[i, j]}
+        colours.append(next(colour for colour in itertools.count() if colour not in taken))
+    return sorted(range(graph.n_items), key=lambda i: (i // together, colours[i], i))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_large_graphs_are_visited_colour_by_colour(shape, large, monkeypatch):
+    graph = SHAPES[shape]()
+    visited = graph.by_visit[1]
+    bounds = visited.independent_runs
+    assert bounds.tolist() == runs_slowly(visited)
+    monkeypatch.setattr("consilience.data.graph.MANY_EDGES", len(graph.neighbours) + 1)
+    plain = SHAPES[shape]().by_visit[1]
+    np.testing.assert_array_equal(visited.items, plain.items[colours_slowly(plain, 50)])
+    np.testing.assert_array_equal(plain.independent_runs, np.arange(graph.n_items + 1))
+    # A run of 50 nodes has few colours, unless all of its nodes are neighbours.
+    assert len(bounds) - 1 <= (12 if shape == "clique" else 7 * (graph.n_items // 50 + 1))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bits_do_not_depend_on_the_number_of_threads(shape, large):
+    graph = SHAPES[shape]().by_visit[1]
+    unary = np.random.default_rng(1).normal(size=(graph.n_items, 3))
+    one, *others = (run_mean_field(graph, unary, 0.8, alone(unary), 7, 0.0, n) for n in (1, 2, 3, 8))
+    for other in others:
+        np.testing.assert_array_equal(one, other)
+    slow = alone(unary)
+    for _ in range(7):
+        slow = sweep_slowly(graph, unary, 0.8, slow)[0]
+    np.testing.assert_allclose(one, slow, atol=1e-12)
+    np.testing.assert_array_equal(add_neighbours(graph, one, 1), add_neighbours(graph, one, 3))
+    np.testing.assert_allclose(add_neighbours(graph, one, 3), graph.to_scipy() @ one, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("worth", [1, 40, 10**6])
+def test_threads_share_all_nodes(n_threads, worth, monkeypatch):
+    monkeypatch.setattr(field, "WORTH_A_THREAD", worth)
+    graph, bounds = random_graph(300, 500), np.array([0, 3, 90, 91, 200, 300])
+    steps = share_nodes(graph, bounds, n_threads)
+    covered = [i for step in steps for part in step for i in range(part[0], part[-1])]
+    assert covered == list(range(300))
+    assert max(map(len, steps)) == (n_threads if worth == 1 else 1 if worth > 1000 else min(n_threads, 5))
+    for step in steps:
+        if len(step) > 1:
+            assert {(step[0][0], step[-1][-1])} <= set(itertools.pairwise(bounds.tolist()))
+            n_edges = [graph.offsets[part[-1]] - graph.offsets[part[0]] + part[-1] - part[0] for part in step]
+            assert max(n_edges) <= min(n_edges) + 2 * (graph.degrees.max() + 1)
+
+
+def test_fits_of_large_graphs_do_not_depend_on_the_number_of_threads(large):
+    crowd = cs.simulate.network(300, n_workers=5, n_classes=3, degree=4, seed=3)
+    fits = [
+        cs.MarkovField(coupling=0.5, inference=inference).fit(
+            crowd.responses, graph=crowd.graph, engine=cs.engines.Threads(n)
+        )
+        for inference in ("mean_field", "icm")
+        for n in (1, 3)
+    ]
+    for one, other in (fits[:2], fits[2:]):
+        np.testing.assert_array_equal(one.posterior_, other.posterior_)
+        np.testing.assert_array_equal(one.trace_, other.trace_)
+    assert (np.diff(fits[0].trace_) >= -1e-9 * abs(fits[0].trace_[-1])).all()
 
 
 # ----------------------------------------------------------------------------------------------------------------- ICM
@@ -379,7 +486,7 @@ def test_slope_and_curvature_of_the_pseudo_likelihood(n_classes, coupling):
     assert (graph.degrees == 0).any()
     posterior, external = rng.dirichlet(np.ones(n_classes), 15), rng.normal(size=n_classes)
     sums = np.empty_like(posterior)
-    neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
+    neighbour_sums(0, graph.n_items, graph.offsets, graph.neighbours, graph.weights, posterior, sums)
     np.testing.assert_allclose(sums, graph.to_scipy() @ posterior, atol=1e-12)
     step = 1e-4
     below, here, above = (

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 
 from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
 from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten
-from ..kernels.types import Floats
+from ..kernels.types import Floats, freeze, read_only
 from ..memory import NUMBER, require_memory
 from .frames import open_frame, read_column, read_distinct, read_names
 from .grids import link_pixels
@@ -36,6 +36,9 @@ METRICS = ("euclidean", "cosine")
 MOST_ITEMS = 2**31 - 1
 # So many nodes are visited in random order: posteriors of that many stay in the cache.
 VISITED_TOGETHER = 4096
+# From this many directed edges, nodes are coloured, so that threads can share them. Colours are picked within runs of
+# nodes: posteriors of that many stay in a cache, too, while one colour after another is updated.
+MANY_EDGES, COLOURED_TOGETHER = 100_000, 2**15
 NAME_UNANSWERED = Sentence("Name items that nobody answered with {items} when the answers are read.")
 
 
@@ -365,7 +368,8 @@ class Graph:
         """The order in which inference visits the nodes, and the same graph with the nodes in this order.
 
         It depends on ids and edges alone, not on the order of the items. Within runs of nodes that are near each other,
-        and therefore near each other in memory, nodes are in the order of their ids' hashes.
+        and therefore near each other in memory, nodes are in the order of their ids' hashes. Within longer runs of a
+        large graph, nodes of one colour come before those of the next, and no two of one colour are neighbours.
         """
         from ..kernels.layout import order_by
 
@@ -373,8 +377,9 @@ class Graph:
         run = np.zeros(self.n_items, np.int64)
         run[self._order_outward(by_hash)] = np.arange(self.n_items) // VISITED_TOGETHER
         order = by_hash[order_by(run[by_hash], self.n_items // VISITED_TOGETHER + 1)[0]]
-        rank, degrees = np.zeros(self.n_items, np.int64), self.degrees[order]
-        rank[order] = np.arange(self.n_items)
+        if len(self.neighbours) >= MANY_EDGES:
+            order = order[self._sort_by_colour(order)]
+        rank, degrees = rank_of(order), self.degrees[order]
         source = np.repeat(np.arange(self.n_items), degrees)
         edge = np.arange(len(source)) + np.repeat(self.offsets[order] - (np.cumsum(degrees) - degrees), degrees)
         # A graph is its own transpose: with edges in order of their sources, the neighbours of each target are sorted.
@@ -383,6 +388,30 @@ class Graph:
         matrix = coo_array((weights[edge], ends), shape=(self.n_items, self.n_items)).tocsr()
         parts = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
         return order, Graph(self.items[order], *parts, self.n_self_loops, self.description, self.directed)
+
+    def _sort_by_colour(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how to sort nodes in this order by run and colour; within a run, neighbours differ in colour."""
+        from ..kernels.layout import order_by, pick_colours
+
+        colours = np.zeros(self.n_items, np.int64)
+        taken = np.full(int(self.degrees.max()) + 2, -1)
+        edges = (read_only(self.offsets), read_only(self.neighbours))
+        pick_colours(*edges, read_only(order), freeze(rank_of(order)), COLOURED_TOGETHER, colours, taken)
+        colours += np.arange(self.n_items) // COLOURED_TOGETHER * (int(colours.max()) + 1)
+        return np.asarray(order_by(colours, int(colours.max()) + 1)[0])
+
+    @cached_property
+    def independent_runs(self) -> NDArray[np.int64]:
+        """Where runs of nodes begin that have no neighbours among them, and the number of nodes.
+
+        In a small graph each node is a run.
+        """
+        from ..kernels.layout import split_at_neighbours
+
+        bounds = np.arange(self.n_items + 1)
+        if len(self.neighbours) >= MANY_EDGES:
+            bounds = bounds[: split_at_neighbours(read_only(self.offsets), read_only(self.neighbours), bounds) + 1]
+        return freeze(bounds)
 
     def _order_outward(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return all nodes, outward from the one of each component that comes first in `starts`."""
@@ -426,6 +455,17 @@ class Graph:
         a, b = rewire(rng, source[once], graph.neighbours[once].astype(np.int64), graph.n_items)
         weights = rng.permutation(graph.weights[once])
         return Graph._from_indices(order[a], order[b], weights, self.items, f"{self.description}, shuffled")
+
+
+def rank_of(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return at which place of an order each node comes.
+
+    >>> rank_of(np.array([2, 0, 1]))
+    array([1, 2, 0])
+    """
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
 
 
 def _read_weights(weight: Any, n_edges: int, what: str) -> Floats:

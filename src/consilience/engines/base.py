@@ -17,6 +17,9 @@ Placed: TypeAlias = Any
 class Engine(ABC):
     """Keeps blocks somewhere and runs one function on each of them. A context: `close` is called at its end."""
 
+    #: How many threads of this process may do work that cannot be split into blocks.
+    n_threads: int = 1
+
     @abstractmethod
     def place(self, blocks: Sequence[object]) -> Sequence[Placed]:
         """Put the blocks where they will be worked on, once; return what `map` takes."""

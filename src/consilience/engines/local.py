@@ -27,7 +27,7 @@ class Threads(Engine):
 
     def __init__(self, n_threads: int | None = None) -> None:
         if n_threads is None:
-            n_threads = _threads_from_environment()
+            n_threads = threads_from_environment()
         if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
             raise parameter_error("n_threads", "Threads", "a whole number >= 1", n_threads)
         self.n_threads = n_threads
@@ -55,7 +55,8 @@ class Threads(Engine):
                 yield waiting.popleft().result()
 
 
-def _threads_from_environment() -> int:
+def threads_from_environment() -> int:
+    """Return the number of threads to use where none is given."""
     text = os.environ.get("CONSILIENCE_THREADS", "").strip()
     if not text:
         # Only the processors this process may use: containers often have fewer than the machine.

@@ -8,13 +8,16 @@ parameters that are reported. The objective at parameters theta is
 the penalised log likelihood for EM, the evidence lower bound for variational Bayes (see `consilience.distributions`).
 A prior of the workers that is learned (see `consilience.workers.learned`) is a part of the M-step every few iterations,
 and its density a part of the objective.
+
+The loop can be accelerated (see `consilience.fitting.acceleration`). An iteration is one E-step then, too, whether what
+it found is kept or not.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from typing import NamedTuple
@@ -31,6 +34,8 @@ from ..structures.base import AnyStructure, BlockwiseParameters, StructureParame
 from ..workers.base import Prior, WorkerModel
 from ..workers.left_out import Counted
 from ..workers.rows import Factors, RowCounts, count_answers, vote, weigh
+from .acceleration import CYCLE, Path
+from .statistics import Statistics, add_statistics
 from .steps import Steps
 
 # The iterations in which a prior is learned: not the first ones, whose counts are those of votes.
@@ -75,19 +80,6 @@ class Parameters(NamedTuple):
         return log_normaliser + self.workers.bound + self.structure.bound + self.prior.log_density
 
 
-class Statistics(NamedTuple):
-    """Everything one pass over the data adds up to."""
-
-    counts: Floats  # (n_rows, K)
-    summary: Summary
-
-
-def exchange(whole: Statistics, before: Statistics, after: Statistics) -> Statistics:
-    """Return the statistics of all items in which those of some are replaced."""
-    counts = np.maximum(whole.counts - before.counts + after.counts, 0.0)
-    return Statistics(counts, whole.summary - before.summary + after.summary)
-
-
 class Progress(NamedTuple):
     """What a callback receives after each iteration."""
 
@@ -118,33 +110,51 @@ def run_em(
     max_iter: int,
     tol: float,
     callback: Callable[[Progress], object] | None = None,
+    acceleration: str | None = None,
 ) -> Fit:
     """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
 
     With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result. A prior
-    that is learned must have settled too: the last step before the end has looked at it.
+    that is learned must have settled too: the last step before the end has looked at it. An accelerated loop ends when
+    all iterations from one leap to the next gain less than `tol`: a leap may gain much where plain steps gain little.
     """
-    parameters, trace, trail = start, [], Trail()
+    parameters, trace, trail = start, list[float](), Trail()
     prior, prior_is_new = start.prior, not start.prior.learns
-    for iteration in range(max_iter):
+    path, plain = Path() if acceleration else None, None  # plain: the parameters without the leap to the present ones
+    n_calm = 1 if path is None else CYCLE  # iterations of little gain after which the loop ends
+    calm = 0
+    for iteration in range(max_iter + 1):
+        before = replace(trail)
         statistics = expect(problem, parameters, trail)
-        trace.append(parameters.objective(statistics.summary.log_normaliser))
+        value = parameters.objective(statistics.summary.log_normaliser)
+        is_back = plain is not None and not value >= trace[-1]
+        trace.append(trace[-1] if is_back else value)
         gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
-        if callback is not None:
+        if callback is not None and iteration < max_iter:
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
         # The gain may be negative where the objective is only a guide: that is no reason to stop.
-        settled = tol > 0 and abs(gain) < tol
-        if settled and (prior_is_new or not prior.learns):
-            return Fit(parameters, statistics, np.array(trace), iteration, converged=True)
+        calm = calm + 1 if tol > 0 and abs(gain) < tol else 0
+        if path is not None and plain is not None:
+            if is_back:
+                path.retract()
+                parameters, trail, plain = plain, before, None
+                continue
+            path.confirm()
+        settled = calm >= n_calm
+        if (settled and (prior_is_new or not prior.learns)) or iteration == max_iter:
+            break
         prior_is_new = prior.learns and (settled or iteration in LEARNING)
         if prior_is_new:
             prior = problem.workers.learn_prior(statistics.counts, statistics.summary.mass, prior)
-        parameters = maximise(problem, statistics, prior)
-    statistics = expect(problem, parameters, trail)
-    trace.append(parameters.objective(statistics.summary.log_normaliser))
-    gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if max_iter else np.inf
-    settled = tol > 0 and abs(gain) < tol and (prior_is_new or not prior.learns)
-    return Fit(parameters, statistics, np.array(trace), int(max_iter), bool(settled))
+            if path is not None:
+                path.recent = []  # another prior leads along another path
+        parameters, plain = maximise(problem, statistics, prior), None
+        # A leap in the last iteration could not be taken back.
+        leapt = path.leap(statistics) if path is not None and iteration < max_iter - 1 else None
+        if leapt is not None:
+            parameters, plain = maximise(problem, leapt, prior), parameters
+    converged = settled and (prior_is_new or not prior.learns)
+    return Fit(parameters, statistics, np.array(trace), iteration, bool(converged))
 
 
 def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None) -> Statistics:
@@ -249,6 +259,11 @@ class AllEvidence:
     placed: Sequence[Placed]
     factors: Factors
 
+    @property
+    def n_threads(self) -> int:
+        """How many threads of this process inference may use, if it takes all items at once."""
+        return self.engine.n_threads
+
     def gather(self) -> tuple[Floats, float]:
         """Return the evidence of all items, in order, and the logarithm of its scales."""
         results = list(self.engine.map(weigh, self.placed, self.factors))
@@ -331,11 +346,6 @@ def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...])
         add_counts(total, counts, first=not summaries)
         summaries.append(summary)
     return Statistics(total, reduce(add, summaries))
-
-
-def add_statistics(first: Statistics, second: Statistics) -> Statistics:
-    """Return the statistics of the items of both."""
-    return Statistics(first.counts + second.counts, first.summary + second.summary)
 
 
 def add_counts(total: Floats, counts: RowCounts, first: bool) -> None:

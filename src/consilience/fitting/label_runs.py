@@ -16,7 +16,8 @@ from ..kernels.types import Floats
 from ..structures.chain import ChainParameters
 from ..workers.left_out import Counted
 from ..workers.rows import Factors, weigh
-from .em import Parameters, Problem, Statistics, weigh_left_out
+from .em import Parameters, Problem, weigh_left_out
+from .statistics import Statistics
 
 
 def follow_labels(

@@ -13,16 +13,14 @@ import shutil
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import StoreError, first_line
 from ..store.layout import ArrayFile, write_arrays
 from ..structures.base import AnyStructure
-
-if TYPE_CHECKING:
-    from .em import Statistics
+from .statistics import Statistics
 
 
 class Steps:
@@ -42,8 +40,6 @@ class Steps:
 
     def recall(self, structure: AnyStructure, parameters: object, compute: Callable[[], Statistics]) -> Statistics:
         """Return the statistics at these parameters: those that were kept, or else computed ones, which are kept."""
-        from .em import Statistics
-
         path = self.folder / f"{fingerprint((self.data, parameters))}.step"
         kind = type(structure).summary_type
         if path.exists():

@@ -2,7 +2,8 @@
 
 Node i has unaries u[i, k] (log evidence plus log prior) and, over edge e to node j with weight w, gains beta w if its
 label is that of j. Node i's edges are offsets[i]:offsets[i + 1]; every edge is there in both directions. Sweeps go
-through the nodes in order, in place: each update uses the latest values, which is why objectives never fall.
+through the nodes in order, in place: each update uses the latest values, which is why objectives never fall. Nodes that
+are not neighbours can be updated at once, and the result is the same to the bit.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from .compile import kernel
-from .types import Floats, Integers, Width
+from .types import Floats, Integers, Width, read_only
 
 # Products of messages below FAINT go into logarithms. No edge couples by more than FIRM: messages stay positive, and
 # FAINT exp(-FIRM) is still a number.
 FAINT, FIRM = 1e-100, 450.0
+# Nodes whose neighbours are added up before the first of them is updated, if none of them are neighbours.
+AT_A_TIME = 256
 
 
 def sweep_mean_field(
+    bounds: Integers,
     offsets: Integers,
     neighbours: Integers,
     weights: Floats,
@@ -26,45 +30,58 @@ def sweep_mean_field(
     posterior: Floats,
     width: Width,
 ) -> float:
-    """Update q[i, k] prop. to exp(u[i, k] + beta sum_e w_e q[j_e, k]) for all i in turn; return the largest change."""
-    field = np.empty(len(width))
-    return float(update_nodes(offsets, neighbours, weights, unary, coupling, posterior, field, width))
+    """Update q[i, k] prop. to exp(u[i, k] + beta sum_e w_e q[j_e, k]) for nodes in turn; return the largest change.
+
+    The nodes are bounds[0]:bounds[-1], and no two in bounds[s]:bounds[s + 1] are neighbours. Their order does therefore
+    not matter: their sums may be taken before any of them is updated, and threads may share them.
+    """
+    sums = np.empty((AT_A_TIME, len(width)))
+    return float(update_nodes(read_only(bounds), offsets, neighbours, weights, unary, coupling, posterior, sums, width))
 
 
 @kernel
 def update_nodes(
+    bounds: Integers,
     offsets: Integers,
     neighbours: Integers,
     weights: Floats,
     unary: Floats,
     coupling: float,
     posterior: Floats,
-    field: Floats,
+    sums: Floats,
     width: Width,
 ) -> float:
-    """Do what `sweep_mean_field` says. Scratch: field (K,)."""
+    """Do what `sweep_mean_field` says. Scratch: sums (AT_A_TIME, K).
+
+    Sums come first, then powers: while one waits for the memory, the next can be asked for.
+    """
     n_classes = len(width)
     largest = 0.0
-    for i in range(offsets.size - 1):
-        for k in range(n_classes):
-            field[k] = 0.0
-        for e in range(offsets[i], offsets[i + 1]):
-            j = neighbours[e]
-            w = weights[e]
-            for k in range(n_classes):
-                field[k] += w * posterior[j, k]
-        top = -np.inf
-        for k in range(n_classes):
-            field[k] = unary[i, k] + coupling * field[k]
-            top = max(top, field[k])
-        total = 0.0
-        for k in range(n_classes):
-            field[k] = np.exp(field[k] - top)
-            total += field[k]
-        for k in range(n_classes):
-            q = field[k] / total
-            largest = max(largest, abs(q - posterior[i, k]))
-            posterior[i, k] = q
+    for s in range(bounds.size - 1):
+        for begin in range(bounds[s], bounds[s + 1], AT_A_TIME):
+            end = min(begin + AT_A_TIME, bounds[s + 1])
+            for i in range(begin, end):
+                for k in range(n_classes):
+                    sums[i - begin, k] = 0.0
+                for e in range(offsets[i], offsets[i + 1]):
+                    j = neighbours[e]
+                    w = weights[e]
+                    for k in range(n_classes):
+                        sums[i - begin, k] += w * posterior[j, k]
+            for i in range(begin, end):
+                row = i - begin
+                top = -np.inf
+                for k in range(n_classes):
+                    sums[row, k] = unary[i, k] + coupling * sums[row, k]
+                    top = max(top, sums[row, k])
+                total = 0.0
+                for k in range(n_classes):
+                    sums[row, k] = np.exp(sums[row, k] - top)
+                    total += sums[row, k]
+                for k in range(n_classes):
+                    q = sums[row, k] / total
+                    largest = max(largest, abs(q - posterior[i, k]))
+                    posterior[i, k] = q
     return largest
 
 
@@ -160,10 +177,12 @@ def sweep_messages(
 
 
 @kernel
-def neighbour_sums(offsets: Integers, neighbours: Integers, weights: Floats, values: Floats, out: Floats) -> None:
-    """Write out[i, k] = sum_e w_e values[j_e, k]."""
+def neighbour_sums(
+    begin: int, end: int, offsets: Integers, neighbours: Integers, weights: Floats, values: Floats, out: Floats
+) -> None:
+    """Write out[i, k] = sum_e w_e values[j_e, k] for nodes begin:end."""
     n_classes = values.shape[1]
-    for i in range(offsets.size - 1):
+    for i in range(begin, end):
         for k in range(n_classes):
             out[i, k] = 0.0
         for e in range(offsets[i], offsets[i + 1]):

@@ -101,3 +101,52 @@ def number_levels(offsets: Integers, neighbours: Integers, starts: Integers, lev
                     end += 1
         n_levels = levels[queue[end - 1]] + 1
     return n_components
+
+
+@kernel
+def pick_colours(
+    offsets: Integers,
+    neighbours: Integers,
+    order: Integers,
+    rank: Integers,
+    together: int,
+    colours: Integers,
+    taken: Integers,
+) -> None:
+    """Write the colour of each node along `order`: the first that no earlier neighbour of the same run has.
+
+    Runs are `together` nodes long, and rank[order[p]] = p. Scratch: taken, longer than the largest degree, and -1.
+    """
+    for p in range(order.size):
+        i = order[p]
+        begin = p // together * together
+        for e in range(offsets[i], offsets[i + 1]):
+            r = rank[neighbours[e]]
+            if begin <= r < p:
+                taken[colours[r]] = p
+        colour = 0
+        while taken[colour] == p:
+            colour += 1
+        colours[p] = colour
+
+
+@kernel
+def split_at_neighbours(offsets: Integers, neighbours: Integers, bounds: Integers) -> int:
+    """Write where runs of nodes begin that have no neighbours among them, each as long as can be; return their number.
+
+    The neighbours of each node must be sorted. bounds must have room for each node and one more.
+    """
+    n_runs, begin = 0, 0
+    bounds[0] = 0
+    for i in range(offsets.size - 1):
+        for e in range(offsets[i], offsets[i + 1]):
+            j = neighbours[e]
+            if j >= i:
+                break
+            if j >= begin:
+                n_runs += 1
+                begin = i
+                bounds[n_runs] = i
+                break
+    bounds[n_runs + 1] = offsets.size - 1
+    return n_runs + 1

@@ -42,14 +42,13 @@ from ..fitting.em import (
     Fit,
     Parameters,
     Problem,
-    Statistics,
-    exchange,
     expect,
     infer_left_out,
     infer_posterior,
     maximise,
     run_em,
 )
+from ..fitting.statistics import Statistics, exchange
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
 from .held_out import shrink_rows
@@ -374,7 +373,7 @@ def fit_rest(
     """Fit the model to the answers that are not hidden; with `max_iter=0`, only count them once again."""
     shown, item = r.keep(~hidden), r.item_of_answer()[hidden]
     rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
-    again = run_em(rest, start, max_iter, owner.tol, owner.callback)
+    again = run_em(rest, start, max_iter, owner.tol, owner.callback, owner.acceleration)
     n_left = np.diff(shown.offsets)[item]
     if r.sequences is not None or problem.graph is not None:
         return Rest(rest, again.statistics, again.parameters, item, n_left, gold)

@@ -94,7 +94,8 @@ def judge_couplings(
     for coupling in couplings:
         field = replace(cast(Field, problem.structure), coupling=coupling)
         tried = replace(rest, structure=field, prior=prior)
-        found = run_em(tried, maximise(tried, statistics, prior), owner.max_iter, owner.tol, owner.callback)
+        start = maximise(tried, statistics, prior)
+        found = run_em(tried, start, owner.max_iter, owner.tol, owner.callback, owner.acceleration)
         learned, statistics = found.parameters, found.statistics
         factors = tried.factors(learned.workers)
         posterior, _ = infer_posterior(tried.engine, tried.placed, factors, learned.structure, tried.graph)

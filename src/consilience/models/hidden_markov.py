@@ -25,7 +25,6 @@ from ..fitting.em import (
     Parameters,
     Problem,
     Progress,
-    Statistics,
     decode_labels,
     expect_from_votes,
     infer_posterior,
@@ -34,6 +33,7 @@ from ..fitting.em import (
 )
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit, answers_to_match
+from ..fitting.statistics import Statistics
 from ..fitting.transition_moments import match_transitions
 from ..kernels.types import Floats
 from ..specs import PROBABILITIES, ArraySpec, is_finite
@@ -81,7 +81,9 @@ class HiddenMarkov(LatentModel):
     decode : {"viterbi", "marginal"}
         Labels are the most probable sequence, or the most probable class of each position on its own. `posterior_`
         is there either way.
-    workers, estimation, prior, smoothing, calibration, classifier, start, n_init, max_iter, tol, seed, callback
+    workers, estimation, prior, smoothing, calibration, classifier
+        As for `DawidSkene`.
+    start, n_init, max_iter, tol, acceleration, seed, callback
         As for `DawidSkene`. Start and transitions are smoothed as the prior is. ``start="moments"`` estimates T by
         moments too (Algorithm 2 of the paper).
 
@@ -142,6 +144,7 @@ class HiddenMarkov(LatentModel):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
+        acceleration: str | None = None,
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
@@ -158,6 +161,7 @@ class HiddenMarkov(LatentModel):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.acceleration = acceleration
         self.seed = seed
         self.callback = callback
 
@@ -339,7 +343,7 @@ class HiddenMarkov(LatentModel):
         for coupling in couplings:
             problem = replace(problem, structure=replace(chain, coupling=coupling))
             start = maximise(problem, statistics, prior)
-            fit = run_em(problem, start, self.max_iter, self.tol, self.callback)
+            fit = run_em(problem, start, self.max_iter, self.tol, self.callback, self.acceleration)
             yield problem, fit
             statistics, prior = fit.statistics, fit.parameters.prior
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import is_whole
+from ..arguments import is_among, is_whole
 from ..data.features import Features, list_items, match_features
 from ..data.frames import build_report
 from ..data.gold import Gold
@@ -28,6 +28,7 @@ from ..errors import (
     parameter_error,
     warn,
 )
+from ..fitting.acceleration import ACCELERATIONS
 from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
 from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
@@ -101,6 +102,7 @@ class LatentModel(PredictingModel):
     n_init: int
     max_iter: int
     tol: float
+    acceleration: str | None = None
     seed: int
     callback: Callable[[Progress], object] | None
 
@@ -430,9 +432,8 @@ class LatentModel(PredictingModel):
 
     def _run(self, plan: Plan) -> dict[str, Fit]:
         """Run the loop from every start."""
-        return {
-            name: run_em(plan.problem, start, self.max_iter, self.tol, self.callback) for name, start in plan.starts
-        }
+        limits = (self.max_iter, self.tol, self.callback, self.acceleration)
+        return {name: run_em(plan.problem, start, *limits) for name, start in plan.starts}
 
     def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
         """Return the fit with the highest objective."""
@@ -567,6 +568,9 @@ class LatentModel(PredictingModel):
         check_number(self, "n_init", 1, whole=True)
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)
+        if self.acceleration is not None and not is_among(self.acceleration, ACCELERATIONS):
+            expected = f"None or {' or '.join(map(repr, ACCELERATIONS))}"
+            raise parameter_error("acceleration", type(self).__name__, expected, self.acceleration)
         check_number(self, "seed", 0, whole=True)
         check_callback(self)
         if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):

@@ -22,12 +22,12 @@ from ..fitting.em import (
     Parameters,
     Problem,
     Progress,
-    Statistics,
     expect,
     expect_from_votes,
     maximise,
     run_em,
 )
+from ..fitting.statistics import Statistics
 from ..kernels.types import Floats
 from ..specs import Fault, is_finite
 from ..structures.base import Summary
@@ -85,7 +85,9 @@ class MarkovField(LatentModel):
     start : {"majority", "moments", "best", "dawid-skene"}, fitted model or array
         Where to start. "dawid-skene" fits `DawidSkene` first; with few answers that is too sure of itself for the
         neighbours to be heard.
-    workers, estimation, prior, smoothing, calibration, classifier, n_init, max_iter, tol, seed, callback
+    workers, estimation, prior, smoothing, calibration, classifier
+        As for `DawidSkene`.
+    n_init, max_iter, tol, acceleration, seed, callback
         As for `DawidSkene`.
 
     Attributes
@@ -148,6 +150,7 @@ class MarkovField(LatentModel):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
+        acceleration: str | None = None,
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
@@ -165,6 +168,7 @@ class MarkovField(LatentModel):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.acceleration = acceleration
         self.seed = seed
         self.callback = callback
 
@@ -285,6 +289,7 @@ class MarkovField(LatentModel):
         problem = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
         if self._learns_coupling():
             _, first = next(self._set_off(r, posed, problem))
+            # No leaps: the objective cannot tell whether a coupling that moves is better.
             agreeing = run_em(problem, first, self.max_iter, self.tol, self.callback)
             power = find_by_hidden(self, r, apart, fit, gold)[0].power if problem is not posed else 1.0
             coupling, scores = choose_coupling(self, r, problem, agreeing, gold, power)
@@ -331,7 +336,7 @@ class MarkovField(LatentModel):
     def _fit_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Fit]:
         """Return the problem of the same answers to independent items, and its fit from the votes."""
         apart, start = self._pose_apart(problem, votes)
-        return apart, run_em(apart, start, self.max_iter, self.tol, self.callback)
+        return apart, run_em(apart, start, self.max_iter, self.tol, self.callback, self.acceleration)
 
     def _set_off(self, r: Responses, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
         """Yield the starts, each after some first iterations if the prior of the workers was learned.

@@ -23,7 +23,6 @@ from ..errors import DataWarning, InputError, ParameterError, Python, Sentence, 
 from ..fitting.em import (
     Parameters,
     Problem,
-    Statistics,
     decode_labels,
     expect_from_votes,
     infer_posterior,
@@ -31,6 +30,7 @@ from ..fitting.em import (
     run_em,
 )
 from ..fitting.moments import strongest_answers
+from ..fitting.statistics import Statistics
 from ..formats.reading import open_paths
 from ..kernels.types import Floats
 from ..specs import ENDS, LABEL_DISTRIBUTIONS, ArraySpec, Fault, is_truth

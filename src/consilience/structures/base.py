@@ -69,6 +69,10 @@ class Evidence(Protocol[Outcome_co]):
     What becomes of the posteriors (counts, an array, labels) is up to the evidence: it is the outcome.
     """
 
+    @property
+    def n_threads(self) -> int:
+        """How many threads of this process inference may use, if it takes all items at once."""
+
     def by_block(self, structure: BlockwiseParameters) -> Outcome_co:
         """Infer each block on its own, where it lives."""
 

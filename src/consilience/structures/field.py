@@ -23,10 +23,11 @@ field's own normaliser, which nobody can compute, is left out. At fixed coupling
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ from ..distributions import fit_distributions
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, FINITE, NOT_NEGATIVE, OBJECTIVES, TRUTH, WEIGHTS, ArraySpec, one_of
 from .base import Evidence, Outcome, Structure, StructureParameters, Summary, Trail
+
+Result = TypeVar("Result")
 
 INFERENCES = ("mean_field", "icm", "belief_propagation")
 MOST_COUPLING = 3.0
@@ -50,6 +53,8 @@ FIRMEST = 1e100
 EM_SWEEPS, EM_TOL = 20, 1e-3
 LAST_SWEEPS, LAST_TOL = 200, 1e-6
 DAMPING = 0.2
+# Threads share nodes of which each of them gets at least so many, their edges counted too.
+WORTH_A_THREAD = 10_000
 # Parts of the coupling with which mean field begins, and sweeps with each.
 WARM_UP, WARM_UP_SWEEPS = (0.25, 0.5, 0.75), 3
 
@@ -89,15 +94,15 @@ class FieldParameters(StructureParameters):
         """Turn evidence into posteriors, over the whole graph at once."""
         if graph is None:
             raise TypeError("A field is inferred over a graph.")
-        return evidence.at_once(partial(self.infer_nodes, graph, trail))
+        return evidence.at_once(partial(self.infer_nodes, graph, trail, evidence.n_threads))
 
-    def infer_nodes(self, graph: Graph, trail: Trail | None, evidence: Floats) -> FieldSummary:
+    def infer_nodes(self, graph: Graph, trail: Trail | None, n_threads: int, evidence: Floats) -> FieldSummary:
         """Turn the evidence of all nodes into posteriors, in place.
 
         With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts
         from the evidence alone and goes on for longer. All of it is in the order in which nodes are visited.
         """
-        from ..kernels.field import field_objective, neighbour_sums
+        from ..kernels.field import field_objective
 
         order, graph = graph.by_visit
         with np.errstate(divide="ignore"):
@@ -105,9 +110,8 @@ class FieldParameters(StructureParameters):
         linked = find_linked(graph)
         unary[linked] += self.pull
         unary[~linked] += log_of(self.weights)
-        posterior = infer_field(graph, unary, self.coupling, self.inference, trail)
-        sums = np.zeros_like(posterior)
-        neighbour_sums(graph.offsets, graph.neighbours, graph.weights, posterior, sums)
+        posterior = infer_field(graph, unary, self.coupling, self.inference, trail, n_threads)
+        sums = add_neighbours(graph, posterior, n_threads)
         value = float(field_objective(np.maximum(unary, -1e300), sums, self.coupling, posterior))
         coupling = self._learn(graph, sums, posterior) if self.learns and trail is not None else self.coupling
         evidence[order] = posterior
@@ -207,19 +211,24 @@ def log_of(probability: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(probability, 1e-300)))
 
 
-def infer_field(graph: Graph, unary: Floats, coupling: float, inference: str, trail: Trail | None) -> Floats:
+def infer_field(
+    graph: Graph, unary: Floats, coupling: float, inference: str, trail: Trail | None, n_threads: int = 1
+) -> Floats:
     """Return the posteriors of all nodes; the trail, if there is one, is followed and prolonged."""
     sweeps, tol = (LAST_SWEEPS, LAST_TOL) if trail is None else (EM_SWEEPS, EM_TOL)
     reached = Trail() if trail is None else trail
     if inference == "mean_field":
-        start = warm_up(graph, unary, coupling) if reached.posterior is None else reached.posterior
-        posterior = run_mean_field(graph, unary, coupling, start, sweeps, tol)
+        start = reached.posterior
+        if start is None:
+            start = warm_up(graph, unary, coupling, n_threads)
+        posterior = run_mean_field(graph, unary, coupling, start, sweeps, tol, n_threads)
     elif inference == "belief_propagation":
         posterior, reached.messages = run_belief_propagation(graph, unary, coupling, reached.messages, sweeps, tol)
     else:
         # From the evidence each time: an optimum that is only found from the last one would be lost in predictions.
         labels = unary.argmax(axis=1)
-        posterior = given_neighbours(graph, unary, coupling, find_modes(graph, unary, coupling, labels, sweeps))
+        modes = find_modes(graph, unary, coupling, labels, sweeps)
+        posterior = given_neighbours(graph, unary, coupling, modes, n_threads)
     reached.posterior = posterior
     return posterior
 
@@ -230,28 +239,79 @@ def alone(unary: Floats) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def warm_up(graph: Graph, unary: Floats, coupling: float) -> Floats:
+def warm_up(graph: Graph, unary: Floats, coupling: float, n_threads: int) -> Floats:
     """Return posteriors from which mean field starts: a few sweeps with weaker couplings, that of the last the largest.
 
     With all of the coupling at once, the nodes that are visited first would win over the others.
     """
     posterior = alone(unary)
     for part in WARM_UP:
-        posterior = run_mean_field(graph, unary, part * coupling, posterior, WARM_UP_SWEEPS, EM_TOL)
+        posterior = run_mean_field(graph, unary, part * coupling, posterior, WARM_UP_SWEEPS, EM_TOL, n_threads)
     return posterior
 
 
-def run_mean_field(graph: Graph, unary: Floats, coupling: float, start: Floats, max_sweeps: int, tol: float) -> Floats:
-    """Sweep until no probability moves by more than `tol`; each update raises the objective."""
+def run_mean_field(
+    graph: Graph, unary: Floats, coupling: float, start: Floats, max_sweeps: int, tol: float, n_threads: int = 1
+) -> Floats:
+    """Sweep until no probability moves by more than `tol`; each update raises the objective.
+
+    Nodes are updated in order. Threads share those that follow each other and are not neighbours.
+    """
     from ..kernels.compile import width_of
     from ..kernels.field import sweep_mean_field
 
     posterior = start.copy()
     edges, width = (graph.offsets, graph.neighbours, graph.weights), width_of(unary.shape[1], len(graph.neighbours))
-    for _ in range(max_sweeps):
-        if sweep_mean_field(*edges, unary, coupling, posterior, width) < tol:
-            break
+    steps = share_nodes(graph, graph.independent_runs, n_threads)
+
+    def update(bounds: NDArray[np.int64]) -> float:
+        return sweep_mean_field(bounds, *edges, unary, coupling, posterior, width)
+
+    with ThreadPoolExecutor(n_threads) as pool:  # which starts no thread before there is work for it
+        for _ in range(max_sweeps):
+            if max(change for step in steps for change in run_at_once(pool, update, step)) < tol:
+                break
     return posterior
+
+
+def add_neighbours(graph: Graph, values: Floats, n_threads: int) -> Floats:
+    """Return the weighted sum of the values of each node's neighbours."""
+    from ..kernels.field import neighbour_sums
+
+    edges, sums = (graph.offsets, graph.neighbours, graph.weights), np.zeros_like(values)
+
+    def add(bounds: NDArray[np.int64]) -> None:
+        neighbour_sums(int(bounds[0]), int(bounds[-1]), *edges, values, sums)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        for step in share_nodes(graph, np.array([0, graph.n_items]), n_threads):
+            run_at_once(pool, add, step)
+    return sums
+
+
+def share_nodes(graph: Graph, bounds: NDArray[np.int64], n_threads: int) -> list[list[NDArray[np.int64]]]:
+    """Return what threads do in one pass over the nodes: in each step some runs of nodes, which are done at once.
+
+    The nodes of bounds[s]:bounds[s + 1] have nothing to do with each other. Threads share them where there are enough;
+    otherwise one thread goes from one run to the next.
+    """
+    work = graph.offsets + np.arange(graph.n_items + 1)
+    n_parts = np.minimum(np.diff(work[bounds]) // WORTH_A_THREAD, n_threads)
+    steps, done = list[list[NDArray[np.int64]]](), 0
+    for s in np.flatnonzero(n_parts > 1).tolist():
+        if s > done:
+            steps.append([bounds[done : s + 1]])
+        even = np.linspace(work[bounds[s]], work[bounds[s + 1]], n_parts[s] + 1).astype(np.int64)
+        cuts = np.searchsorted(work, even)
+        steps.append([cuts[i : i + 2] for i in range(n_parts[s])])
+        done = s + 1
+    return steps if done == len(bounds) - 1 else [*steps, [bounds[done:]]]
+
+
+def run_at_once(pool: Executor, function: Callable[[NDArray[np.int64]], Result], step: list[Any]) -> list[Result]:
+    """Return what the function gives for each part of a step, with the first part done here and others in the pool."""
+    others = [pool.submit(function, part) for part in step[1:]]
+    return [function(step[0]), *(other.result() for other in others)]
 
 
 def run_belief_propagation(
@@ -292,12 +352,10 @@ def find_modes(
     return found
 
 
-def given_neighbours(graph: Graph, unary: Floats, coupling: float, labels: NDArray[np.int64]) -> Floats:
+def given_neighbours(
+    graph: Graph, unary: Floats, coupling: float, labels: NDArray[np.int64], n_threads: int = 1
+) -> Floats:
     """Return the posterior of each node given the labels of its neighbours, as the paper's E-step does."""
-    from ..kernels.field import neighbour_sums
-
     hard = np.zeros_like(unary)
     hard[np.arange(len(labels)), labels] = 1.0
-    sums = np.zeros_like(unary)
-    neighbour_sums(graph.offsets, graph.neighbours, graph.weights, hard, sums)
-    return alone(unary + coupling * sums)
+    return alone(unary + coupling * add_neighbours(graph, hard, n_threads))
