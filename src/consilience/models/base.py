@@ -538,7 +538,7 @@ def name_probabilities(classes: Values, taken: Iterable[str]) -> list[str]:
     return distinct_names([f"p({spell_surrogates(str(name))})" for name in classes.tolist()], taken)
 
 
-def distinct_names(names: list[str], taken: dict[str, Column]) -> list[str]:
+def distinct_names(names: list[str], taken: Iterable[str]) -> list[str]:
     """Make column names distinct: the classes 1 and "1" have the same text."""
     seen = set(taken)
     result = []

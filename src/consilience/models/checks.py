@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..arguments import is_number, to_floats
+from ..data.crowd import Crowd
 from ..data.frames import read_column
-from ..data.responses import Responses
 from ..data.spelling import normalise_column, spell_as
 from ..data.vocabulary import Column, Values, lookup, to_column, to_values
 from ..errors import listing, parameter_error
@@ -51,7 +51,7 @@ def check_callback(owner: Any) -> None:
         raise parameter_error("callback", type(owner).__name__, "a function or None", owner.callback)
 
 
-def checked_smoothing(owner: Any, r: Responses) -> Floats:
+def checked_smoothing(owner: Any, r: Crowd) -> Floats:
     """Return the parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
     name = type(owner).__name__
     expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
@@ -126,7 +126,7 @@ def _read_by_class(owner: Any, name: str, value: Mapping[Any, Any], classes: Val
     return [list(value.values())[each] for each in place.tolist()]
 
 
-def fixed_prior(owner: Any, r: Responses) -> Floats | None:
+def fixed_prior(owner: Any, r: Crowd) -> Floats | None:
     """Return the parameter `prior` as probabilities, or None if the prior is to be learned."""
     name = type(owner).__name__
     if isinstance(owner.prior, str) and owner.prior == "learn":

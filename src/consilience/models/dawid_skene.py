@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.crowd import Crowd
 from ..data.responses import Responses
 from ..fitting.em import Progress
 from ..structures.independent import Independent, IndependentParameters
@@ -153,7 +154,7 @@ class DawidSkene(LatentModel):
         self.seed = seed
         self.callback = callback
 
-    def _make_structure(self, r: Responses) -> Independent:
+    def _make_structure(self, r: Crowd) -> Independent:
         return Independent(*self._structure_parts(r))
 
     def _find_raised(self, r: Responses) -> NDArray[np.bool_]:

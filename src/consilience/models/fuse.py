@@ -6,12 +6,13 @@ import difflib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ..arguments import is_among
+from ..data.crowd import Crowd
 from ..data.gold_columns import LEAVE_OUT, find_strange
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units
@@ -44,6 +45,7 @@ from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_
 from .dawid_skene import DawidSkene
 from .graph_check import CHECK_IDS, GraphCheck
 from .inputs import as_responses, open_answers
+from .latent import LatentModel
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField, find_answered
 from .mask_sample import cut_tiles, is_small
@@ -220,8 +222,8 @@ def fuse_stored(
             if not isinstance(chosen, MajorityVote) and count_units(responses) > 1:
                 chosen.comparison_ = compare_with_vote(chosen, responses, None, gold, opened)
         else:
-            responses = chosen._stored.sample
-            chosen.comparison_ = compare_stored(chosen, opened)
+            responses = cast(Responses, chosen._stored.sample)
+            chosen.comparison_ = compare_stored(cast(LatentModel, chosen), opened)
     if chosen.copies_:
         warn(tell_copies(chosen))
     for warning in find_doubts(chosen, responses, None, gold):
@@ -373,7 +375,7 @@ def as_graph(graph: Any, responses: Responses) -> Graph:
 
 
 def choose_model(
-    model: str | Model, responses: Responses, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
+    model: str | Model, responses: Crowd, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
 ) -> PredictingModel:
     """Return an unfitted model with these parameters: the one named, or a copy of the one given."""
     given = dict(parameters or {})

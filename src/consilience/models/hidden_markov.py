@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..arguments import is_number
+from ..data.crowd import Crowd
 from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units, hide_answers
@@ -42,7 +43,8 @@ from ..structures.chain import Chain, ChainParameters
 from .checks import check_choice, in_order_of_classes
 from .coupling import CouplingScore, are_scores, explain_choice
 from .held_out import HeldOutScore, score_hidden
-from .latent import AnyResponses, Known, LatentModel, Plan, Starts
+from .latent import Known, LatentModel, Plan, Starts
+from .predicting import AnyCrowd
 from .sizes import check_transitions
 from .span_results import Runs, are_tags, check_confidence, judge_fit
 from .starts import find_starts
@@ -250,7 +252,7 @@ class HiddenMarkov(LatentModel):
                 keyword="coupling",
             )
 
-    def _check_answers(self, r: Responses) -> Responses:
+    def _check_answers(self, r: AnyCrowd) -> AnyCrowd:
         if r.sequences is None:
             raise InputError(
                 "HiddenMarkov needs sequences, and these items are not in any.",
@@ -261,7 +263,7 @@ class HiddenMarkov(LatentModel):
             )
         return r
 
-    def _prepare(self, r: Responses) -> Responses:
+    def _prepare(self, r: AnyCrowd) -> AnyCrowd:
         """Return the answers with the classes that the tag scheme needs."""
         r = self._check_answers(r)
         if isinstance(self.transitions, str) and self.transitions in SCHEMES:
@@ -272,18 +274,18 @@ class HiddenMarkov(LatentModel):
         check_transitions("HiddenMarkov", r)
         super()._check_size(r, graph)
 
-    def _make_structure(self, r: Responses) -> Chain:
+    def _make_structure(self, r: Crowd) -> Chain:
         """Return the chain; a coupling that is to be learned stands at 1."""
         coupling = 1.0 if self.coupling == "learn" else float(self.coupling)
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
         return Chain(*self._structure_parts(r), coupling, allowed)
 
     def _plan(
-        self, r: AnyResponses, graph: Graph | None, gold: Gold | None, engine: Engine, sample: Known | None = None
+        self, r: Crowd, graph: Graph | None, gold: Gold | None, engine: Engine, sample: Known | None = None
     ) -> Plan:
         chain = self._make_structure(r)
         scores: list[CouplingScore] = []
-        answers, labels = (r, gold) if sample is None else sample
+        answers, labels = (cast(Responses, r), gold) if sample is None else sample
         if self.coupling == "learn" and count_units(answers) > 1:
             coupling, scores = self._learn_coupling(answers, chain, labels, engine)
             chain = replace(chain, coupling=coupling)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_among, is_whole
+from ..data.crowd import Crowd
 from ..data.features import Features, list_items, match_features
 from ..data.frames import build_report
 from ..data.gold import Gold
@@ -75,7 +76,6 @@ from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
 Starts = list[tuple[str, Parameters]]
-AnyResponses: TypeAlias = Responses | StoredResponses
 Known: TypeAlias = tuple[Responses, Gold | None]  # answers, and known labels of their items
 
 
@@ -383,7 +383,7 @@ class LatentModel(PredictingModel):
         return np.ones(r.n_items, bool)
 
     @abstractmethod
-    def _make_structure(self, r: Responses) -> AnyStructure:
+    def _make_structure(self, r: Crowd) -> AnyStructure:
         """Return the structure, from the parameters."""
 
     def _check_size(self, r: Responses, graph: Graph | None) -> None:
@@ -424,11 +424,11 @@ class LatentModel(PredictingModel):
         return plan.problem, self._choose(plan.problem, self._run(plan))
 
     def _plan(
-        self, r: AnyResponses, graph: Graph | None, gold: Gold | None, engine: Engine, sample: Known | None = None
+        self, r: Crowd, graph: Graph | None, gold: Gold | None, engine: Engine, sample: Known | None = None
     ) -> Plan:
         """Return what is to be fitted, and from where; `sample` are some of the answers, if these are on disk."""
         problem = self._pose(r, self._make_structure(r), graph, gold, engine)
-        return Plan(problem, find_starts(self, problem, r if sample is None else sample[0]), {})
+        return Plan(problem, find_starts(self, problem, cast(Responses, r) if sample is None else sample[0]), {})
 
     def _run(self, plan: Plan) -> dict[str, Fit]:
         """Run the loop from every start."""
@@ -494,7 +494,7 @@ class LatentModel(PredictingModel):
         return fit.objective
 
     def _pose(
-        self, r: Responses, structure: AnyStructure, graph: Graph | None, gold: Gold | None, engine: Engine
+        self, r: Crowd, structure: AnyStructure, graph: Graph | None, gold: Gold | None, engine: Engine
     ) -> Problem:
         """Return what is to be fitted, its blocks placed."""
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
@@ -506,7 +506,7 @@ class LatentModel(PredictingModel):
     def _learns_smoothing(self) -> bool:
         return isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
 
-    def _structure_parts(self, r: Responses) -> tuple[int, Floats | None, float, str]:
+    def _structure_parts(self, r: Crowd) -> tuple[int, Floats | None, float, str]:
         """Return what every structure is made of: number of classes, fixed prior if any, smoothing, estimation."""
         return r.n_classes, fixed_prior(self, r), float(checked_smoothing(self, r).min()), self.estimation
 
@@ -595,7 +595,7 @@ class LatentModel(PredictingModel):
         return started
 
 
-def split_prior(workers: WorkerModel, r: Responses) -> tuple[Floats, Floats, Floats]:
+def split_prior(workers: WorkerModel, r: Crowd) -> tuple[Floats, Floats, Floats]:
     """Return the parts of pseudo-counts that a learned pair multiplies, and the part that stays; see `Prior`.
 
     Classes that no answer can mean keep the pseudo-counts of EM. Those of a learned prior may be many, and such a class

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_truth, is_number
+from ..data.crowd import Crowd
 from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.responses import Responses
@@ -50,7 +51,7 @@ from .dawid_skene import DawidSkene
 from .field_coupling import MULTIPLES, choose_coupling
 from .graph_check import GraphCheck, judge_graph
 from .intervals import find_covariance, judge_shares, right_matrix
-from .latent import LatentModel, Plan
+from .latent import Known, LatentModel, Plan
 from .sizes import check_messages
 from .starts import find_starts
 
@@ -277,13 +278,21 @@ class MarkovField(LatentModel):
         # The paper's couplings differ from edge to edge: they are weights of the graph.
         return {"learn": None, "paper": 1.0}[self.coupling] if isinstance(self.coupling, str) else float(self.coupling)
 
-    def _make_structure(self, r: Responses) -> Field:
+    def _make_structure(self, r: Crowd) -> Field:
         return Field(*self._structure_parts(r), self._given_coupling(), self.inference)
 
     def _learns_coupling(self) -> bool:
         return isinstance(self.coupling, str) and self.coupling == "learn"
 
-    def _plan(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Plan:
+    def _plan(
+        self,
+        r: Crowd,
+        graph: Graph | None,
+        gold: Gold | None,
+        engine: Engine,
+        sample: Known | None = None,  # noqa: ARG002
+    ) -> Plan:
+        assert isinstance(r, Responses)
         posed, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
         apart, fit = self._fit_apart(posed, expect_from_votes(posed))
         problem = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed

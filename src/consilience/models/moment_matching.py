@@ -28,7 +28,7 @@ from ..specs import ENDS, ArraySpec
 from ..structures.independent import IndependentParameters
 from .checks import check_callback, check_choice, check_number, fixed_prior
 from .intervals import Confidence, find_intervals
-from .predicting import PredictingModel, voters
+from .predicting import AnyCrowd, PredictingModel, voters
 from .sizes import NAME_CLASSES, check_matrices, check_moments
 
 
@@ -119,7 +119,7 @@ class MomentMatching(PredictingModel):
         check_number(self, "tol", 0)
         check_callback(self)
 
-    def _check_answers(self, r: Responses) -> Responses:
+    def _check_answers(self, r: AnyCrowd) -> AnyCrowd:
         if r.silence_counts:
             raise ParameterError(
                 "MomentMatching takes silence for no answer.",

@@ -6,12 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import Block, cut_blocks
+from ..data.crowd import Crowd
 from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
 from ..data.responses import Responses
@@ -54,6 +55,9 @@ from .stored_blocks import find_steps, place_stored
 VOTE_SMOOTHING = (0.1, 1.1)
 # How long the plain fit lasts by which copies are judged.
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
+
+
+AnyCrowd = TypeVar("AnyCrowd", bound=Crowd)
 
 
 class NewItems(NamedTuple):
@@ -329,17 +333,17 @@ class PredictingModel(Model):
         """Return the graph with the items of the answers as its nodes, for models that take one."""
         return graph
 
-    def _check_answers(self, r: Responses) -> Responses:
+    def _check_answers(self, r: AnyCrowd) -> AnyCrowd:
         """Return the answers, if the model can take them."""
         return r
 
-    def _prepare(self, r: Responses) -> Responses:
+    def _prepare(self, r: AnyCrowd) -> AnyCrowd:
         """Return the answers with the classes that the model needs, for a fit."""
         return self._check_answers(r)
 
     def _place(
         self,
-        r: Responses,
+        r: Crowd,
         workers: WorkerModel,
         prior: Prior,
         structure: AnyStructure,
@@ -352,6 +356,7 @@ class PredictingModel(Model):
             engine, placed = place_stored(r, workers, engine)
             weighted, steps = r.weighted or r.groups is not None, find_steps(r, workers.name)
         else:
+            assert isinstance(r, Responses)
             placed, weighted, steps = engine.place(lay_out(r, workers, gold)), r.weight is not None, None
         shares = r.vote_shares()
         return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, shares, steps)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from ..data.hashing import Hashes, draw_numbers, hash_ids
 from ..data.hidden_answers import count_hidden, count_sampled
 from ..data.responses import Responses
 from ..data.vocabulary import to_values
-from ..engines import open_engine
+from ..engines import Threads, open_engine
 from ..engines.base import Engine
 from ..errors import ParameterError, Python, Sentence
 from ..fitting.em import Fit, Problem, decode_block, infer_block, keep_unsaid, weigh_left_out
@@ -81,7 +81,7 @@ class StoredFit(NamedTuple):
     problem: Problem
     judge: Judge
     tally: Tally
-    sample: Responses
+    sample: Responses | None  # in which answers were hidden
 
     def open(self, block: StoredBlock) -> Block:
         """Return a block as the fit took it."""
@@ -89,8 +89,7 @@ class StoredFit(NamedTuple):
 
     def lean(self) -> StoredFit:
         """Return what is needed to judge blocks, without where they are placed and without the sample."""
-        nobody = self.sample.about(np.empty(0, np.int64)) if self.sample.sequences is None else None
-        return self._replace(problem=replace(self.problem, placed=[], engine=None, graph=None), sample=nobody)
+        return self._replace(problem=replace(self.problem, placed=[], engine=Threads(1), steps=None), sample=None)
 
 
 class Judge(NamedTuple):
@@ -106,8 +105,9 @@ class Judge(NamedTuple):
     def judge(self, block: Block) -> tuple[Floats, NDArray[np.int64], Floats]:
         """Return posteriors before calibration, labels, and the probabilities to report."""
         posterior = infer_block(block, self.factors, self.structure)[0]
-        decode = self.decoding is not None
-        labels = decode_block(block, self.decoding, self.structure) if decode else posterior.argmax(axis=1)
+        labels = posterior.argmax(axis=1)
+        if self.decoding is not None:
+            labels = decode_block(block, self.decoding, self.structure)
         left_out = posterior
         if self.counted is not None:
             alone = replace(block, first_item=0)
@@ -132,7 +132,8 @@ class Tally(NamedTuple):
 
     def plus(self, other: Tally) -> Tally:
         """Return the sums over the items of both."""
-        return Tally(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        sums: list[Any] = [mine + theirs for mine, theirs in zip(self, other, strict=True)]  # type: ignore[operator]
+        return Tally(*sums)
 
 
 class Sample(NamedTuple):
@@ -243,6 +244,7 @@ def judge_known(model: LatentModel, s: StoredResponses, problem: Problem, best: 
         return KnownScores(np.zeros(len(POWERS)), 0)
     sample = pick_sample(s, units)
     r, gold = sample.weighed(s), sample.gold(s)
+    assert gold is not None
     near = pose_sample(model, r, gold, problem, best, engine)
     posterior, _ = model._conclude(r, near, best.parameters)
     return score_known(model, r, near, best, posterior, gold)
@@ -256,7 +258,7 @@ def make_judge(model: LatentModel, problem: Problem, best: Fit, power: float) ->
     return Judge(
         problem.factors(as_used(learned.workers.log_weights)),
         problem.factors(learned.workers) if getattr(model, "decode", "marginal") == "viterbi" else None,
-        learned.structure,
+        cast(BlockwiseParameters, learned.structure),
         counted if leaves_out else None,
         problem.find_unsaid(),
         power,

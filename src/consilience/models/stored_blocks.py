@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ..data.blocks import Block, renumber
 from ..data.items import Sequences
 from ..data.responses import Responses
-from ..engines.base import Engine
+from ..engines.base import Engine, Placed
 from ..engines.opening import Opening
 from ..fitting.steps import Steps
 from ..kernels.types import Integers, freeze
@@ -22,10 +22,10 @@ from ..workers.confusion import ConfusionWorkers
 from .copies import share_votes
 
 
-def place_stored(s: StoredResponses, workers: WorkerModel, engine: Engine) -> tuple[Engine, list[Any]]:
+def place_stored(s: StoredResponses, workers: WorkerModel, engine: Engine) -> tuple[Engine, Sequence[Placed]]:
     """Return the engine that opens the blocks of a store, and its groups of blocks where it has put them."""
     opening = Opening(engine, partial(open_stored, workers=workers, groups=s.groups))
-    return opening, list(opening.place(s.grouped_blocks()))
+    return opening, opening.place(s.grouped_blocks())
 
 
 def find_steps(s: StoredResponses, workers: str) -> Steps:
@@ -46,7 +46,7 @@ def prepare_block(block: Block, workers: WorkerModel, groups: Integers | None) -
     if groups is not None:
         share = share_votes(answers, groups)
         answers = replace(answers, weight=share if answers.weight is None else share * answers.weight)
-        block = replace(block, weight=freeze(answers.weight))
+        block = replace(block, weight=freeze(answers.weights()))
     if workers.name == ConfusionWorkers.name:
         return block
     rows, codes = renumber(workers.encode(answers), workers.n_rows)

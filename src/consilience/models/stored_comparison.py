@@ -21,6 +21,7 @@ def compare_stored(model: LatentModel, engine: Engine) -> Comparison:
     """Compare a model that was fitted to answers on disk with majority vote."""
     fit = model._stored
     assert fit is not None
+    assert fit.sample is not None
     tally, n_items, r = fit.tally, fit.answers.n_items, fit.sample
     with quietly():
         vote = MajorityVote().fit(r, engine=engine)

@@ -279,7 +279,7 @@ def spread(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int
     array([5, 6, 1, 2, 3])
     """
     before = np.cumsum(sizes) - sizes
-    return np.arange(int(sizes.sum())) + np.repeat(first - before, sizes)
+    return np.asarray(np.arange(int(sizes.sum())) + np.repeat(first - before, sizes))
 
 
 def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredResponses:

@@ -33,7 +33,16 @@ from ..formats.delimited import read_integers
 from ..formats.files import quote_path
 from ..formats.scanning import Scan, Stretch
 from .layout import write_partition
-from .partitioning import GrowingVocabulary, Piece, check_kinds, count_partitions, plain, read_piece, write_piece
+from .partitioning import (
+    GrowingVocabulary,
+    Piece,
+    check_kinds,
+    count_partitions,
+    merge_all,
+    plain,
+    read_piece,
+    write_piece,
+)
 
 log = logging.getLogger("consilience")
 
@@ -177,16 +186,12 @@ def split_rows(work: Path, scan: Scan, columns: dict[str, str], drop_missing: bo
         log.info("Sorting answers: %s rows", f"{n_rows:,}")
     if not n_rows:
         raise InputError(f"{scan.describe()} has columns but no rows: there are no answers to fuse.")
-    found = []
-    for every in ([task.workers for task in tasks], [task.labels for task in tasks]):
-        merged = GrowingVocabulary()
-        codes = [merged.merge(own) for own in every]
-        values, index = merged.settle(scan.all_text)
-        found += [values, [index[own] for own in codes]]
+    workers, worker_index = merge_all([task.workers for task in tasks], scan.all_text)
+    labels, label_index = merge_all([task.labels for task in tasks], scan.all_text)
     pieces = [piece for task in tasks for piece in task.pieces]
     owner = [number for number, task in enumerate(tasks) for _ in task.pieces]
     whole = [all(each) for each in zip(*(task.whole for task in tasks), strict=True)]
-    return Rows(columns, n_partitions, pieces, owner, found[0], found[2], found[1], found[3], whole)
+    return Rows(columns, n_partitions, pieces, owner, workers, labels, worker_index, label_index, whole)
 
 
 class Split(NamedTuple):
@@ -291,10 +296,11 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
 
     given = Table(list(columns), columns.__getitem__, len(origin), "pyarrow", scan.describe(), locate)
     roles = ("item",) if len(rows.whole) == 1 else ("sequence", "position")
-    names = {role: f"key {i}" for i, role in enumerate(roles)} | {"worker": "worker", "label": "label"}
-    names["weight"] = "weight" if "weight" in rows.columns else None
+    names: dict[str, str | None] = dict.fromkeys(ROLES)
+    names |= {role: f"key {i}" for i, role in enumerate(roles)}
+    names |= {role: role for role in ("worker", "label", "weight") if role in columns}
     with quietly():
-        answers = read_answers(given, dict.fromkeys(ROLES) | names, None, None, duplicates, "ignore", None, False)
+        answers = read_answers(given, names, None, None, duplicates, "ignore", None, False)
     all_labels = lookup(rows.labels, to_column(answers.labels))[answers.label]
     all_workers = lookup(rows.workers, to_column(answers.workers))[answers.worker]
     codes = all_workers * len(rows.labels) + all_labels

@@ -92,7 +92,7 @@ class GrowingVocabulary:
         code_of = np.array(new, np.int32)
         local = column.indices.to_numpy(zero_copy_only=False)
         self.seen.update(code_of[np.bincount(local, minlength=len(code_of)) > 0].tolist())
-        return code_of[local]
+        return np.asarray(code_of[local])
 
     def merge(self, other: GrowingVocabulary) -> NDArray[np.int32]:
         """Add the values of another vocabulary; return the code of each of its own codes here."""
@@ -121,6 +121,14 @@ class GrowingVocabulary:
         index = np.full(len(self.codes), -1, np.int32)
         index[order] = np.arange(len(order), dtype=np.int32)
         return values, index
+
+
+def merge_all(every: list[GrowingVocabulary], to_integers: bool) -> tuple[Values, list[NDArray[np.int32]]]:
+    """Return the values of all vocabularies, as `settle` does, and the index of each code of each of them."""
+    merged = GrowingVocabulary()
+    codes = [merged.merge(own) for own in every]
+    values, index = merged.settle(to_integers)
+    return values, [index[own] for own in codes]
 
 
 def check_kinds(first: pa.DataType, second: pa.DataType) -> None:

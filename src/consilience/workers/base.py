@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.crowd import Crowd
 from ..data.responses import Responses
 from ..data.vocabulary import Column, Values
 from ..distributions import Distributions
@@ -82,7 +83,7 @@ class WorkerModel(ABC):
     further_specs: ClassVar[Mapping[str, ArraySpec]] = {}
 
     @classmethod
-    def of(cls, responses: Responses, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+    def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
         """Return the model for the workers of these answers."""
         if responses.silence_counts and not cls.hears_silence:
             raise ParameterError(
