@@ -97,6 +97,9 @@ class Options:
     all_workers: bool
     engine: str
     threads: int | None
+    memory: str | None
+    store: str | None
+    resume: bool
     quiet: bool
     as_json: bool
     debug: bool
@@ -291,6 +294,14 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.option("--all-workers", is_flag=True, help="Show all workers, not only the most and the least reliable.")
 @click.option("--engine", type=click.Choice(list(ENGINES)), default="threads", show_default=True, help="Where to work.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads. Default: all processors.")
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Use at most about so much memory, such as 4GB: sort the answers into a store on disk, and fuse them from "
+    "there. Default: on disk only if they would not fit in memory.",
+)
+@click.option("--store", metavar="FOLDER", help="Where stores are kept. Default: the user's cache folder.")
+@click.option("--resume", is_flag=True, help="Go on where an earlier run on disk was interrupted.")
 @quiet_option
 @json_option
 @debug_option
@@ -307,10 +318,16 @@ def fuse(**arguments: Any) -> None:
 def run(options: Options) -> None:
     """Read, fit, write, and only then print."""
     from ..formats.sources import find_source
+    from .fuse_on_disk import fuse_on_disk, goes_to_disk
     from .progress import Display
     from .summary import summarise
 
     started = time.perf_counter()
+    if goes_to_disk(options):
+        with Display(options.quiet) as display:
+            summary, files = fuse_on_disk(options, display)
+        print_results(summary, files, time.perf_counter() - started, options)
+        return
     named = ("source", "graph", "knn", "features", "item_prior", "items")
     sources = [*(getattr(options, name) for name in named), *options.gold]
     if sources.count("-") > 1:

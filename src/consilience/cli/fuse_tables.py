@@ -50,8 +50,9 @@ def print_summary(summary: Summary) -> None:
         console.print()
     print_workers(console, summary)
     console.print()
-    print_items(console, summary)
-    console.print()
+    if summary.least_certain:
+        print_items(console, summary)
+        console.print()
     print_facts(console, _ending(summary))
 
 

@@ -18,6 +18,7 @@ from ..models.base import Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField, find_answered
+from ..store.answers import StoredResponses
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
@@ -93,11 +94,7 @@ def summarise(
     undecided : float, optional
         The least confidence of a label that is not left open.
     """
-    ranked, n_few = rank_workers(workers)
-    if all_workers:
-        ranked, n_few = np.append(ranked, np.setdiff1d(np.arange(len(workers)), ranked)), 0
-    n_best = len(ranked) if all_workers else min(N_WORKERS, -(-len(ranked) // 2))
-    n_worst = min(N_WORKERS, len(ranked) - n_best)
+    best, worst, n_few = _choose_workers(workers, all_workers)
     return Summary(
         source=source,
         format=_name_format(opened, responses),
@@ -119,12 +116,62 @@ def summarise(
         mean_confidence=float(np.mean(labels["confidence"])),
         undecided=None if undecided is None else _count_undecided(model, undecided),
         comparison=_compare(model),
-        most_reliable=workers.take(ranked[:n_best]).to_pylist(),
-        least_reliable=workers.take(ranked[::-1][:n_worst]).to_pylist(),
+        most_reliable=best,
+        least_reliable=worst,
         classifier=_describe_classifier(model),
         workers_with_few_answers=n_few,
         least_certain=find_least_certain(model, labels),
     )
+
+
+def summarise_stored(model: Model, answers: StoredResponses, workers: Any, source: str, all_workers: bool) -> Summary:
+    """Return the figures of a model that was fitted to answers on disk; see `summarise`."""
+    best, worst, n_few = _choose_workers(workers, all_workers)
+    n_gold = count_known(model)
+    return Summary(
+        source=source,
+        format=None,
+        columns=dict(answers.columns),
+        model=type(model).__name__,
+        parameters={name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN},
+        items=answers.n_items,
+        workers=answers.n_workers,
+        answers=answers.n_responses,
+        classes=model.classes_.tolist(),
+        spans=None,
+        gold=n_gold,
+        iterations=model.n_iter_,
+        converged=model.converged_,
+        chain=_describe_chain(model),
+        field=None,
+        **_describe_calibration(model),
+        features=None,
+        mean_confidence=model.expected_accuracy_,
+        undecided=None,
+        comparison=_compare(model),
+        most_reliable=best,
+        least_reliable=worst,
+        classifier=None,
+        workers_with_few_answers=n_few,
+        least_certain=[],
+    )
+
+
+def count_known(model: Model) -> int:
+    """Return how many items have a label that was known."""
+    if model._stored is not None:
+        return model._stored.answers.n_known
+    return 0 if model._gold is None else int((model._gold.codes >= 0).sum())
+
+
+def _choose_workers(workers: Any, all_workers: bool) -> tuple[list[Record], list[Record], int]:
+    """Return the most and the least reliable workers, and how many are left out."""
+    ranked, n_few = rank_workers(workers)
+    if all_workers:
+        ranked, n_few = np.append(ranked, np.setdiff1d(np.arange(len(workers)), ranked)), 0
+    n_best = len(ranked) if all_workers else min(N_WORKERS, -(-len(ranked) // 2))
+    n_worst = min(N_WORKERS, len(ranked) - n_best)
+    return workers.take(ranked[:n_best]).to_pylist(), workers.take(ranked[::-1][:n_worst]).to_pylist(), n_few
 
 
 def _name_format(opened: Opened, responses: Responses) -> str | None:

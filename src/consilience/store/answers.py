@@ -92,6 +92,11 @@ class StoredResponses:
         return sum(sizes[2] for sizes in self.partitions)
 
     @property
+    def n_known(self) -> int:
+        """Number of items whose label is known."""
+        return 0 if self.gold is None else sum(len(items) for items, _, _ in self.gold.values())
+
+    @property
     def n_workers(self) -> int:
         """Number of workers."""
         return len(self.workers)
