@@ -151,7 +151,7 @@ def test_what_a_dead_process_left_is_removed(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
     folder = cs.scan_responses(path, store=tmp_path / "stores").folder
     dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True).stdout.strip()
-    left = folder.with_name(f"{folder.name}.{socket.gethostname()}.{dead}.building")
+    left = folder.with_name(f".{folder.name}.{socket.gethostname()}.{dead}.building")
     left.mkdir()
     (left / "rows-00000.arrows").write_bytes(b"half")
     (folder / "store.json").unlink()

@@ -18,6 +18,7 @@ from ..engines import open_engine
 from ..errors import InputError, first_line
 from ..formats.register import writable_formats
 from ..formats.writing import check_writable, replace_file, write_table
+from ..store.building import name_beside
 from .base import Model, name_probabilities
 from .stored import Judge, StoredFit
 
@@ -41,13 +42,12 @@ def write_labels(model: Model, path: str, engine: Any) -> None:
 def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     """Write files into a folder, which takes its place when all are there."""
     check_folder(folder)
-    work = folder.with_name(f".{folder.name}.{os.getpid()}.writing")
+    work, old = name_beside(folder, "writing"), name_beside(folder, "old")
     try:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         write(work)
         if folder.exists():
-            old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
             folder.rename(old)
             work.rename(folder)
             shutil.rmtree(old)

@@ -89,8 +89,7 @@ def build_store(
     """
     check_policy(duplicates)
     columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), **names)
-    remove_abandoned(folder)
-    work = folder.with_name(f"{folder.name}.{socket.gethostname()}.{os.getpid()}.building")
+    work = name_beside(folder, "building")
     try:
         work.mkdir(parents=True)
         rows = split_rows(work, scan, columns, drop_missing, engine)
@@ -157,12 +156,16 @@ class Part(NamedTuple):
     weighted: bool
 
 
-def remove_abandoned(folder: Path) -> None:
-    """Remove what processes of this machine that are no more have left of the same store."""
-    for path in folder.parent.glob(f"{folder.name}.*.building") if folder.parent.is_dir() else ():
-        host, _, process = path.name.removeprefix(f"{folder.name}.").removesuffix(".building").rpartition(".")
-        if host == socket.gethostname() and not _is_running(int(process)):
+def name_beside(folder: Path, purpose: str) -> Path:
+    """Return a folder beside another for what this process writes, after removing those of processes that are no more.
+
+    It has the name of the machine and of the process, so that others can tell whether it is in use.
+    """
+    for path in folder.parent.glob(f".{folder.name}.*.{purpose}") if folder.parent.is_dir() else ():
+        host, _, process = path.name.removeprefix(f".{folder.name}.").removesuffix(f".{purpose}").rpartition(".")
+        if host == socket.gethostname() and process.isdigit() and not _is_running(int(process)):
             shutil.rmtree(path, ignore_errors=True)
+    return folder.with_name(f".{folder.name}.{socket.gethostname()}.{os.getpid()}.{purpose}")
 
 
 def _is_running(process: int) -> bool:
