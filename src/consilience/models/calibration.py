@@ -206,15 +206,14 @@ def calibrate(
     left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
     if not isinstance(owner.calibration, str):
         found = Calibration(float(owner.calibration), given=True)
-        powers, folds = np.array([found.power]), list[Fold]()
+        powers, hidden = np.array([found.power]), list[Judged]()
     else:
-        found, log_weights, folds = find_power(owner, r, problem, fit, posterior, left_out, gold, opinion)
+        found, log_weights, hidden = find_power(owner, r, problem, fit, posterior, left_out, gold, opinion)
         powers = draw_powers(log_weights)
 
     def raised(power: float) -> Floats:
         return owner._calibrate(r, left_out, power)
 
-    hidden = [fold.judge(found.power) for fold in folds]
     return Calibrated(found, raised(found.power), Confidence(powers, raised), hidden)
 
 
@@ -227,13 +226,18 @@ def find_power(
     left_out: Floats,
     gold: Gold | None,
     opinion: Opinion | None,
-) -> tuple[Calibration, Floats, list[Fold]]:
-    """Return the power that hidden answers and known labels call for, the log weight of each of `POWERS`, and folds."""
-    found, log_weights, folds = Calibration(1.0), NOTHING_KNOWN, list[Fold]()
+) -> tuple[Calibration, Floats, list[Judged]]:
+    """Return the power that hidden answers and known labels call for, and the log weight of each of `POWERS`.
+
+    With them comes how well the hidden answers are predicted, at the power that they call for themselves: errors that
+    workers share are in these answers too, and known labels lower the power because of such errors.
+    """
+    found, log_weights, hidden = Calibration(1.0), NOTHING_KNOWN, list[Judged]()
     if owner.calibration == "hidden answers":
         found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold)
         if opinion is not None:
             found, log_weights = limit_power(r, left_out, opinion, found, log_weights)
+        hidden = [fold.judge(found.power) for fold in folds]
     known = find_calibrating(owner, r, gold)
     if gold is not None and len(known):
         unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
@@ -257,7 +261,7 @@ def find_power(
                 keyword="calibration",
             )
         )
-    return found, log_weights, folds
+    return found, log_weights, hidden
 
 
 def find_calibrating(owner: LatentModel, r: Responses, gold: Gold | None) -> NDArray[np.int64]:
