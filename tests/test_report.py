@@ -525,7 +525,7 @@ def test_labels_that_are_no_classes_are_no_votes():
     ours = np.asarray(subject.codes)
     fewer = votes[np.arange(200), ours] < votes[:, :2].max(axis=1)
     assert subject.differs.tolist() == fewer.tolist()
-    assert "or there are no votes" in items.compare_labels(subject).words
+    assert "or there are none (it takes the most frequent class)" in items.compare_labels(subject).words
     chart = answers.draw_agreement(subject)
     assert chart.rows[-1] == ("all", int((votes.max(axis=1) == 5).sum()))
 

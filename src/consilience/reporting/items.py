@@ -139,7 +139,7 @@ def describe_difference(subject: Subject, n_fewer: int) -> str:
     differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from majority vote."
     tied = "votes are tied, and majority vote draws lots"
     if not subject.is_voted.all():
-        tied += ", or there are no votes, and it takes the most frequent class"
+        tied = "votes are tied (majority vote draws lots), or there are none (it takes the most frequent class)"
     if not n_fewer:
         return f"{differ} There, {tied}."
     fewer = f"{n_fewer:,} of them {'has' if n_fewer == 1 else 'have'} fewer votes than another class."
