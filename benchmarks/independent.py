@@ -82,18 +82,20 @@ def time_ours(responses: cs.Responses, estimation: str, n_threads: int) -> float
 
 
 def compare_iterations(sizes: dict[str, tuple[int, int, int]], full_rivals: set[str]) -> str:
-    """Return the table of times per iteration and of full fits."""
-    lines = [
-        "| data | | per iteration | ratio | full fit | iterations | ratio |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    """Return tables of times per iteration and of full fits, one for each size."""
+    lines = []
     for name, (n_items, n_workers, n_classes) in sizes.items():
         answers = make_crowd(n_items, n_workers, n_classes)
         responses = cs.Responses.from_frame(answers)
         rival, rival_full, rival_steps = time_crowd_kit(answers, name in full_rivals)
-        what = f"{name}: {n_items:,} items, M={n_workers:,}, K={n_classes}"
+        lines += [
+            f"{name}: {n_items:,} items, M={n_workers:,}, K={n_classes}.",
+            "",
+            "| | per iteration | ratio | full fit | iterations | ratio |",
+            "|---|--:|--:|--:|--:|--:|",
+        ]
         shown = f"{rival_full:.1f} s | {rival_steps}" if rival_full == rival_full else "not run | "
-        lines.append(f"| {what} | crowd-kit | {rival * 1e3:,.0f} ms | 1 | {shown} | 1 |")
+        lines.append(f"| crowd-kit | {rival * 1e3:,.0f} ms | 1 | {shown} | 1 |")
         for estimation in ("em", "variational"):
             for n_threads in (1, 2):
                 step = time_ours(responses, estimation, n_threads)
@@ -108,10 +110,11 @@ def compare_iterations(sizes: dict[str, tuple[int, int, int]], full_rivals: set[
                 )
                 ratio = f"{rival_full / full:.0f}x" if rival_full == rival_full else ""
                 lines.append(
-                    f"| | consilience, {estimation}, {n_threads} thread{'s' * (n_threads > 1)} | {step * 1e3:,.1f} ms "
+                    f"| consilience, {estimation}, {n_threads} thread{'s' * (n_threads > 1)} | {step * 1e3:,.1f} ms "
                     f"| {rival / step:.0f}x | {full:.2f} s | {model.n_iter_} | {ratio} |"
                 )
-    return "\n".join(lines)
+        lines.append("")
+    return "\n".join(lines[:-1])
 
 
 # Runs in a process of its own: fits the table in argv[1], prints bytes above the input and seconds.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -238,6 +239,7 @@ def draw_network() -> None:
     figure.tight_layout()
     figure.savefig(HERE / "network.png")
     plt.close(figure)
+    shrink(HERE / "network.png")
 
 
 def draw_pixels() -> None:
@@ -267,22 +269,66 @@ def draw_pixels() -> None:
     plt.close(figure)
 
 
-def draw_report() -> None:
-    """The first screen of the report on the crowd of the demo. This needs playwright and Chromium."""
+class Shot(NamedTuple):
+    """A picture of a report: its file, the section that it shows (the top of the page if None), and its size."""
+
+    file: str
+    section: str | None = None
+    width: int = 1120
+    height: int = 880
+    dark: bool = False
+
+
+def shrink(file: Path) -> None:
+    """Keep 64 colours of a picture: it looks the same and takes a fraction of the space."""
+    with Image.open(file) as picture:
+        small = picture.convert("RGB").convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
+    small.save(file, optimize=True)
+
+
+def photograph(page: Path, *shots: Shot) -> None:
+    """Take pictures of a report, at twice the resolution. This needs playwright and Chromium."""
     from playwright.sync_api import sync_playwright
 
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for shot in shots:
+            size = {"width": shot.width, "height": shot.height}
+            scheme = "dark" if shot.dark else "light"
+            view = browser.new_page(viewport=size, device_scale_factor=2, color_scheme=scheme)
+            view.goto(page.as_uri())
+            top = 0 if shot.section is None else view.locator(f"#{shot.section}").bounding_box()["y"]
+            view.screenshot(path=HERE / shot.file, full_page=True, clip={"x": 0, "y": top, **size})
+            view.close()
+            shrink(HERE / shot.file)
+        browser.close()
+
+
+def draw_report() -> None:
+    """The first screen of the report on the crowd of the demo, light and dark."""
     from consilience.cli.crowd import make_crowd
     from consilience.reporting.write import write_page
 
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as folder:
         page = write_page(cs.fuse(make_crowd().answers), f"{folder}/report.html", title="answers.csv")
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        view = browser.new_page(viewport={"width": 1200, "height": 860})
-        view.goto(page.as_uri())
-        view.screenshot(path=HERE / "report.png")
-        browser.close()
-    with Image.open(HERE / "report.png") as picture:
-        picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(HERE / "report.png", optimize=True)
+        photograph(page, Shot("report.png"), Shot("report-dark.png", dark=True))
+
+
+SECTIONS = {"ner": "sequences", "llm_judges": None, "music": "workers"}
+
+
+def draw_gallery() -> None:
+    """A part of each report of the gallery that shows sums and no single answers. This needs the real data."""
+    from consilience.reporting.write import write_page
+    from docs.gallery import EXHIBITS
+
+    for exhibit in EXHIBITS:
+        if not exhibit.is_real:
+            print(f"gallery: the data of {exhibit.name} are absent, so its picture stays as it is")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            page = write_page(exhibit.fuse(), f"{folder}/report.html", title=exhibit.title)
+            photograph(page, Shot(f"gallery-{exhibit.name}.png", SECTIONS[exhibit.name], 900, 600))
 
 
 if __name__ == "__main__":
@@ -293,4 +339,8 @@ if __name__ == "__main__":
     draw_sentence()
     draw_network()
     draw_pixels()
-    draw_report()
+    if shutil.which("chromium"):
+        draw_report()
+        draw_gallery()
+    else:
+        print("pictures of reports stay as they are: there is no Chromium")

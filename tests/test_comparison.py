@@ -334,3 +334,15 @@ def test_single_labels_with_weights_are_no_soft_votes():
     with pytest.warns(cs.errors.ConsilienceWarning) as caught:
         cs.fuse(table, weight="weight")
     assert not any("soft" in str(each.message) for each in caught)
+
+
+def test_known_labels_do_not_turn_the_verdict_around():
+    """One wrong label that is known lowers the power much, and tells nothing about how workers answer."""
+    crowd = cs.simulate.independent(300, n_workers=7, n_classes=3, answers_per_item=4, accuracy=(0.5, 0.9), seed=3)
+    alone = cs.fuse(crowd.responses)
+    sure = int(alone.posterior_.max(axis=1).argmax())
+    wrong = next(label for label in alone.classes_.tolist() if label != alone.labels_[sure])
+    misled = cs.fuse(crowd.responses, gold={crowd.responses.items[sure]: wrong})
+    assert misled.power_ < alone.power_ / 2
+    assert misled.comparison_.verdict == alone.comparison_.verdict == "better"
+    assert abs(misled.comparison_.held_out_gain - alone.comparison_.held_out_gain) < alone.comparison_.held_out_error

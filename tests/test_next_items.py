@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import enum
 import json
 import math
@@ -16,8 +17,17 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.data.frames import build_frame
 from consilience.data.hashing import draw_numbers, hash_items
-from consilience.models.next_items import choose_items, find_entropy, find_peaks, hash_keys
+from consilience.formats.writing import write_table
+from consilience.models.next_items import (
+    add_label,
+    choose_items,
+    find_entropy,
+    find_peaks,
+    hash_keys,
+    list_next_items,
+)
 
 CROWD = cs.simulate.independent(120, n_workers=8, n_classes=3, answers_per_item=4, seed=3)
 PLAIN = CROWD.responses
@@ -306,3 +316,24 @@ def test_undecided_on_the_command_line(folder):
     for wrong in ("nan", "2", "-1", "x"):
         assert run("fuse", "answers.csv", "--undecided", wrong).exit_code == 2
     assert json.loads(run("fuse", "answers.csv", "--undecided", "1", "--json").stdout)["undecided"]["n_kept"] == 0
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [float(n) for n in range(40)],
+        [datetime.date(2024, 1, 1) + datetime.timedelta(n) for n in range(40)],
+        [datetime.datetime(2024, 1, 1, 12) + datetime.timedelta(hours=n) for n in range(40)],
+    ],
+    ids=["floats", "dates", "times"],
+)
+def test_lists_of_ids_that_are_no_text_come_back_as_gold(ids, tmp_path):
+    said = np.random.default_rng(0).integers(0, 2, (40, 4))
+    data = {"item": np.repeat(np.array(ids, object), 4).tolist(), "worker": [0, 1, 2, 3] * 40, "label": said.ravel()}
+    todo = tmp_path / "items.csv"
+    columns = add_label(list_next_items(cs.DawidSkene().fit(data), 10))
+    columns["label"] = pa.array(["1"] * 10)
+    write_table(build_frame(columns, "pyarrow"), todo)
+    texts = {str(value): 1 for value in ids[:5]}  # as gold.csv of the report has them
+    for gold, n_known in ((todo, 10), (texts, 5)):
+        assert (cs.DawidSkene().fit(data, gold=gold)._gold.codes >= 0).sum() == n_known

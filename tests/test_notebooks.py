@@ -281,3 +281,7 @@ def test_charts_without_the_extra(fused, monkeypatch):
     with pytest.raises(MissingDependencyError, match=r"pip install 'consilience\[report\]'"):
         cs.chart(fused)
     Snippet(fused._repr_html_())  # needs nothing
+
+
+def test_a_column_that_only_looks_like_the_end_of_an_interval_is_shown():
+    assert to_text(pa.table({"p": [1], "p_low": [2]})).splitlines()[0].split() == ["p", "p_low"]

@@ -212,6 +212,16 @@ def test_long_and_odd_names_are_cut_and_distinct():
     assert {"x" * 59 + "…", "x" * 59 + "… (2)", "\\ud800", "(empty)"} <= shown
 
 
+def test_control_characters_do_not_end_the_process():
+    page = page_of(cs.fuse(make_crowd(labels=["a\x01", "b\x00c", "\ufffe"])))
+    shown = {text for attrs, text in page.all("th") if attrs.get("scope") == "row"}
+    assert {"a\ufffd", "b\ufffdc", "\ufffd"} <= shown
+
+
+def test_half_characters_in_content_and_title_are_spelled(fused):
+    assert "x\\ud800" in make_page(gather(fused, dict.fromkeys(range(400), "x\ud800")), "t\ud800")
+
+
 # ------------------------------------------------------------------------------------------------------------- odd data
 
 
@@ -415,6 +425,35 @@ def test_biases_are_labels_given_too_often():
     assert abs(int(found[4].removeprefix("yes +").removesuffix("%")) / 100 - share) < 0.03
 
 
+def test_two_wrong_answers_are_no_bias():
+    data = {"item": [], "worker": [], "label": []}
+    for item in range(60):
+        for worker in range(5):
+            data["item"].append(item)
+            data["worker"].append(f"w{worker}")
+            data["label"].append("ab"[item % 2])
+    data["item"] += [0, 2]
+    data["worker"] += ["new", "new"]
+    data["label"] += ["b", "b"]
+    rows = workers.tabulate(gather(cs.fuse(data)))
+    assert {row["bias"] for row in rows} == {""}
+
+
+def test_ids_of_copies_are_no_remarks():
+    worker = {"remarks": "near-copy of x; contrary", "accuracy_high": 0.9}
+    assert overview.find_remark(worker) == ""
+    assert overview.find_remark(worker | {"accuracy_high": 0.4}) == overview.OFTEN_WRONG
+    assert overview.find_remark(worker | {"remarks": "one label; near-copy of x"}) == "one label"
+
+
+def test_many_labels_of_an_item_are_summed_up():
+    labels = [str(n) for n in range(9)] + ["0"]
+    model = cs.DawidSkene().fit({"item": [1] * 10, "worker": range(10), "label": labels})
+    said = items.describe_item(gather(model), 0).said
+    assert [each.label for each in said] == ["0", "1", "2", "3", "4", "4 other labels"]
+    assert sum(each.n_workers for each in said) == 10
+
+
 def test_label_shares_and_agreement(fused):
     subject = gather(fused)
     r = subject.responses
@@ -459,6 +498,38 @@ def test_bins_hold_everything():
         assert counts[0] == ((values >= low) & (values <= high)).sum()
 
 
+def test_of_many_classes_each_that_is_shown_has_a_row_and_a_column():
+    rng = np.random.default_rng(0)
+    truth = np.arange(1200) % 60
+    matrix = np.where(rng.random((1200, 5)) < 0.8, truth[:, None], rng.integers(0, 60, (1200, 5)))
+    subject = gather(cs.DawidSkene(max_iter=3, tol=0, calibration="none").fit(cs.Responses.from_matrix(matrix)))
+    chart = confusions.draw_confusion(subject)
+    assert "other classes" not in chart.alt
+    for row in chart.rows[:-1]:
+        assert float(row[chart.columns.index(row[0])].rstrip("%")) > 50
+
+
+def test_a_class_without_items_is_not_called_confused():
+    chart = confusions.draw_confusion(
+        gather(cs.fuse({"item": [1] * 9, "worker": range(9), "label": ["a"] * 7 + ["b"] * 2}))
+    )
+    assert "items of a are called b" in chart.alt
+
+
+def test_labels_that_are_no_classes_are_no_votes():
+    rng = np.random.default_rng(1)
+    matrix = np.where(rng.random((200, 5)) < 0.85, (np.arange(200) % 4)[:, None], rng.integers(0, 4, (200, 5)))
+    r = cs.Responses.from_matrix(matrix, labels=["a", "b", "unsure", "other"], classes=["a", "b"])
+    subject = gather(cs.fuse(r))
+    votes = np.array([np.bincount(row, minlength=4) for row in matrix])
+    ours = np.asarray(subject.codes)
+    fewer = votes[np.arange(200), ours] < votes[:, :2].max(axis=1)
+    assert subject.differs.tolist() == fewer.tolist()
+    assert "or there are none (it takes the most frequent class)" in items.compare_labels(subject).words
+    chart = answers.draw_agreement(subject)
+    assert chart.rows[-1] == ("all", int((votes.max(axis=1) == 5).sum()))
+
+
 def test_rare_classes_are_shown_together():
     place, names = confusions.choose_classes(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
     assert names == ["a", "c", "2 other classes"]
@@ -500,6 +571,19 @@ def test_sequences_show_every_workers_track_above_the_fused_one():
     page = page_of(fused)
     assert fused.explain_coupling() in page.text()
     assert "Which label follows which" in page.text()
+
+
+def test_sequences_of_one_position_have_no_transitions():
+    page = odd_page("one-item sequences")
+    assert "No sequence has two positions" in page.text()
+    assert "stays the same" not in page.text()
+
+
+def test_examples_of_majority_vote_do_not_differ_from_it():
+    r = cs.simulate.sequences(12, length=5, n_workers=16, n_classes=3, seed=1).responses
+    page = page_of(cs.MajorityVote().fit(r))
+    assert "differ most from majority vote" not in page.text()
+    assert "4 more workers are not shown." in page.text()
 
 
 def test_words_stand_above_the_tracks():

@@ -139,14 +139,16 @@ def to_html(table: pa.Table, most: int = MOST_ROWS) -> str:
 def show_columns(table: pa.Table, most: int) -> list[Shown]:
     """Return the columns of a table as they are shown; those of an interval together with what it is for."""
     first, names = table.slice(0, most), list(table.column_names)
+    estimates = [name for name in names if f"{name}_low" in names and f"{name}_high" in names]
+    ends_of_intervals = {f"{name}{end}" for name in estimates for end in ("_low", "_high")}
     shown = []
     for name in names:
-        if any(name == f"{other}{end}" for other in names for end in ("_low", "_high")):
+        if name in ends_of_intervals:
             continue
         values = first[name].to_pylist()
         kind = first.schema.field(name).type
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if f"{name}_low" in names and f"{name}_high" in names:
+        if name in estimates:
             ends = (first[f"{name}{end}"].to_pylist() for end in ("_low", "_high"))
             cells, is_number = [_estimate(*each) for each in zip(values, *ends, strict=True)], False
         else:

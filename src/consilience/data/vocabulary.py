@@ -332,11 +332,11 @@ def _texts(entry: Any) -> list[str]:
 def lookup(values: Values, column: Column) -> NDArray[np.int64]:
     """Return the index of each entry of `column` in the distinct `values`, or -1.
 
-    Whole numbers and their text are the same, and so are truth values and theirs: a CSV file of gold labels may read
-    "7" where the answers have 7, and "true" where they have True.
+    Numbers and their text are the same, and so are truth values, dates and times and theirs: a CSV file of gold labels
+    may read "7" where the answers have 7, and "true" where they have True.
 
-    >>> lookup(np.array([10, 20]), to_column(["20", "x"]))
-    array([ 1, -1])
+    >>> lookup(np.array([10, 20]), to_column(["20", "x"])), lookup(np.array([0.5, 2.0]), to_column(["2", "2.0"]))
+    (array([ 1, -1]), array([1, 1]))
     """
     known = to_column(values)
     if not isinstance(known, np.ndarray) and not isinstance(column, np.ndarray):
@@ -412,9 +412,11 @@ def _same_type(known: pa.Array, column: pa.Array) -> tuple[pa.Array, pa.Array]:
     common = _number_type(*kinds)
     if any(map(is_text, kinds)) and all(is_text(kind) or pa.types.is_integer(kind) for kind in kinds):
         common = pa.large_string()
+    elif any(map(is_text, kinds)):
+        common = next((kind for kind in kinds if pa.types.is_floating(kind) or pa.types.is_temporal(kind)), None)
     try:
         return (known, column) if common is None else (pc.cast(known, common), pc.cast(column, common))
-    except pa.ArrowInvalid:  # a number too large for the common type
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a number too large for the common type, or no number
         return known, column
 
 

@@ -219,9 +219,9 @@ def calibrate(
     left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
     if not isinstance(owner.calibration, str):
         found = Calibration(float(owner.calibration), given=True)
-        powers, folds = np.array([found.power]), list[Fold]()
+        powers, hidden = np.array([found.power]), list[Judged]()
     else:
-        found, log_weights, folds = find_power(
+        found, log_weights, hidden = find_power(
             owner, r, problem, fit, posterior, left_out, gold, opinion, totals, known
         )
         powers = draw_powers(log_weights)
@@ -229,7 +229,6 @@ def calibrate(
     def raised(power: float) -> Floats:
         return owner._calibrate(r, left_out, power)
 
-    hidden = [fold.judge(found.power) for fold in folds]
     return Calibrated(found, raised(found.power), Confidence(powers, raised, found.power), hidden)
 
 
@@ -244,13 +243,18 @@ def find_power(
     opinion: Opinion | None,
     totals: Totals | None = None,
     known: KnownScores | None = None,
-) -> tuple[Calibration, Floats, list[Fold]]:
-    """Return the power that hidden answers and known labels call for, the log weight of each of `POWERS`, and folds."""
-    found, log_weights, folds = Calibration(1.0), NOTHING_KNOWN, list[Fold]()
+) -> tuple[Calibration, Floats, list[Judged]]:
+    """Return the power that hidden answers and known labels call for, and the log weight of each of `POWERS`.
+
+    With them comes how well the hidden answers are predicted, at the power that they call for themselves: errors that
+    workers share are in these answers too, and known labels lower the power because of such errors.
+    """
+    found, log_weights, hidden = Calibration(1.0), NOTHING_KNOWN, list[Judged]()
     if owner.calibration == "hidden answers":
         found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold, totals)
         if opinion is not None:
             found, log_weights = limit_power(r, left_out, opinion, found, log_weights)
+        hidden = [fold.judge(found.power) for fold in folds]
     if known is None and gold is not None:
         known = score_known(owner, r, problem, fit, posterior, gold)
     if known is not None and known.n_labels:
@@ -274,7 +278,7 @@ def find_power(
                 keyword="calibration",
             )
         )
-    return found, log_weights, folds
+    return found, log_weights, hidden
 
 
 class KnownScores(NamedTuple):

@@ -171,7 +171,7 @@ class Comparison:
         if math.isnan(self.expected_accuracy):
             return "expected accuracy is not known"
         low, high = self.expected_accuracy_low, self.expected_accuracy_high
-        if self.expected_accuracy - low < (high - low) / 10 > MOST_UNCLEAR:
+        if is_unclear(self.expected_accuracy, low, high):
             return (
                 f"expected accuracy between {low:.1%} and {high:.1%} if workers err independently; there are too few "
                 "answers to calibrate probabilities well"
@@ -213,8 +213,8 @@ class Comparison:
         """Return in words how far the workers agree."""
         if math.isnan(self.alpha):
             return "agreement of the workers is not known"
-        interval = f"95% interval {self.alpha_low:.2f} to {self.alpha_high:.2f}"
-        figures = f"Krippendorff's alpha {self.alpha:.2f}, {interval}"
+        interval = f"95% interval {self.alpha_low:z.2f} to {self.alpha_high:z.2f}"
+        figures = f"Krippendorff's alpha {self.alpha:z.2f}, {interval}"
         if self.alpha_high < 0:
             return f"the workers agree less than by chance ({figures})"
         if self.alpha_low <= 0 and self.alpha_high < USEFUL_ALPHA:
@@ -222,6 +222,15 @@ class Comparison:
         if self.alpha_low <= 0:
             return f"too few answers to tell whether the workers agree more than by chance ({figures})"
         return f"the workers agree more than by chance ({figures})"
+
+
+def is_unclear(accuracy: float, low: float, high: float) -> bool:
+    """Tell whether only the interval of an expected accuracy is worth telling: the estimate is at its lower end.
+
+    >>> is_unclear(0.93, 0.92, 0.95), is_unclear(0.61, 0.6, 0.95)
+    (False, True)
+    """
+    return accuracy - low < (high - low) / 10 > MOST_UNCLEAR
 
 
 def compare_with_vote(

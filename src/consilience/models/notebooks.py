@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..data.previews import draw_histogram, draw_interval, html_table, paragraph, to_word
 from ..data.vocabulary import to_values
 from ..errors import plural
+from .comparison import is_unclear
 
 if TYPE_CHECKING:
     from .base import Model
@@ -66,10 +67,12 @@ def show_comparison(comparison: Comparison) -> str:
     """Return what a notebook shows of a comparison with majority vote."""
     c = comparison
     rows = [("Labels that differ", f"{c.n_differ:,} of {c.n_items:,}")]
+    low, high = c.expected_accuracy_low, c.expected_accuracy_high
     if math.isnan(c.expected_accuracy):
         rows.append(("Expected accuracy", "not known"))
+    elif is_unclear(c.expected_accuracy, low, high):
+        rows.append(("Expected accuracy", f"between {low:.1%} and {high:.1%} if workers err independently"))
     else:
-        low, high = c.expected_accuracy_low, c.expected_accuracy_high
         vote = c.expected_accuracy - c.expected_gain
         drawn = draw_interval(c.expected_accuracy, low, high)
         interval = f"{c.expected_accuracy:.1%} ({low:.1%} to {high:.1%} if workers err independently)"

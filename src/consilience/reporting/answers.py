@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.responses import Responses
 from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..metrics.probabilities import reliability_curve
@@ -39,7 +40,7 @@ def draw_answers(subject: Subject) -> Answers:
         (
             per_worker,
             "Answers per worker",
-            f"The median worker gave {median:,.0f} answers.",
+            f"The median worker gave {plural(round(median), 'answer')}.",
             "Workers",
             "Each worker gave",
         ),
@@ -82,16 +83,32 @@ def draw_agreement(subject: Subject) -> Chart | None:
     several = subject.n_answers > 1
     if not several.any():
         return None
-    top = subject.vote[several].max(axis=1)
+    top = find_majorities(subject.responses)[several]
     unanimous = int((top > 1 - 1e-9).sum())
     names, counts = bin_majorities(top[top <= 1 - 1e-9], subject.n_answers[several])
     first = next((n for n, count in enumerate(counts) if count), len(counts))
     names, counts = [*names[first:], "all"], [*counts[first:], unanimous]
     share = unanimous / len(top)
-    whole = "all of" if unanimous == len(top) else "none of" if not unanimous else f"{share:.1%} of"
-    alt = f"All workers agree on {whole} the {plural(len(top), 'item')} with two or more answers."
+    whole = "all" if unanimous == len(top) else "none" if not unanimous else f"{share:.1%}"
+    which = "the only item" if len(top) == 1 else f"{whole} of the {len(top):,} items"
+    alt = f"All workers {'agree' if unanimous or len(top) > 1 else 'do not agree'} on {which} with two or more answers."
     title = "How many workers share the most frequent answer"
     return draw_bars(title, alt, names, counts, "Workers of an item who agree", "Items")
+
+
+def find_majorities(r: Responses) -> Floats:
+    """Return the share of its most frequent label among the answers to each item; 0 if it has none.
+
+    All labels count, also those that are no classes.
+    """
+    item, weight = r.item_of_answer(), r.weights()
+    codes = item * r.n_labels + r.label
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
+    most = np.zeros(r.n_items)
+    np.maximum.at(most, codes[first] // r.n_labels, np.add.reduceat(weight[order], first))
+    return most / np.maximum(np.bincount(item, weight, minlength=r.n_items), 1e-300)
 
 
 def bin_majorities(top: Floats, n_answers: NDArray[np.int64]) -> tuple[list[str], list[int]]:

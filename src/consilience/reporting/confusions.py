@@ -12,9 +12,10 @@ from ..models.cells import Cells, sum_by
 from .charts import Chart, draw_heat
 from .subject import Subject
 
-# The most classes that the crowd's matrix shows.
-MOST_CLASSES = 14
-OTHERS = "other classes"
+# The most classes that the crowd's matrix shows, and columns beside those of the classes.
+MOST_CLASSES, MORE_COLUMNS = 14, 3
+# Classes whose items have fewer answers, as the fit expects, have none to speak of.
+FEWEST = 0.5
 
 
 class Shown(NamedTuple):
@@ -27,10 +28,16 @@ class Shown(NamedTuple):
 
 
 def choose_shown(subject: Subject, most: int) -> Shown:
-    """Return which classes and labels a matrix with at most so many rows and columns shows: the most frequent ones."""
-    counts = subject.counts
+    """Return which classes a matrix with at most so many rows shows: the most frequent ones.
+
+    It has a column for each of these, and a few more for other labels.
+    """
+    counts, klass = subject.counts, subject.responses.class_of_label
     row, classes = choose_classes(sum_over_workers(counts, 2), subject.classes, most)
-    column, labels = choose_classes(sum_over_workers(counts, 1), subject.labels, most)
+    n_alone = len(classes) if len(classes) == len(subject.classes) else len(classes) - 1
+    has_row = (klass >= 0) & (row[klass] < n_alone)
+    size = np.where(has_row, np.inf, sum_over_workers(counts, 1))
+    column, labels = choose_classes(size, subject.labels, len(classes) + MORE_COLUMNS)
     return Shown(classes, labels, row, column)
 
 
@@ -52,7 +59,7 @@ def choose_classes(size: Floats, names: list[str], most: int) -> tuple[NDArray[n
     shown = np.sort(np.argsort(-size, kind="stable")[: most - 1])
     place = np.full(len(names), most - 1)
     place[shown] = np.arange(most - 1)
-    return place, [*(names[k] for k in shown), f"{len(names) - most + 1:,} {OTHERS}"]
+    return place, [*(names[k] for k in shown), f"{len(names) - most + 1:,} other classes"]
 
 
 def count_shown(counts: Floats | Cells, shown: Shown, worker: int | None = None) -> Floats:
@@ -81,20 +88,23 @@ def draw_confusion(subject: Subject) -> Chart | None:
         return None
     shown = choose_shown(subject, MOST_CLASSES)
     table = count_shown(subject.counts, shown)
+    table[table.sum(axis=1) < FEWEST] = 0.0
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
-    title, alt = "What the crowd says about items of each class", describe_confusion(shares, shown)
+    title, alt = "What the crowd says about items of each class", describe_confusion(subject, table, shares, shown)
     return draw_heat(title, alt, shown.classes, shown.labels, shares, "Fused label", "Answer")
 
 
-def describe_confusion(shares: Floats, shown: Shown) -> str:
-    """Return the most frequent confusion in words."""
-    wrong = shares.copy()
-    for i, row in enumerate(shown.classes):
-        for j, column in enumerate(shown.labels):
-            if row == column or OTHERS in row:
-                wrong[i, j] = 0.0
+def describe_confusion(subject: Subject, table: Floats, shares: Floats, shown: Shown) -> str:
+    """Return in words which confusion occurs most often, among the classes and labels that are shown one by one."""
+    wrong = table.copy()
+    klass = subject.responses.class_of_label
+    named = np.flatnonzero(klass >= 0)
+    wrong[shown.row[klass[named]], shown.column[named]] = 0.0  # these answers are right
+    wrong[shown.row[np.bincount(shown.row)[shown.row] > 1]] = 0.0
+    wrong[:, shown.column[np.bincount(shown.column)[shown.column] > 1]] = 0.0
     i, j = divmod(int(wrong.argmax()), wrong.shape[1])
-    if not wrong[i, j]:
-        return "The answers agree with the fused labels everywhere."
+    if wrong[i, j] < FEWEST:
+        return "The classes that are shown are hardly ever confused."
+    share = "less than 1%" if shares[i, j] < 0.005 else f"{shares[i, j]:.0%}"
     confused = f"items of {shown.classes[i]} are called {shown.labels[j]}"
-    return f"The most frequent confusion: {confused} in {wrong[i, j]:.0%} of the answers."
+    return f"The most frequent confusion: {confused} in {share} of the answers."

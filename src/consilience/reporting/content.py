@@ -19,7 +19,7 @@ from ..data.frames import open_series
 from ..data.item_tables import key_names, open_item_table
 from ..data.responses import Passages, Responses
 from ..data.tables import Table
-from ..data.vocabulary import Column, find_missing, to_column, to_values
+from ..data.vocabulary import Column, find_missing, spell_surrogates, to_column, to_values
 from ..errors import InputError, Sentence, listing
 from ..formats.png import shrink_picture
 from ..formats.reading import open_path
@@ -70,7 +70,9 @@ def find_content(
     @functools.cache
     def show(index: int) -> Content | None:
         row = int(row_of_item[index])
-        return None if row < 0 else open_content(str(to_values(values.take([row])).tolist()[0]), folder)
+        if row < 0:
+            return None
+        return open_content(spell_surrogates(str(to_values(values.take([row])).tolist()[0])), folder)
 
     return show
 
@@ -85,7 +87,7 @@ def find_words(passages: Passages, r: Responses) -> Callable[[int], Content | No
         number = int(np.searchsorted(sequences.offsets, index, side="right")) - 1
         document = int(passages.fused[number])
         token = int(passages.offsets[document]) + index - int(sequences.offsets[number])
-        return Content(texts[document][int(passages.start[token]) : int(passages.end[token])])
+        return Content(spell_surrogates(texts[document][int(passages.start[token]) : int(passages.end[token])]))
 
     return show
 

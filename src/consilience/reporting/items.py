@@ -81,7 +81,11 @@ def list_said(subject: Subject, item: int) -> list[Said]:
         names = [subject.workers[w] for w in who[:MOST_WORKERS]]
         found.append(Said(subject.labels[code], len(who), names, len(who) - len(names)))
     found.sort(key=lambda said: -said.n_workers)
-    return found[:MOST_LABELS]
+    if len(found) <= MOST_LABELS:
+        return found
+    rest = found[MOST_LABELS - 1 :]
+    n_workers = sum(said.n_workers for said in rest)
+    return [*found[: MOST_LABELS - 1], Said(f"{len(rest):,} other labels", n_workers, [], 0)]
 
 
 def list_uncertain(subject: Subject) -> list[Item]:
@@ -133,10 +137,13 @@ def describe_difference(subject: Subject, n_fewer: int) -> str:
         has = "label has" if n_fewer == 1 else "labels have"
         return f"{n_fewer:,} fused {has} fewer votes than another class."
     differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from majority vote."
+    tied = "votes are tied, and majority vote draws lots"
+    if not subject.is_voted.all():
+        tied = "votes are tied (majority vote draws lots), or there are none (it takes the most frequent class)"
     if not n_fewer:
-        return f"{differ} Votes are tied there, and majority vote draws lots."
+        return f"{differ} There, {tied}."
     fewer = f"{n_fewer:,} of them {'has' if n_fewer == 1 else 'have'} fewer votes than another class."
-    return f"{differ} {fewer} Elsewhere votes are tied, and majority vote draws lots."
+    return f"{differ} {fewer} Elsewhere {tied}."
 
 
 def compare_labels(subject: Subject) -> Difference:

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ..errors import Message, Python, plural
-from ..models.comparison import LEAST_HIDDEN, MOST_UNCLEAR, Comparison, are_checked
+from ..models.comparison import LEAST_HIDDEN, Comparison, are_checked, is_unclear
 from ..models.fuse import doubt_checks, find_doubts, tell_copies
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
@@ -38,12 +38,15 @@ class Verdict(NamedTuple):
         In one sentence.
     lead : list of str
         What this rests on.
+    counts : bool
+        Whether the headline says how many labels are right, so that probabilities can be relied on as far as it says.
     """
 
     level: str
     badge: str
     headline: str
     lead: list[str]
+    counts: bool = False
 
 
 class Note(NamedTuple):
@@ -104,13 +107,14 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
     headline = expect(compared.expected_accuracy, low, high, subject.n_items)
     level = "good" if compared.expected_accuracy >= GOOD else "care"
+    counts = isinstance(subject.model, LatentModel)
     if not compared.tested:
-        return Verdict("care", "Not tested", headline, lead)
+        return Verdict("care", "Not tested", headline, lead, counts)
     if compared.n_differ == 0:
-        return Verdict(level, "Same as majority vote", headline, lead)
+        return Verdict(level, "Same as majority vote", headline, lead, counts)
     if compared.better:
-        return Verdict(level, "Better than majority vote", headline, lead)
-    return Verdict("care", "No clear difference from majority vote", headline, lead)
+        return Verdict(level, "Better than majority vote", headline, lead, counts)
+    return Verdict("care", "No clear difference from majority vote", headline, lead, counts)
 
 
 def say_vote_accuracy(compared: Comparison) -> list[str]:
@@ -123,11 +127,6 @@ def say_vote_accuracy(compared: Comparison) -> list[str]:
     return [f"By the same estimate, majority vote gets {compared.expected_accuracy - gain:.1%} right."]
 
 
-def is_unclear(accuracy: float, low: float, high: float) -> bool:
-    """Tell whether only an interval is known, as `Comparison.describe_accuracy` does."""
-    return accuracy - low < (high - low) / 10 > MOST_UNCLEAR
-
-
 def judge_alone(subject: Subject) -> Verdict:
     """Return the verdict on a model that was not compared with majority vote."""
     model = subject.model
@@ -138,7 +137,7 @@ def judge_alone(subject: Subject) -> Verdict:
     low, high = model.expected_accuracy_low_, model.expected_accuracy_high_
     interval = f"The 95% interval is {low:.1%} to {high:.1%} if workers err independently."
     headline = expect(model.expected_accuracy_, low, high, subject.n_items)
-    return Verdict("care", "Not compared", headline, [interval, untested])
+    return Verdict("care", "Not compared", headline, [interval, untested], counts=True)
 
 
 def expect(accuracy: float, low: float, high: float, n_items: int) -> str:
@@ -165,16 +164,17 @@ def list_figures(subject: Subject) -> list[Figure]:
     compared: Comparison | None = getattr(model, "comparison_", None)
     figures = []
     told = compared is not None and (compared.tested or subject.responses.silence_counts)
-    if compared is not None and told and not math.isnan(compared.expected_accuracy):
+    if compared is not None and told and len(subject.classes) > 1 and not math.isnan(compared.expected_accuracy):
         low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
-        interval = f"95% interval {low:.1%} to {high:.1%}"
-        figures.append(Figure("Expected accuracy", f"{compared.expected_accuracy:.1%}", interval))
+        accuracy, interval = f"{compared.expected_accuracy:.1%}", f"{low:.1%} to {high:.1%}"
+        unclear = is_unclear(compared.expected_accuracy, low, high)
+        figures.append(Figure("Expected accuracy", interval if unclear else accuracy, f"95% interval {interval}"))
     if compared is not None:
         figures.append(
             Figure("Differ from majority vote", f"{compared.n_differ:,}", f"{1 - compared.agreement:.1%} of the labels")
         )
         if not math.isnan(compared.alpha):
-            figures.append(Figure("Agreement of workers", f"{compared.alpha:.2f}", "0: chance, 1: all agree"))
+            figures.append(Figure("Agreement of workers", f"{compared.alpha:z.2f}", "0: chance, 1: all agree"))
     if len(subject.classes) > 1:
         n_doubtful = int((subject.confidence < DOUBTFUL).sum())
         share = f"{n_doubtful / subject.n_items:.1%} of the labels"
@@ -271,7 +271,7 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
     n_all = max(sum(worker["answers"] for worker in workers), 1)
     notes = []
     for remark, (one, several) in MEANINGS.items():
-        found = [worker for worker in workers if remark in list_remarks(worker)]
+        found = [worker for worker in workers if remark == find_remark(worker)]
         if not found:
             continue
         found.sort(key=lambda worker: -worker["answers"])
@@ -286,12 +286,13 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
     return notes
 
 
-def list_remarks(worker: dict[str, Any]) -> list[str]:
-    """Return the remarks on a worker; one who has none is often wrong if the whole interval is below one half."""
-    remarks = worker["remarks"].split("; ") if worker["remarks"] else []
-    told = any(remark in MEANINGS or remark == "few answers" for remark in remarks)
+def find_remark(worker: dict[str, Any]) -> str:
+    """Return the remark on a worker; one who has none is often wrong if the whole interval is below one half."""
+    remark = str(worker["remarks"]).partition("; ")[0]  # ids of near-copies may follow, which can be any text
+    if remark in MEANINGS or remark == "few answers":
+        return remark
     high = worker["accuracy_high"]
-    return [*remarks, OFTEN_WRONG] if not told and is_number(high) and high < 0.5 else remarks
+    return OFTEN_WRONG if is_number(high) and high < 0.5 else ""
 
 
 def note_unanswered(subject: Subject) -> list[Note]:

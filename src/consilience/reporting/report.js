@@ -147,7 +147,7 @@
     if (classes.length > MOST_BUTTONS) {
       const select = make("select");
       select.setAttribute("aria-label", "Label");
-      select.append(new Option("Choose a label", ""), ...classes.map((name, k) => new Option(name, String(k))));
+      select.append(new Option("Choose a label", ""), ...classes.map((name, k) => new Option(k < 9 ? `${k + 1}: ${name}` : name, String(k))));
       select.addEventListener("change", () => choose(number, select.value === "" ? null : Number(select.value), false));
       place.append(select);
       return;

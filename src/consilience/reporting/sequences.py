@@ -53,6 +53,7 @@ class Example(NamedTuple):
     tracks: list[Track]
     fused: Track | None
     more: int  # positions that are not shown
+    more_workers: int
     readers: list[tuple[str, list[Piece]]]
     text: list[Piece]
 
@@ -62,6 +63,9 @@ def describe_chain(subject: Subject) -> tuple[str, Chart | None] | None:
     model = subject.model
     if not isinstance(model, HiddenMarkov):
         return None
+    sequences = subject.responses.sequences
+    if sequences is None or subject.n_items == len(sequences):
+        return "No sequence has two positions, so nothing was learned about how labels follow each other.", None
     words = model.explain_coupling()
     transition = np.asarray(model.transition_)
     size = np.bincount(subject.codes, minlength=len(subject.classes)).astype(float)
@@ -181,7 +185,8 @@ def show_tracks(subject: Subject, sequence: int, colours: list[int | None]) -> E
     stop = min(end, start + LONGEST)
     fused = subject.codes[start:stop].tolist()
     tracks = []
-    for worker, codes in list(codes_of_workers(subject, start, stop).items())[:MOST_TRACKS]:
+    said = list(codes_of_workers(subject, start, stop).items())
+    for worker, codes in said[:MOST_TRACKS]:
         cells: list[Cell | None] = []
         for code, label in zip(codes.tolist(), fused, strict=True):
             klass = int(r.class_of_label[code]) if code >= 0 else -1
@@ -192,7 +197,7 @@ def show_tracks(subject: Subject, sequence: int, colours: list[int | None]) -> E
     shown = [subject.show(item) for item in range(start, stop)]
     words = [to_name(each.text, 20) for each in shown if each is not None and not each.picture]
     words = words if len(words) == stop - start else []
-    return Example(name_sequence(subject, sequence), words, tracks, row, end - stop, [], [])
+    return Example(name_sequence(subject, sequence), words, tracks, row, end - stop, len(said) - len(tracks), [], [])
 
 
 def shorten_tag(name: str) -> str:
@@ -226,12 +231,13 @@ def show_text(subject: Subject, sequence: int, colours: list[int | None]) -> Exa
         return cut(pieces)
 
     by_label = [colours[k] if k >= 0 else None for k in r.class_of_label.tolist()]
+    said = list(codes_of_workers(subject, start, stop).items())
     readers = [
         (subject.workers[worker], mark(codes, subject.labels, r.labels, by_label))
-        for worker, codes in list(codes_of_workers(subject, start, stop).items())[:MOST_TRACKS]
+        for worker, codes in said[:MOST_TRACKS]
     ]
     fused = mark(subject.codes[start:stop], subject.classes, model.classes_, colours)
-    return Example(name_sequence(subject, sequence), [], [], None, 0, readers, fused)
+    return Example(name_sequence(subject, sequence), [], [], None, 0, len(said) - len(readers), readers, fused)
 
 
 def cut(pieces: list[Piece]) -> list[Piece]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,10 +18,13 @@ from ..errors import quietly
 from ..kernels.types import Floats
 from ..models.cells import Cells
 from ..models.majority_vote import MajorityVote, find_tied
+from ..models.next_items import find_entropy
 from .content import Content
 
 # The most characters of a label or an id that are shown.
 LONGEST_NAME = 60
+# Characters that XML does not allow, nor charts: vl-convert ends the whole process at one.
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +90,7 @@ class Subject:
     @cached_property
     def entropy(self) -> Floats:
         """The entropy of the calibrated posterior of each item, in nats."""
-        q = self.model.posterior_
-        return np.asarray(-np.sum(q * np.log(np.where(q > 0, q, 1.0)), axis=1))
+        return find_entropy(self.model.posterior_)
 
     @cached_property
     def n_answers(self) -> NDArray[np.int64]:
@@ -115,11 +118,17 @@ class Subject:
             return np.asarray(MajorityVote().fit(self.responses).posterior_)
 
     @cached_property
+    def is_voted(self) -> NDArray[np.bool_]:
+        """Whether each item has votes for classes: not if all of its answers are labels that are no classes."""
+        r = self.responses
+        votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
+        return np.asarray((votes > 0) | r.silence_counts)
+
+    @cached_property
     def differs(self) -> NDArray[np.bool_]:
         """Whether another class than the fused label has more votes. A tie is no difference, nor is a known label."""
         tied = find_tied(self.vote)[np.arange(self.n_items), self.codes]
-        voted = (self.n_answers > 0) | self.responses.silence_counts
-        return np.asarray(~tied & voted & ~self.is_known)
+        return np.asarray(~tied & self.is_voted & ~self.is_known)
 
     def key_of(self, item: int) -> tuple[str, ...]:
         """Return what identifies an item as text: its id, or its sequence and position."""
@@ -149,12 +158,13 @@ def spell(value: Any) -> str:
 
 
 def to_name(value: Any, width: int = LONGEST_NAME) -> str:
-    """Return a value as a short text in one line; one that is empty is named so.
+    r"""Return a value as a short text in one line; one that is empty is named so.
 
-    >>> to_name("a" * 100, 10), to_name("  ")
-    ('aaaaaaaaa…', '(empty)')
+    >>> to_name("a" * 100, 10), to_name("  "), to_name("a\x01b")
+    ('aaaaaaaaa…', '(empty)', 'a�b')
     """
     text = " ".join(spell(value).split()) or "(empty)"
+    text = _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -164,13 +174,19 @@ def name_all(values: Values) -> list[str]:
     >>> name_all(np.array(["1", 1], dtype=object))
     ['1', '1 (2)']
     """
-    names: list[str] = []
-    seen: set[str] = set()
-    for value in values.tolist():
-        name = unique = to_name(value)
-        n = 2
-        while unique in seen:
+    return distinguish(to_name(value) for value in values.tolist())
+
+
+def distinguish(names: Iterable[str]) -> list[str]:
+    """Return names of which no two are the same.
+
+    >>> distinguish(["a", "a", "a (2)"])
+    ['a', 'a (2)', 'a (2) (2)']
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        unique, n = name, 2
+        while unique in found:
             unique, n = f"{name} ({n})", n + 1
-        seen.add(unique)
-        names.append(unique)
-    return names
+        found[unique] = None
+    return list(found)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from ..errors import plural
 from ..kernels.types import Floats
 from ..models.cells import Cells
+from ..models.worker_report import FEW_ANSWERS
 from .charts import Chart, bin_shares, draw_bars, draw_intervals
 from .confusions import choose_shown, count_shown
-from .subject import Subject, spell, to_name
+from .subject import Subject, distinguish, spell, to_name
 
 # The most workers in the table, and numbers in all heat maps.
 MOST_WORKERS, MOST_NUMBERS = 1000, 120_000
@@ -51,7 +52,7 @@ def find_biases(subject: Subject) -> list[str]:
     """Return for each worker the label that is given too often: "cat +12%", by its share of the answers.
 
     It is compared with how often it is true of the items that the worker answered, as the fit expects. Nothing is said
-    of a difference below two standard errors.
+    of a difference below two standard errors, nor of a worker with few answers.
     """
     counts, r = subject.counts, subject.responses
     named = np.flatnonzero(r.class_of_label >= 0)
@@ -63,8 +64,8 @@ def find_biases(subject: Subject) -> list[str]:
         by_label, by_class = sum_parts(counts, first, min(first + n_together, r.n_workers))
         label, excess = find_excess(by_label[:, named], by_class[:, r.class_of_label[named]], by_label.sum(axis=1))
         words += [
-            f"{subject.labels[named[code]]} +{size:.0%}" if size >= LEAST_BIAS else ""
-            for code, size in zip(label.tolist(), excess.tolist(), strict=True)
+            f"{subject.labels[named[code]]} +{size:.0%}" if size >= LEAST_BIAS and total >= FEW_ANSWERS else ""
+            for code, size, total in zip(label.tolist(), excess.tolist(), by_label.sum(axis=1).tolist(), strict=True)
         ]
     return words
 
@@ -135,22 +136,8 @@ def draw_workers(rows: list[dict[str, Any]]) -> Chart | None:
         np.array([row[end] if is_number(row[end]) else row["accuracy"] for row in known])
         for end in ("accuracy_low", "accuracy_high")
     )
-    names = distinct([to_name(row["name"], 24) for row in known])
+    names = distinguish(to_name(row["name"], 24) for row in known)
     return draw_intervals("Accuracy of the workers, with 95% intervals", alt, names, accuracy, low, high)
-
-
-def distinct(names: list[str]) -> list[str]:
-    """Return names of which no two are the same.
-
-    >>> distinct(["a", "a"])
-    ['a', 'a (2)']
-    """
-    seen: dict[str, int] = {}
-    result = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return result
 
 
 def is_number(value: Any) -> bool:

@@ -18,7 +18,7 @@ from .charts import import_converter
 from .confusions import draw_confusion
 from .content import find_content, find_words
 from .page import import_jinja, render
-from .subject import Subject
+from .subject import Subject, spell
 
 
 def report(model: Any, path: str | os.PathLike[str], content: Any = None) -> Path:
@@ -102,7 +102,7 @@ def make_page(subject: Subject, title: str) -> str:
     compared = getattr(model, "comparison_", None)
     verdict = overview.judge(subject)
     return render(
-        title=title,
+        title=spell(title),
         verdict=verdict,
         figures=overview.list_figures(subject),
         facts=overview.list_facts(subject),
@@ -118,7 +118,7 @@ def make_page(subject: Subject, title: str) -> str:
         workers_chart=workers.draw_workers(table),
         confusion_chart=draw_confusion(subject),
         confidence_chart=answers.draw_confidence(subject),
-        kept=answers.list_kept(subject) if isinstance(model, LatentModel) and verdict.level != "bad" else [],
+        kept=answers.list_kept(subject) if verdict.counts else [],
         calibration=model.explain_calibration() if isinstance(model, LatentModel) else None,
         features=model.explain_features() if getattr(model, "feature_findings_", None) is not None else None,
         reliability=answers.draw_by_gold(subject),
@@ -127,6 +127,7 @@ def make_page(subject: Subject, title: str) -> str:
         has_sequences=subject.responses.sequences is not None,
         chain=chain,
         examples=sequences.list_examples(subject),
+        examples_differ=bool(subject.differs.any()),
         network=sequences.describe_network(subject),
         uncertain=items.list_uncertain(subject),
         review=review.cards,

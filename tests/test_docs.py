@@ -1,0 +1,43 @@
+"""Pages of the documentation that are put together from parts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.fill_tables import HERE, fill, find_stale
+
+
+def test_measured_tables_are_shown():
+    assert not find_stale(), "run: python docs/fill_tables.py"
+    pages = "".join(page.read_text("utf-8") for page in HERE.glob("*.md"))
+    shown = re.findall(r"<!-- measured/([a-z0-9-]+)\.md -->", pages)
+    assert sorted(shown) == sorted(table.stem for table in (HERE / "measured").glob("*.md"))
+
+
+def test_a_stale_table_is_replaced():
+    page = "before\n<!-- measured/gold.md -->\n| old |\n<!-- end -->\nafter"
+    table = (HERE / "measured" / "gold.md").read_text("utf-8").strip()
+    assert fill(page) == f"before\n<!-- measured/gold.md -->\n\n{table}\n\n<!-- end -->\nafter"
+    assert fill(fill(page)) == fill(page)
+
+
+def test_links_of_the_readme_lead_somewhere():
+    root = Path(__file__).parents[1]
+    links = re.findall(r"\]\(([^)#]+)", (root / "README.md").read_text("utf-8"))
+    links += re.findall(r'(?:src|srcset|href)="([^"#]+)"', (root / "README.md").read_text("utf-8"))
+    assert len(links) > 20
+    assert [link for link in links if "://" not in link and not (root / link).exists()] == []
+
+
+def test_formulas():
+    pytest.importorskip("math_core", reason="math-core turns formulas into MathML; make docs installs it")
+    pytest.importorskip("sphinx")
+    from docs.formulas import to_mathml
+
+    assert to_mathml("k'", block=False) == '<math><mrow><mi>k</mi><mo lspace="0" rspace="0">\u2032</mo></mrow></math>'
+    cases = to_mathml(r"\begin{cases} 1 & \text{if } a \\ 0 & \text{if not} \end{cases}", block=True)
+    assert cases.startswith('<math display="block">')
+    assert cases.count("<mtr>") == 2
