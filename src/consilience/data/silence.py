@@ -15,6 +15,8 @@ FEWEST_ANSWERS, CHANCE = 5, 0.01
 FEWEST_IN_ALL = 20
 # Workers count as most, and items as few, beyond this share.
 MOST, FEW = 0.5, 0.5
+# So many answers are looked at together, until everybody who could be one-sided has said two labels.
+AT_ONCE = 1 << 18
 
 
 def warn_of_silence(r: Responses) -> None:
@@ -57,10 +59,14 @@ def count_one_sided(r: Responses) -> tuple[int, int]:
     """
     n_answers = np.bincount(r.worker, minlength=r.n_workers)
     judged = (n_answers >= FEWEST_ANSWERS) & (chance_of_one_label(r, n_answers) < CHANCE)
-    first = np.zeros(r.n_workers, r.label.dtype)
-    first[r.worker[::-1]] = r.label[::-1]
-    differs = np.bincount(r.worker, weights=r.label != first[r.worker], minlength=r.n_workers) > 0
-    alike = judged & ~differs
+    alike, first = judged.copy(), np.full(r.n_workers, -1, r.label.dtype)
+    for begin in range(0, r.n_responses, AT_ONCE):
+        if not alike.any():
+            break
+        worker, label = r.worker[begin : begin + AT_ONCE], r.label[begin : begin + AT_ONCE]
+        new = np.flatnonzero(first[worker] < 0)[::-1]  # of several answers the first one stays
+        first[worker[new]] = label[new]
+        alike[worker[label != first[worker]]] = False
     enough = n_answers[alike].sum() > MOST * r.n_responses
     return int(alike.sum()) if enough else 0, int(judged.sum())
 

@@ -39,6 +39,8 @@ _PLAIN = {
 _SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64, np.datetime64)
 _ZONED = {datetime.datetime, datetime.time}
 _NOTHING = type(None)
+# From so many entries on, compiled code is faster than Arrow, which need not be loaded first.
+MANY = 100_000
 
 
 def to_column(values: Any, what: str = "The data") -> Column:
@@ -260,12 +262,18 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
     if isinstance(column, np.ndarray):
         return _encode_objects(column)
     if pa.types.is_dictionary(column.type):
-        indices = pc.dictionary_encode(column.indices)
-        seen = column.dictionary.take(indices.dictionary)
-    else:
-        indices = pc.dictionary_encode(column)
-        seen = indices.dictionary
-    return np.asarray(indices.indices.to_numpy(zero_copy_only=False), np.int32), to_values(seen)
+        codes, seen = encode_in_order_of_appearance(column.indices)
+        return codes, to_values(column.dictionary.take(pa.array(seen)))
+    if pa.types.is_integer(column.type) and column.null_count == 0 and len(column) >= MANY:
+        from ..kernels.encoding import encode_narrow, is_narrow
+
+        values = column.to_numpy()
+        numbers = values.astype(np.int64, copy=False)  # beyond its range they wrap around, and stay distinct
+        if is_narrow(numbers):
+            codes, rows = encode_narrow(numbers)
+            return codes, values[rows]
+    encoded = pc.dictionary_encode(column)
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32), to_values(encoded.dictionary)
 
 
 def are_distinct(column: Column) -> bool:

@@ -381,6 +381,8 @@ def count_closely(answers: Answers, pairs: Pairs, usual: Floats) -> Pairs:
     n_common, n_agree = pairs.n_common.copy(), pairs.n_agree.copy()
     high = n_agree - n_common * expected >= LEAST_COPIED * n_common * (1 - expected)
     chosen = np.flatnonzero(high & (n_common < ENOUGH_SAMPLED) & (expected < 1))
+    if not len(chosen):
+        return pairs
     tail = betainc(np.maximum(n_agree[chosen], 1e-9), (n_common - n_agree)[chosen] + 1, expected[chosen])
     hashes = hash_ids(answers.responses.workers)
     chosen = chosen[np.lexsort((hashes[pairs.first[chosen]] ^ hashes[pairs.second[chosen]], tail))]
