@@ -285,6 +285,22 @@ class Responses:
         """Return the index of the item that each answer is about."""
         return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
 
+    def items_of(self, answers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the index of the item that each of some answers is about: a few of many, by their indices."""
+        return np.searchsorted(self.offsets, answers, side="right") - 1
+
+    def have_several_workers(self) -> NDArray[np.bool_]:
+        """Tell which items, or sequences, at least two workers answered."""
+        ends = self.offsets if self.sequences is None else self.offsets[self.sequences.offsets]
+        several = np.diff(ends) > 1
+        first = ends[:-1][several]
+        if len(first):
+            # Two workers are there if one answer is by another worker than the answer before.
+            changes = np.append(False, self.worker[1:] != self.worker[:-1])
+            changes[ends[:-1][np.diff(ends) > 0]] = False
+            several[several] = np.logical_or.reduceat(changes, first)
+        return several
+
     def votes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the item and the worker of each vote; an answer that is spread over several labels is one vote."""
         return (self.item_of_answer(), self.worker.astype(np.int64)) if self.weight is None else self._votes

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ from ..data.hashing import draw_units
 from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
 from ..errors import DataWarning, Sentence, parameter_error, plural, warn
-from ..fitting.em import Fit, Problem, infer_left_out, infer_posterior, maximise, run_em
+from ..fitting.em import Fit, Problem, Statistics, expect, infer_left_out, infer_posterior, maximise, run_em
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
 from .held_out import shrink_rows
@@ -55,6 +56,8 @@ POWERS = np.geomspace(0.01, 1.0, 33)
 # Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
 # all powers from 0 to 1 are equally likely. (`POWERS` are dense where they are small.)
 NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
+# A count that is this small beside what it was before is none.
+ROUNDING = 1e-12
 # So many equally likely powers stand for what is not known of the right one.
 N_POWERS = 8
 # Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
@@ -273,31 +276,44 @@ def find_by_hidden(
     share, n_folds = choose_folds(n_units, None if r.sequences is None else r.n_responses)
     # If few answers of many are hidden, posteriors hardly change: to count the others once again is enough.
     max_iter = owner.max_iter if share == HIDDEN else 0
+    apart = r.sequences is None and problem.graph is None
+
+    def pose(answers: Responses, known: Gold | None) -> Problem:
+        posed = owner._pose(answers, problem.structure, problem.graph, known, problem.engine)
+        return replace(posed, prior=start.prior)
+
     for number, (hidden, unit) in enumerate(hide_answers(r, share, owner.seed, n_folds), 1):
         log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
-        shown = r.keep(~hidden)
-        rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
-        again = run_em(rest, start, max_iter, owner.tol, owner.callback)
-        learned = maximise(rest, again.statistics, start.prior)
-        judging = find_judging(shown, r.item_of_answer()[hidden], problem.graph is None, gold)
-        hidden[hidden] = judging
-        item, unit = r.item_of_answer()[hidden], np.unique(unit[judging], return_inverse=True)[1]
-        if not len(item):
-            continue
-        if r.sequences is None and problem.graph is None:
+        answer, known = np.flatnonzero(hidden), gold
+        item = r.items_of(answer)
+        if apart:
             # Independent items can be judged without the others.
             items, item = np.unique(item, return_inverse=True)
             known = None if gold is None else Gold(gold.codes[items], gold.judging[items])
-            rest = replace(
-                owner._pose(shown.about(items), problem.structure, None, known, problem.engine), prior=start.prior
-            )
-        factors = rest.factors(again.parameters.workers)
-        posterior, _ = infer_posterior(rest.engine, rest.placed, factors, again.parameters.structure, rest.graph)
-        left_out = infer_left_out(rest, learned, again.statistics, posterior)[item]
-        confusion = rest.workers.plain_mean(learned.workers, again.statistics.counts, start.prior)
-        scores.append(score_powers(r, hidden, unit, left_out, confusion))
-        counts = rest.workers.plain_counts(again.statistics.counts)
-        folds.append(Fold.of(r, np.flatnonzero(hidden), left_out, counts))
+            part = r.about(items)
+            shown = part.keep(~hidden[r.answers_about(items)[0]])
+        else:
+            shown = r.keep(~hidden)
+        rest = pose(shown, known)
+        if apart and max_iter == 0:
+            statistics = exchange(fit.statistics, expect(pose(part, known), start), expect(rest, start))
+            parameters = start
+        else:
+            others = pose(r.keep(~hidden), gold) if apart else rest
+            again = run_em(others, start, max_iter, owner.tol, owner.callback)
+            statistics, parameters = again.statistics, again.parameters
+        learned = maximise(problem, statistics, start.prior)
+        judging = find_judging(shown, item, problem.graph is None, known)
+        answer, item = answer[judging], item[judging]
+        if not len(answer):
+            continue
+        factors = rest.factors(parameters.workers)
+        posterior, _ = infer_posterior(rest.engine, rest.placed, factors, parameters.structure, rest.graph)
+        left_out = infer_left_out(rest, learned, statistics, posterior)[item]
+        confusion = rest.workers.plain_mean(learned.workers, statistics.counts, start.prior)
+        unit = np.unique(unit[judging], return_inverse=True)[1]
+        scores.append(score_powers(r, answer, unit, left_out, confusion))
+        folds.append(Fold.of(r, answer, left_out, rest.workers.plain_counts(statistics.counts)))
     if sum(map(len, scores)) < LEAST_UNITS:
         return Calibration(1.0), NOTHING_KNOWN, folds
     n_hidden = sum(
@@ -305,6 +321,15 @@ def find_by_hidden(
     )
     together = np.concatenate(scores)
     return Calibration(choose_power(together), n_hidden), weigh_powers(together), folds
+
+
+def exchange(total: Statistics, before: Statistics, after: Statistics) -> Statistics:
+    """Return the statistics of all items, with those of some of them as they are `after` instead of `before`."""
+    counts = total.counts - before.counts + after.counts
+    # What is left of a count that was taken away is rounding error.
+    counts[counts < ROUNDING * total.counts] = 0.0
+    mass = total.summary.mass - before.summary.mass + after.summary.mass
+    return Statistics(counts, replace(total.summary, mass=mass))
 
 
 def find_judging(shown: Responses, item: NDArray[np.int64], apart: bool, gold: Gold | None) -> NDArray[np.bool_]:
@@ -327,7 +352,7 @@ def raise_to(posterior: Floats, power: float) -> Floats:
     """
     if power == 1.0:
         return posterior
-    raised = (posterior / posterior.max(axis=1, keepdims=True)) ** power
+    raised = (posterior / reduce(np.maximum, posterior.T)[:, None]) ** power
     raised[posterior <= 0] = 0.0
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
@@ -345,7 +370,7 @@ def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int
 
 
 def score_powers(
-    r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
+    r: Responses, answer: NDArray[np.int64], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
 ) -> Floats:
     """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
 
@@ -353,11 +378,11 @@ def score_powers(
     other answers. The unit of a hidden answer is the answer itself, or all answers of its worker in the sequence, which
     are right or wrong together.
     """
-    chances = np.ascontiguousarray(confusion[r.worker[hidden], r.label[hidden]])
+    chances = np.ascontiguousarray(confusion[r.worker[answer], r.label[answer]])
     with np.errstate(divide="ignore"):
         logs = np.log(posterior)
     logs -= logs.max(axis=1, keepdims=True)
-    weight = None if r.weight is None else r.weight[hidden]
+    weight = None if r.weight is None else r.weight[answer]
     scores = []
     for power in POWERS.tolist():
         raised = np.exp(power * logs)  # what is impossible stays so

@@ -85,7 +85,8 @@ from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.items import Sequences
 from ..data.responses import Responses
-from ..kernels.types import Floats
+from ..data.vocabulary import MANY
+from ..kernels.types import Floats, freeze, read_only
 from .cells import sum_by
 from .information import informativeness
 
@@ -176,15 +177,8 @@ def find_judged(r: Responses, gold: Gold | None, graph: Graph | None) -> NDArray
     """
     if graph is not None:
         return np.ones(r.n_items, bool)
-    item = r.item_of_answer()
-    unit = np.arange(r.n_items) if r.sequences is None else r.sequences.of_items()
-    n_units = r.n_items if r.sequences is None else len(r.sequences)
-    # The first worker of each unit, and whether there is another one.
-    first = np.full(n_units, -1)
-    first[unit[item[::-1]]] = r.worker[::-1]
-    several = np.zeros(n_units, bool)
-    several[unit[item[r.worker != first[unit[item]]]]] = True
-    judged = several[unit]
+    several = r.have_several_workers()
+    judged = several if r.sequences is None else several[r.sequences.of_items()]
     return judged if gold is None else judged | (gold.codes >= 0)
 
 
@@ -270,6 +264,12 @@ def measure_answers(r: Responses, posterior: Floats) -> tuple[Floats, Floats, Fl
 def sum_chances(r: Responses, posterior: Floats) -> Floats:
     """Return each worker's sums of weights, and of weights times the chance to be right and its square, (3, M)."""
     sums = np.zeros((3, r.n_workers))
+    if r.n_responses >= MANY:
+        from ..kernels import answers
+
+        known = read_only(r.class_of_label), read_only(posterior)
+        answers.sum_chances(r.worker, r.label, r.offsets, given_weights(r), *known, sums)
+        return sums
     for first in range(0, r.n_items, ITEMS_AT_ONCE):
         last = min(first + ITEMS_AT_ONCE, r.n_items)
         part = slice(r.offsets[first], r.offsets[last])
@@ -472,9 +472,16 @@ def few_units(n_units: int) -> float:
 
 def sum_answers(r: Responses, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
     """Return for each item of a run the sum over its answers of `values` of their workers, times weight ** power."""
+    offsets, answers = locate_answers(r, run)
+    if r.n_responses >= MANY:
+        from ..kernels.answers import sum_rows
+
+        table = np.ascontiguousarray(values).reshape(len(values), -1)
+        sums = np.zeros((len(offsets) - 1, table.shape[1]))
+        sum_rows(r.worker[answers], offsets, given_weights(r, answers), power, read_only(table), sums)
+        return sums.reshape(-1, *values.shape[1:])
     from scipy.sparse import csr_array
 
-    offsets, answers = locate_answers(r, run)
     shape = (len(offsets) - 1, r.n_workers)
     weight = r.weights(answers) ** power
     return np.asarray(csr_array((weight, r.worker[answers], offsets), shape=shape) @ values)
@@ -484,13 +491,24 @@ def locate_answers(r: Responses, run: slice) -> tuple[NDArray[np.int64], slice]:
     """Return where the answers to each item of a run begin and end, from 0, and which answers these are."""
     first, last, _ = run.indices(r.n_items)
     offsets = r.offsets[first : last + 1]
-    return offsets - offsets[0], slice(int(offsets[0]), int(offsets[-1]))
+    return freeze(offsets - offsets[0]), slice(int(offsets[0]), int(offsets[-1]))
+
+
+def given_weights(r: Responses, answers: slice = slice(None)) -> Floats:
+    """Return the weights of some answers as kernels take them: empty if there are none."""
+    return freeze(np.empty(0)) if r.weight is None else r.weight[answers]
 
 
 def count_surprise(r: Responses, right: Floats, run: slice = slice(None)) -> Floats:
     """Return for each item of a run the sum over its answers of [l = k] - Gamma_kk, (n, K)."""
     offsets, answers = locate_answers(r, run)
     n_items = len(offsets) - 1
+    if r.n_responses >= MANY:
+        from ..kernels.answers import add_votes
+
+        votes = -sum_answers(r, right, run)
+        add_votes(r.label[answers], offsets, given_weights(r, answers), read_only(r.class_of_label), votes)
+        return votes
     klass = r.class_of_label[r.label[answers]]
     named = np.flatnonzero(klass >= 0)
     place = np.repeat(np.arange(n_items), np.diff(offsets))[named] * r.n_classes + klass[named]
