@@ -152,8 +152,9 @@ class DawidSkene(LatentModel):
 
     def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
         raised = super()._calibrate(r, posterior, power)
-        if r.silence_counts:
-            return raised
-        # Of an item without answers all that speaks is the class prior, and what else is known of the item. There are
-        # no errors that workers could share.
-        return np.where((np.diff(r.offsets) > 0)[:, None], raised, posterior)
+        if raised is not posterior and not r.silence_counts:
+            # Of an item without answers all that speaks is the class prior, and what else is known of the item. There
+            # are no errors that workers could share.
+            silent = np.flatnonzero(np.diff(r.offsets) == 0)
+            raised[silent] = posterior[silent]
+        return raised
