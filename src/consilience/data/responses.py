@@ -20,7 +20,7 @@ from ..kernels.types import Floats
 from .frames import open_frame
 from .items import Sequences
 from .spelling import merge_spellings, spell_as
-from .vocabulary import Codes, Column, Values, lookup, objects, to_column
+from .vocabulary import Codes, Column, Values, count_codes, lookup, objects, to_column
 
 if TYPE_CHECKING:
     from .features import Features
@@ -194,7 +194,10 @@ class Responses:
         if self.silence_counts:
             shares[lookup(self.classes, to_column([self.background]))] = 1.0
             return shares
-        votes = np.bincount(self.label, weights=self.weight, minlength=self.n_labels)
+        if self.weight is None:
+            votes = count_codes(self.label, self.n_labels)
+        else:
+            votes = np.bincount(self.label, weights=self.weight, minlength=self.n_labels)
         named = self.class_of_label >= 0
         shares[self.class_of_label[named]] = votes[named]
         return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
@@ -319,7 +322,7 @@ class Responses:
 
     @cached_property
     def _votes_per_worker(self) -> NDArray[np.int64]:
-        return np.bincount(self.votes()[1], minlength=self.n_workers)
+        return count_codes(self.worker if self.weight is None else self._votes[1], self.n_workers)
 
     @classmethod
     def from_frame(

@@ -236,8 +236,7 @@ class AllEvidence:
 
     def gather(self) -> tuple[Floats, float]:
         """Return the evidence of all items, in order, and the logarithm of its scales."""
-        results = list(self.engine.map(weigh, self.placed, self.factors))
-        return np.concatenate([evidence for evidence, _ in results]), float(sum(scale for _, scale in results))
+        return gather(self.engine.map(weigh, self.placed, self.factors))
 
 
 class CountedEvidence(AllEvidence):
@@ -262,8 +261,7 @@ class PosteriorEvidence(AllEvidence):
 
     def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
         """Infer each block where it lives."""
-        results = list(self.engine.map(infer_block, self.placed, self.factors, structure))
-        return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
+        return gather(self.engine.map(infer_block, self.placed, self.factors, structure))
 
     def at_once(self, infer: Callable[[Floats], Summary]) -> tuple[Floats, float]:
         """Infer all items here."""
@@ -282,13 +280,11 @@ class LeftOutEvidence(PosteriorEvidence):
     def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
         """Infer each block where it lives."""
         shared = (self.counted, self.posterior, self.use_gold, structure)
-        results = list(self.engine.map(infer_block_left_out, self.placed, *shared))
-        return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
+        return gather(self.engine.map(infer_block_left_out, self.placed, *shared))
 
     def gather(self) -> tuple[Floats, float]:
         """Return the evidence of all items, in order, and the logarithm of its scales."""
-        results = list(self.engine.map(weigh_left_out, self.placed, self.counted, self.posterior, self.use_gold))
-        return np.concatenate([evidence for evidence, _ in results]), float(sum(scale for _, scale in results))
+        return gather(self.engine.map(weigh_left_out, self.placed, self.counted, self.posterior, self.use_gold))
 
 
 class DecodedEvidence(AllEvidence):
@@ -306,6 +302,21 @@ class DecodedEvidence(AllEvidence):
 
 
 # Sums are taken in block order, whoever computed what is added: that is why results are the same everywhere.
+
+
+def gather(results: Iterable[tuple[Floats, float]]) -> tuple[Floats, float]:
+    """Return the rows of all blocks in one array, and the sum of their numbers.
+
+    The array grows with the blocks, so that they are not in memory twice.
+    """
+    rows, n_rows, total = np.empty((0, 0)), 0, 0.0
+    for part, number in results:
+        if len(rows) < n_rows + len(part):
+            rows.resize((n_rows + n_rows // 8 + len(part), part.shape[1]), refcheck=False)
+        rows[n_rows : n_rows + len(part)] = part
+        n_rows, total = n_rows + len(part), total + number
+    rows.resize((n_rows, rows.shape[1]), refcheck=False)
+    return rows, float(total)
 
 
 def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...]) -> Statistics:

@@ -85,7 +85,7 @@ from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.items import Sequences
 from ..data.responses import Responses
-from ..data.vocabulary import MANY
+from ..data.vocabulary import MANY, count_codes
 from ..kernels.types import Floats, freeze, read_only
 from .cells import sum_by
 from .information import informativeness
@@ -440,7 +440,7 @@ def find_covariance(r: Responses, posterior: Floats, right: Floats, found: Estim
 
 def find_meant(r: Responses) -> NDArray[np.bool_]:
     """Tell which classes some answer means: a label that was given or, where it is an answer, silence."""
-    said = np.bincount(r.label, minlength=r.n_labels) > 0
+    said = count_codes(r.label, r.n_labels) > 0
     meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(r.n_classes, bool)
     named = np.flatnonzero(r.label_of_class >= 0)
     meant[named] |= said[r.label_of_class[named]]
