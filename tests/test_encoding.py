@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from consilience.data import vocabulary
 from consilience.data.responses import Responses
 from consilience.data.vocabulary import count_codes, encode_in_order_of_appearance, encode_sorted

@@ -286,8 +286,8 @@ def _encode_many(column: pa.Array) -> tuple[Codes, NDArray[np.signedinteger[Any]
         return encode_integers(column.to_numpy().astype(np.int64, copy=False), count_threads())
     if not is_text(column.type) or len(column.slice(0, SAMPLE).unique()) < MANY_DISTINCT:
         return None
-    width = np.int64 if pa.types.is_large_string(column.type) else np.int32
     _, ends, data = column.buffers()
+    width: Any = np.int64 if pa.types.is_large_string(column.type) else np.int32
     offsets = np.frombuffer(ends, width)[column.offset : column.offset + len(column) + 1]
     return encode_texts(np.frombuffer(data or b"", np.uint8), offsets, count_threads())
 

@@ -92,6 +92,8 @@ from .information import informativeness
 
 # So many entries of matrices are worked on at a time.
 MOST_ENTRIES = 1 << 16
+# So many items are worked on at a time, however many classes there are.
+FEWEST_ITEMS = 1 << 10
 # Items whose answers are looked at together.
 ITEMS_AT_ONCE = 1 << 18
 # Two-sided 95 %.
@@ -156,7 +158,7 @@ def find_intervals(
         answers = weigh_answers(r, posterior, right, found, shared)
         workers = judge_workers(r, posterior, found, answers)
         shares = judge_shares(posterior, found, shared)
-        doubt = find_doubt(r, right, found, answers)
+        doubt = find_doubt(right, found, answers)
         labels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt)
     answered = answers.total > 0
     workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
@@ -449,7 +451,7 @@ def find_meant(r: Responses) -> NDArray[np.bool_]:
 
 def cut_runs(r: Responses) -> Iterator[slice]:
     """Yield runs of items, with about `MOST_ENTRIES` probabilities each; sequences are not cut."""
-    ends = np.append(np.arange(0, r.n_items, max(1, MOST_ENTRIES // r.n_classes)), r.n_items)
+    ends = np.append(np.arange(0, r.n_items, max(FEWEST_ITEMS, MOST_ENTRIES // r.n_classes)), r.n_items)
     if r.sequences is not None:
         ends = np.unique(r.sequences.offsets[np.searchsorted(r.sequences.offsets, ends)])
     for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
@@ -537,14 +539,14 @@ def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None) -> 
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
 
 
-def find_doubt(r: Responses, right: Floats, found: Estimates, answers: Answers) -> Floats:
-    """Return the variance of the log odds of each item's label, (N,), for what is not known of single workers.
+def find_doubt(right: Floats, found: Estimates, answers: Answers) -> Floats:
+    """Return the variance of the log odds of an item's label that an answer of each worker adds to it, (M,).
 
     Prior and answers together say as much about a worker's log odds as `worth` and the pseudo-counts do.
     """
     accuracy = right @ found.prior
     known = (answers.worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3)
-    return sum_answers(r, 1 / np.maximum(known, 1e-3), power=2)
+    return np.asarray(1 / np.maximum(known, 1e-3))
 
 
 def judge_labels(
@@ -558,37 +560,37 @@ def judge_labels(
 ) -> Floats:
     """Return the interval of the accuracy of the labels, (2,)."""
     powers, times = np.unique(confidence.powers, return_counts=True)
-    n_items, rows = len(label_codes), np.arange(len(label_codes))
-    means, variances = [], []
+    n_items, means, variances = len(label_codes), [], []
     for power in powers.tolist():
         reported = confidence.raised(power)
-        chosen = reported[rows, label_codes]
-        variance = float(np.sum(chosen * (1 - chosen))) / n_items**2
-        if shared is not None:
-            slope = power * mean_slope(r, reported, label_codes, right)
-            variance += float(slope @ shared.covariance @ slope)
+        sums, slope = np.zeros(3), np.zeros(2 * r.n_classes)
+        for run in cut_runs(r):
+            q, codes = reported[run], label_codes[run]
+            chosen = q[np.arange(len(q)), codes]
+            free = chosen * (1 - chosen)
+            sums += chosen.sum(), free.sum(), np.sum(sum_answers(r, doubt, run, power=2) * free * (2 * chosen - 1))
+            if shared is not None:
+                slope += sum_slopes(q, codes, chosen, count_surprise(r, right, run))
+        slope *= power / n_items
         # A probability is not linear in log odds: what is not known of these moves its mean.
-        bend = float(np.mean(0.5 * power**2 * doubt * chosen * (1 - chosen) * (2 * chosen - 1)))
-        means.append(float(chosen.mean()))
-        variances.append(variance + bend**2)
+        bend = 0.5 * power**2 * sums[2] / n_items
+        common = 0.0 if shared is None else float(slope @ shared.covariance @ slope)
+        means.append(sums[0] / n_items)
+        variances.append(sums[1] / n_items**2 + common + bend**2)
     mean = float(np.average(means, weights=times))
     spread = float(np.average((np.array(means) - mean) ** 2, weights=times))
     # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
+    rows = np.arange(n_items)
     gap = float(np.mean(posterior[rows, label_codes] - confidence.raised(1.0)[rows, label_codes])) / 2
     low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread + gap**2, n_items)
     return np.array([low, high])
 
 
-def mean_slope(r: Responses, reported: Floats, label_codes: NDArray[np.int64], right: Floats) -> Floats:
-    """Return the derivative of the mean probability of the labels by what all items share, (2 K,)."""
-    slope = np.zeros(2 * r.n_classes)
-    for run in cut_runs(r):
-        rows, codes = np.arange(run.stop - run.start), label_codes[run]
-        chosen = reported[run][rows, codes]
-        away = -chosen[:, None] * reported[run]
-        away[rows, codes] += chosen
-        slope += np.concatenate([np.einsum("nk,nk->k", away, count_surprise(r, right, run)), away.sum(axis=0)])
-    return slope / len(label_codes)
+def sum_slopes(q: Floats, codes: NDArray[np.int64], chosen: Floats, surprise: Floats) -> Floats:
+    """Return the sum over items of the derivatives of the label's probability by what all items share, (2 K,)."""
+    away = -chosen[:, None] * q
+    away[np.arange(len(q)), codes] += chosen
+    return np.concatenate([np.einsum("nk,nk->k", away, surprise), away.sum(axis=0)])
 
 
 def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, float]:
