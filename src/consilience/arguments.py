@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from .errors import ParameterError, parameter_error
+from .errors import parameter_error
 from .kernels.types import Floats
 
 
@@ -94,14 +94,3 @@ def to_floats(values: Any) -> Floats:
         return np.asarray(np.ma.filled(array.astype(np.float64, copy=False), np.nan))
     except (TypeError, OverflowError, NotImplementedError) as error:
         raise ValueError(str(error)) from error
-
-
-def count_threads() -> int:
-    """Return the number of threads to use: $CONSILIENCE_THREADS, or else the number of processors."""
-    text = os.environ.get("CONSILIENCE_THREADS", "").strip()
-    if not text:
-        # Only the processors this process may use: containers often have fewer than the machine.
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not text.isdigit() or int(text) < 1:
-        raise ParameterError(f"$CONSILIENCE_THREADS must be a whole number >= 1. Got {text!r} instead.")
-    return int(text)

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..arguments import count_threads
 from ..errors import InputError, shorten
+from ..memory import count_threads
 
 Column: TypeAlias = "pa.Array | NDArray[np.object_]"
 Codes = NDArray[np.int32]

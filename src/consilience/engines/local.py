@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from ..arguments import count_threads
 from ..errors import parameter_error
+from ..memory import count_threads
 from .base import Engine, Placed, Result
 
 
