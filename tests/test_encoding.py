@@ -33,6 +33,8 @@ def columns():
         "one": pa.array(np.zeros(2000, np.int64)),
         "text": pa.array(texts),
         "large text": pa.array(texts, pa.large_string()),
+        "short texts": pa.array([f"w{i}" for i in rng.integers(0, 900, 2000)]),
+        "short large texts": pa.array([f"\0w{i}" for i in rng.integers(0, 900, 2000)], pa.large_string())[7:],
         "part of texts": pa.array(texts)[77:1500],
         "categories": pa.array(texts).dictionary_encode(),
         "empty texts": pa.array([""] * 50),
@@ -60,15 +62,11 @@ def test_codes_are_in_order_of_appearance(name, part, n_threads, monkeypatch):
         assert values[codes].tolist() == column.to_pylist()
 
 
-def test_texts_with_the_same_hash_are_left_to_arrow(monkeypatch):
-    monkeypatch.setattr(encoding, "add_bytes", lambda *_: None)
-    monkeypatch.setattr(vocabulary, "MANY", 1)
-    monkeypatch.setattr(vocabulary, "MANY_DISTINCT", 1)
-    same, other = (np.frombuffer(text, np.uint8) for text in (b"aaaa", b"aaba"))
-    offsets = np.arange(5, dtype=np.int32)
-    assert encode_texts(other, offsets, 2) is None
-    assert encode_texts(same, offsets, 2)[0].tolist() == [0, 0, 0, 0]
-    assert encode_in_order_of_appearance(pa.array(["x", "y", "x"]))[0].tolist() == [0, 1, 0]
+def test_texts_that_differ_in_their_length_alone():
+    texts = ["", "\0", "\0\0", "a", "a\0", "12345678", "12345678\0", "123456789012345", "12345678\0" + "\0" * 6]
+    column = pa.array(texts * 2)
+    offsets, data = np.frombuffer(column.buffers()[1], np.int32)[:19], np.frombuffer(column.buffers()[2], np.uint8)
+    assert encode_texts(data, offsets, 2)[0].tolist() == [*range(9), *range(9)]
 
 
 def test_large_columns_take_the_compiled_way_without_being_told():

@@ -278,8 +278,8 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
 
 
 def _encode_many(column: pa.Array) -> tuple[Codes, NDArray[np.signedinteger[Any]]] | None:
-    """Return codes, and the row of each distinct value; None where Arrow is as fast, or knows better."""
-    from ..kernels.encoding import encode_integers, encode_texts
+    """Return codes, and the row of each distinct value; None where Arrow is the faster one, or knows better."""
+    from ..kernels.encoding import SHORT, encode_integers, encode_texts
 
     if pa.types.is_integer(column.type):
         # Beyond the range of 64 bits with a sign numbers wrap around, and stay distinct.
@@ -289,6 +289,8 @@ def _encode_many(column: pa.Array) -> tuple[Codes, NDArray[np.signedinteger[Any]
     _, ends, data = column.buffers()
     width: Any = np.int64 if pa.types.is_large_string(column.type) else np.int32
     offsets = np.frombuffer(ends, width)[column.offset : column.offset + len(column) + 1]
+    if np.diff(offsets).max() > SHORT:
+        return None
     return encode_texts(np.frombuffer(data or b"", np.uint8), offsets, count_threads())
 
 
