@@ -96,7 +96,7 @@ def test_answers_of_a_worker_in_a_sequence_are_one_unit():
     rng = np.random.default_rng(0)
     posterior, confusion = rng.dirichlet(np.ones(3), r.n_items), rng.dirichlet(np.ones(3), (5, 3)).transpose(0, 2, 1)
     item = r.item_of_answer()
-    found = score_powers(r, hidden, unit, posterior[item[hidden]], confusion)
+    found = score_powers(r, np.flatnonzero(hidden), unit, posterior[item[hidden]], confusion)
     assert found.shape == (unit.max() + 1, len(POWERS))
     for place, power in enumerate(POWERS):
         expected = np.zeros(unit.max() + 1)

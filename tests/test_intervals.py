@@ -184,7 +184,8 @@ def test_slope_of_the_mean_probability_of_labels():
         return posterior[np.arange(r.n_items), labels].mean(), posterior
 
     posterior = mean(np.zeros(3), np.zeros(3))[1]
-    slope = intervals.mean_slope(r, posterior, labels, right)
+    chosen = posterior[np.arange(r.n_items), labels]
+    slope = intervals.sum_slopes(posterior, labels, chosen, intervals.count_surprise(r, right)) / r.n_items
     steps = 1e-5 * np.eye(6)
     expected = [(mean(h[:3], h[3:])[0] - mean(-h[:3], -h[3:])[0]) / 2e-5 for h in steps]
     np.testing.assert_allclose(slope, expected, atol=1e-8)

@@ -1,4 +1,4 @@
-"""How much memory this process may use, and the check of a size before it is asked for.
+"""How much memory and how many threads this process may use, and the check of a size before it is asked for.
 
 Most systems grant more memory than they have, and kill the process that uses it. So whatever may become very large
 because of a few numbers in the data (a crowd with thousands of labels, a grid with a million rows) is estimated first
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from .errors import InputError, Sentence
+from .errors import InputError, ParameterError, Sentence
 
 NUMBER = 8  # bytes of a float64 or an int64
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -48,6 +48,17 @@ def require_memory(n_bytes: float, problem: str, *remedies: str | Sentence, keyw
             *remedies,
             keyword=keyword,
         )
+
+
+def count_threads() -> int:
+    """Return the number of threads to use: $CONSILIENCE_THREADS, or else the number of processors."""
+    text = os.environ.get("CONSILIENCE_THREADS", "").strip()
+    if not text:
+        # Only the processors this process may use: containers often have fewer than the machine.
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not text.isdigit() or int(text) < 1:
+        raise ParameterError(f"$CONSILIENCE_THREADS must be a whole number >= 1. Got {text!r} instead.")
+    return int(text)
 
 
 def format_bytes(n_bytes: float) -> str:

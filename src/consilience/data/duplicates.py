@@ -24,7 +24,7 @@ def check_policy(policy: str) -> None:
         raise parameter_error("duplicates", "Responses", f"one of {', '.join(map(repr, DUPLICATES))}", policy)
 
 
-def settle_duplicates(answers: Responses, policy: str, order: NDArray[np.int64] | None, table: Table) -> Responses:
+def settle_duplicates(answers: Responses, policy: str, item: NDArray[np.signedinteger], table: Table) -> Responses:
     """Apply `duplicates=` to the pairs of item and worker that have more than one row.
 
     Several rows are one answer if they have weights, which sum to at most 1, and different labels. "first" and "last"
@@ -36,8 +36,8 @@ def settle_duplicates(answers: Responses, policy: str, order: NDArray[np.int64] 
         All rows.
     policy : {"error", "first", "last", "mean"}
         As in `Responses.from_frame`.
-    order : ndarray or None
-        The row of the table that each answer comes from; None where they are in the order of the table.
+    item : ndarray
+        The item of each row of the table. The answers are in the stable order of items.
     table : Table
         Where the answers come from.
     """
@@ -55,7 +55,7 @@ def settle_duplicates(answers: Responses, policy: str, order: NDArray[np.int64] 
     if not repeated.any():
         return answers
     if policy == "error":
-        raise _duplicate_error(answers, pair, repeated, order, table)
+        raise _duplicate_error(answers, pair, repeated, item, table)
     weight = np.ones(len(pair)) if answers.weight is None else answers.weight
     return replace(answers, weight=np.where(repeated[pair], weight / size[pair], weight))
 
@@ -86,13 +86,14 @@ def _duplicate_error(
     answers: Responses,
     pair: NDArray[np.int64],
     repeated: NDArray[np.bool_],
-    order: NDArray[np.int64] | None,
+    item: NDArray[np.signedinteger],
     table: Table,
 ) -> InputError:
     """Return the error that names the first pair with more than one answer."""
     first = int(np.flatnonzero(repeated[pair])[0])
     same = np.flatnonzero(pair == pair[first])
-    rows = same if order is None else np.sort(order[same])
+    about = _item_of(answers, first)
+    rows = np.flatnonzero(item == about)[same - answers.offsets[about]]
     where = _say_where(table, int(rows[0]), int(rows[1]))
     why, remedy = "", Sentence("Remove them, or settle them with {duplicates} (or last, or mean).", duplicates="first")
     if answers.weight is not None:
@@ -102,9 +103,9 @@ def _duplicate_error(
                 "If the weights are rounded probabilities, settle them with {duplicates}.", duplicates="mean"
             )
         why = ", with weights of more than 1 in all" if heavy else ", with the same label"
-    who, about = answers.workers[[answers.worker[first]]].tolist()[0], _key(answers, first)
+    who, key = answers.workers[[answers.worker[first]]].tolist()[0], _key_of(answers, about)
     return InputError(
-        f"Worker {shorten(who)} answered item {shorten(about)} more than once{why}: see {where}. "
+        f"Worker {shorten(who)} answered item {shorten(key)} more than once{why}: see {where}. "
         f"{plural(int(repeated.sum()), 'such pair')} in all.",
         remedy,
     )
@@ -119,9 +120,13 @@ def _say_where(table: Table, first: int, second: int) -> str:
     return f"{here} and {there.removeprefix(file + comma)}"
 
 
-def _key(answers: Responses, answer: int) -> object:
-    """Return what identifies the item that an answer is about, as Python writes it: 7, not np.int64(7)."""
-    item = int(np.searchsorted(answers.offsets, answer, side="right")) - 1
+def _item_of(answers: Responses, answer: int) -> int:
+    """Return the index of the item that an answer is about."""
+    return int(np.searchsorted(answers.offsets, answer, side="right")) - 1
+
+
+def _key_of(answers: Responses, item: int) -> object:
+    """Return what identifies an item, as Python writes it: 7, not np.int64(7)."""
     keys = answers.keys
     if isinstance(keys, Sequences):
         owner = int(np.searchsorted(keys.offsets, item, side="right")) - 1

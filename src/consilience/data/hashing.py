@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .items import Sequences
-from .vocabulary import Values, to_column, to_values
+from .vocabulary import MANY, Values, to_column, to_values
 
 Hashes = NDArray[np.uint64]
 
@@ -53,7 +53,11 @@ def hash_ids(ids: Values) -> Hashes:
     texts = _texts_of(ids)
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = texts.buffers()[2]
-    return scramble(hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets))
+    hashes = hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets)
+    if len(ids) >= MANY:
+        del texts, offsets, data
+        pa.default_memory_pool().release_unused()  # Arrow would keep the memory of all texts
+    return scramble(hashes)
 
 
 def hash_items(keys: Values | Sequences, rows: NDArray[np.integer[Any]] | None = None) -> Hashes:

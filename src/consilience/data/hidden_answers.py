@@ -41,22 +41,21 @@ def hide_answers(
     n_all : int, optional
         If the answers are a sample of `sample_units` already: the number of units in all, of which the fraction is.
     """
-    unit_of_answer, first = find_units(r)
-    n_units = len(first)
+    n_units = count_units(r)
     if n_units < 2:
         raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
     n_hidden, n_folds = count_hidden(n_units if n_all is None else n_all, fraction, n_folds)
-    alone = r.sequences is None and r.weight is None and r.leader is None  # each answer is a unit
-    owners, hashes = (find_owners(r) if alone else find_owners(r)[first]), hash_owners(r)
-    eligible = np.arange(n_units)
-    if r.sequences is None and n_all is None:
-        eligible = sample_units(owners, hashes, seed, n_hidden * n_folds)
+    unit_of_answer, first = (None, None) if are_alone(r) else find_units(r)
+    hashes = hash_owners(r)
+    wanted = n_hidden * n_folds
+    eligible = sample_units(r, first, hashes, seed, wanted) if n_all is None else np.arange(n_units)
+    answer = eligible if first is None else first[eligible]
     # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
     ends = n_hidden * np.arange(1, n_folds + 1)
-    numbers = draw_numbers(seed, hashes[owners[eligible]], hash_ids(r.workers)[find_leaders(r, first[eligible])])
+    numbers = draw_numbers(seed, hashes[find_owners(r, answer)], hash_ids(r.workers)[find_leaders(r, answer)])
     sorted_in_folds = eligible[np.argpartition(numbers, np.minimum(ends, len(eligible) - 1))]
     for end in ends:
-        if alone:
+        if unit_of_answer is None:
             hidden = np.zeros(n_units, bool)
             hidden[sorted_in_folds[end - n_hidden : end]] = True
             yield hidden, np.arange(n_hidden)
@@ -108,10 +107,12 @@ def hide_items(
 
 def find_units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the unit (0, 1, ...) of each answer, and the first answer of each unit."""
-    if r.sequences is None and r.weight is None and r.leader is None:
-        every = np.arange(r.n_responses)
+    every = np.arange(r.n_responses)
+    if are_alone(r):
         return every, every
-    codes = find_owners(r) * r.n_workers + find_leaders(r, np.arange(r.n_responses))
+    item = r.item_of_answer()
+    owner = item if r.sequences is None else r.sequences.of_items()[item]
+    codes = owner * r.n_workers + find_leaders(r, every)
     _, first, unit = np.unique(codes, return_index=True, return_inverse=True)
     return unit, first
 
@@ -122,28 +123,42 @@ def find_leaders(r: Responses, answers: NDArray[np.int64]) -> NDArray[np.integer
     return worker if r.leader is None else r.leader[worker]
 
 
-def sample_units(owners: NDArray[np.int64], hashes: Hashes, seed: int, n_wanted: int) -> NDArray[np.int64]:
+def are_alone(r: Responses) -> bool:
+    """Tell whether each answer is a unit."""
+    return r.sequences is None and r.weight is None and r.leader is None
+
+
+def sample_units(
+    r: Responses, first: NDArray[np.int64] | None, hashes: Hashes, seed: int, n_wanted: int
+) -> NDArray[np.int64]:
     """Return the units of a random sample of the items, from which `n_wanted` units can be drawn.
 
-    It is `SPARE` times as large, so that most answers to an item stay. To draw from all units would take longer.
+    It is `SPARE` times as large, so that most answers to an item stay. To draw from all units would take longer. The
+    units of sequences are all in the sample.
 
     Parameters
     ----------
-    owners : array (n_units,)
-        The item of each unit.
+    r : Responses
+        The answers.
+    first : array (n_units,) or None
+        The first answer of each unit; None if each answer is a unit.
     hashes : array
-        Of the ids of all items.
+        Of the ids of all items, or sequences.
     seed, n_wanted : int
         Another seed samples other units.
     """
-    n_sampled = count_sampled(n_wanted, len(hashes), len(owners))
-    if n_sampled < len(hashes):
+    n_units = r.n_responses if first is None else len(first)
+    n_sampled = count_sampled(n_wanted, len(hashes), n_units)
+    if r.sequences is None and n_sampled < len(hashes):
         numbers = draw_numbers(seed, hashes)
         sampled = numbers <= np.partition(numbers, n_sampled)[n_sampled]
-        eligible = np.flatnonzero(sampled[owners])
+        if first is None:
+            eligible, _ = r.answers_about(np.flatnonzero(sampled))
+        else:
+            eligible = np.flatnonzero(sampled[find_owners(r, first)])
         if len(eligible) >= n_wanted:
             return eligible
-    return np.arange(len(owners))
+    return np.arange(n_units)
 
 
 def count_sampled(n_wanted: int, n_items: int, n_units: int) -> int:
@@ -158,10 +173,10 @@ def hash_owners(r: Responses) -> Hashes:
 
 def count_units(r: Responses) -> int:
     """Return how many units could be hidden."""
-    return len(find_units(r)[1])
+    return r.n_responses if are_alone(r) else len(find_units(r)[1])
 
 
-def find_owners(r: Responses) -> NDArray[np.int64]:
-    """Return the item, or the sequence, that each answer is about."""
-    item = r.item_of_answer()
+def find_owners(r: Responses, answers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the item, or the sequence, that each of some answers is about."""
+    item = r.items_of(answers)
     return item if r.sequences is None else r.sequences.of_items()[item]

@@ -56,7 +56,7 @@ def read_answers(
     classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format
         As in `Responses.from_frame`.
     """
-    from ..kernels.layout import order_by
+    from ..kernels.layout import find_offsets, group_answers, order_by
 
     check_policy(duplicates)
     check_truth("normalise", "Responses", normalise)
@@ -87,21 +87,21 @@ def read_answers(
 
     # Arrow keeps the memory of its hash tables for later; with millions of items that is most of what was used.
     pa.default_memory_pool().release_unused()
-    order: NDArray[np.int64] | None = None
     if np.all(item[:-1] <= item[1:]):
         # Sorted by item already, as most tables are: nothing to move.
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=n_items))]).astype(np.int64)
+        offsets = find_offsets(item, n_items)
     else:
-        order, offsets = order_by(item, n_items)
+        worker, label, offsets = group_answers(item, n_items, worker, label)
+        if weight is not None:
+            weight = weight[order_by(item, n_items)[0]]
     known = None if known_labels is None else match_rows(table, known_labels, item)
-    del item
     if names["item"] is None:
         _doubt_ids(table, key_names[0], offsets)
     answers = Responses(
         offsets=offsets,
-        worker=worker if order is None else worker[order],
-        label=label if order is None else label[order],
-        weight=weight if weight is None or order is None else weight[order],
+        worker=worker,
+        label=label,
+        weight=weight,
         workers=workers,
         labels=labels,
         classes=labels,
@@ -112,7 +112,8 @@ def read_answers(
         format=table.format,
         origin=origin,
     )
-    answers = settle_duplicates(answers, duplicates, order, table)
+    answers = settle_duplicates(answers, duplicates, item, table)
+    del item
     possible, silent = choose_classes(classes, answers.labels, abstain, background, spell)
     answers = replace(answers, classes=possible, background=silent, weight=keep_weights(answers.weight))
     if known is not None:

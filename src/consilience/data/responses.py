@@ -20,7 +20,7 @@ from ..kernels.types import Floats
 from .frames import open_frame
 from .items import Sequences
 from .spelling import merge_spellings, spell_as
-from .vocabulary import Codes, Column, Values, lookup, objects, to_column
+from .vocabulary import Codes, Column, Values, count_codes, lookup, objects, to_column
 
 if TYPE_CHECKING:
     from .features import Features
@@ -194,7 +194,10 @@ class Responses:
         if self.silence_counts:
             shares[lookup(self.classes, to_column([self.background]))] = 1.0
             return shares
-        votes = np.bincount(self.label, weights=self.weight, minlength=self.n_labels)
+        if self.weight is None:
+            votes = count_codes(self.label, self.n_labels)
+        else:
+            votes = np.bincount(self.label, weights=self.weight, minlength=self.n_labels)
         named = self.class_of_label >= 0
         shares[self.class_of_label[named]] = votes[named]
         return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
@@ -285,6 +288,22 @@ class Responses:
         """Return the index of the item that each answer is about."""
         return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
 
+    def items_of(self, answers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the index of the item that each of some answers is about: a few of many, by their indices."""
+        return np.searchsorted(self.offsets, answers, side="right") - 1
+
+    def have_several_workers(self) -> NDArray[np.bool_]:
+        """Tell which items, or sequences, at least two workers answered."""
+        ends = self.offsets if self.sequences is None else self.offsets[self.sequences.offsets]
+        several = np.diff(ends) > 1
+        first = ends[:-1][several]
+        if len(first):
+            # Two workers are there if one answer is by another worker than the answer before.
+            changes = np.append(False, self.worker[1:] != self.worker[:-1])
+            changes[ends[:-1][np.diff(ends) > 0]] = False
+            several[several] = np.logical_or.reduceat(changes, first)
+        return several
+
     def votes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the item and the worker of each vote; an answer that is spread over several labels is one vote."""
         return (self.item_of_answer(), self.worker.astype(np.int64)) if self.weight is None else self._votes
@@ -303,7 +322,7 @@ class Responses:
 
     @cached_property
     def _votes_per_worker(self) -> NDArray[np.int64]:
-        return np.bincount(self.votes()[1], minlength=self.n_workers)
+        return count_codes(self.worker if self.weight is None else self._votes[1], self.n_workers)
 
     @classmethod
     def from_frame(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ..errors import DataWarning, Sentence, plural, shorten, warn
 from .responses import Responses
 from .tagging import looks_tagged
+from .vocabulary import count_codes
 
 # A worker with fewer answers is not judged, nor one whose answers would all be alike with a higher probability.
 FEWEST_ANSWERS, CHANCE = 5, 0.01
@@ -15,6 +16,8 @@ FEWEST_ANSWERS, CHANCE = 5, 0.01
 FEWEST_IN_ALL = 20
 # Workers count as most, and items as few, beyond this share.
 MOST, FEW = 0.5, 0.5
+# So many answers are looked at together, until everybody who could be one-sided has said two labels.
+AT_ONCE = 1 << 18
 
 
 def warn_of_silence(r: Responses) -> None:
@@ -55,18 +58,22 @@ def count_one_sided(r: Responses) -> tuple[int, int]:
 
     The first is 0 where such workers gave less than half of all answers.
     """
-    n_answers = np.bincount(r.worker, minlength=r.n_workers)
+    n_answers = count_codes(r.worker, r.n_workers)
     judged = (n_answers >= FEWEST_ANSWERS) & (chance_of_one_label(r, n_answers) < CHANCE)
-    first = np.zeros(r.n_workers, r.label.dtype)
-    first[r.worker[::-1]] = r.label[::-1]
-    differs = np.bincount(r.worker, weights=r.label != first[r.worker], minlength=r.n_workers) > 0
-    alike = judged & ~differs
+    alike, first = judged.copy(), np.full(r.n_workers, -1, r.label.dtype)
+    for begin in range(0, r.n_responses, AT_ONCE):
+        if not alike.any():
+            break
+        worker, label = r.worker[begin : begin + AT_ONCE], r.label[begin : begin + AT_ONCE]
+        new = np.flatnonzero(first[worker] < 0)[::-1]  # of several answers the first one stays
+        first[worker[new]] = label[new]
+        alike[worker[label != first[worker]]] = False
     enough = n_answers[alike].sum() > MOST * r.n_responses
     return int(alike.sum()) if enough else 0, int(judged.sum())
 
 
 def chance_of_one_label(r: Responses, n_answers: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return for each worker how probable it is that all answers are alike, if they are drawn from those of all."""
-    share = np.bincount(r.label, minlength=r.n_labels) / max(r.n_responses, 1)
+    share = count_codes(r.label, r.n_labels) / max(r.n_responses, 1)
     counts, place = np.unique(n_answers, return_inverse=True)
     return np.array([np.sum(share**count) for count in counts.tolist()])[place]

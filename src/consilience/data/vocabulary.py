@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
+from ..memory import count_threads
 
 Column: TypeAlias = "pa.Array | NDArray[np.object_]"
 Codes = NDArray[np.int32]
@@ -39,6 +40,12 @@ _PLAIN = {
 _SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64, np.datetime64)
 _ZONED = {datetime.datetime, datetime.time}
 _NOTHING = type(None)
+# From so many entries on, compiled code is faster than Arrow, which need not be loaded first.
+MANY = 100_000
+# Arrow is the faster one for texts if the first ones are of fewer kinds.
+SAMPLE, MANY_DISTINCT = 1 << 14, 1 << 12
+# So many codes are counted together.
+AT_ONCE = 1 << 20
 
 
 def to_column(values: Any, what: str = "The data") -> Column:
@@ -260,12 +267,31 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
     if isinstance(column, np.ndarray):
         return _encode_objects(column)
     if pa.types.is_dictionary(column.type):
-        indices = pc.dictionary_encode(column.indices)
-        seen = column.dictionary.take(indices.dictionary)
-    else:
-        indices = pc.dictionary_encode(column)
-        seen = indices.dictionary
-    return np.asarray(indices.indices.to_numpy(zero_copy_only=False), np.int32), to_values(seen)
+        codes, seen = encode_in_order_of_appearance(column.indices)
+        return codes, to_values(column.dictionary.take(pa.array(seen)))
+    if MANY <= len(column) < 2**31 and column.null_count == 0:
+        found = _encode_many(column)
+        if found is not None:
+            return found[0], to_values(column.take(pa.array(found[1])))
+    encoded = pc.dictionary_encode(column)
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32), to_values(encoded.dictionary)
+
+
+def _encode_many(column: pa.Array) -> tuple[Codes, NDArray[np.signedinteger[Any]]] | None:
+    """Return codes, and the row of each distinct value; None where Arrow is the faster one, or knows better."""
+    from ..kernels.encoding import SHORT, encode_integers, encode_texts
+
+    if pa.types.is_integer(column.type):
+        # Beyond the range of 64 bits with a sign numbers wrap around, and stay distinct.
+        return encode_integers(column.to_numpy().astype(np.int64, copy=False), count_threads())
+    if not is_text(column.type) or len(column.slice(0, SAMPLE).unique()) < MANY_DISTINCT:
+        return None
+    _, ends, data = column.buffers()
+    width: Any = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    offsets = np.frombuffer(ends, width)[column.offset : column.offset + len(column) + 1]
+    if np.diff(offsets).max() > SHORT:
+        return None
+    return encode_texts(np.frombuffer(data or b"", np.uint8), offsets, count_threads())
 
 
 def are_distinct(column: Column) -> bool:
@@ -297,6 +323,16 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
     rank = np.empty(len(values), np.int32)
     rank[order] = np.arange(len(values), dtype=np.int32)
     return rank[codes], values[order]
+
+
+def count_codes(codes: NDArray[np.signedinteger[Any]], n_values: int) -> NDArray[np.int64]:
+    """Return how often each code 0..n_values-1 occurs. `np.bincount` alone would copy all codes of 32 bits at once.
+
+    >>> count_codes(np.array([1, 0, 1], np.int32), 3)
+    array([1, 2, 0])
+    """
+    parts = (codes[first : first + AT_ONCE] for first in range(0, len(codes), AT_ONCE))
+    return sum((np.bincount(part, minlength=n_values) for part in parts), np.zeros(n_values, np.int64))
 
 
 def sorted_order(values: Values) -> NDArray[np.int64]:

@@ -18,8 +18,8 @@ from functools import partial
 from typing import Any, Self
 
 from ..errors import EngineError, MissingDependencyError, ParameterError, Sentence, first_line
+from ..memory import count_threads
 from .base import Engine, Placed, Result, combine_in_pairs
-from .local import threads_from_environment
 
 # Seconds that a cluster may be out of reach, or without workers, before it is given up.
 GRACE = 30
@@ -80,7 +80,7 @@ class Dask(Engine):
                 self._started = _start_client(distributed)
                 client = self._started[0]
         self.client = client
-        self.n_threads = threads_from_environment()
+        self.n_threads = count_threads()
 
     @classmethod
     def adopt(cls, handle: object) -> Self | None:

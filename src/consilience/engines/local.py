@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from ..errors import ParameterError, parameter_error
+from ..errors import parameter_error
+from ..memory import count_threads
 from .base import Engine, Placed, Result
 
 
@@ -27,7 +27,7 @@ class Threads(Engine):
 
     def __init__(self, n_threads: int | None = None) -> None:
         if n_threads is None:
-            n_threads = threads_from_environment()
+            n_threads = count_threads()
         if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
             raise parameter_error("n_threads", "Threads", "a whole number >= 1", n_threads)
         self.n_threads = n_threads
@@ -53,14 +53,3 @@ class Threads(Engine):
                 waiting.append(pool.submit(function, block, *shared))
             while waiting:
                 yield waiting.popleft().result()
-
-
-def threads_from_environment() -> int:
-    """Return the number of threads to use where none is given."""
-    text = os.environ.get("CONSILIENCE_THREADS", "").strip()
-    if not text:
-        # Only the processors this process may use: containers often have fewer than the machine.
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not text.isdigit() or int(text) < 1:
-        raise ParameterError(f"$CONSILIENCE_THREADS must be a whole number >= 1. Got {text!r} instead.")
-    return int(text)

@@ -266,8 +266,7 @@ class AllEvidence:
 
     def gather(self) -> tuple[Floats, float]:
         """Return the evidence of all items, in order, and the logarithm of its scales."""
-        results = list(self.engine.map(weigh, self.placed, self.factors))
-        return np.concatenate([evidence for evidence, _ in results]), float(sum(scale for _, scale in results))
+        return gather(self.engine.map(weigh, self.placed, self.factors), len(self.placed))
 
 
 class CountedEvidence(AllEvidence):
@@ -293,8 +292,7 @@ class PosteriorEvidence(AllEvidence):
 
     def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
         """Infer each block where it lives."""
-        results = list(self.engine.map(infer_block, self.placed, self.factors, structure))
-        return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
+        return gather(self.engine.map(infer_block, self.placed, self.factors, structure), len(self.placed))
 
     def at_once(self, infer: Callable[[Floats], Summary]) -> tuple[Floats, float]:
         """Infer all items here."""
@@ -313,13 +311,13 @@ class LeftOutEvidence(PosteriorEvidence):
     def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
         """Infer each block where it lives."""
         shared = (self.counted, self.posterior, self.use_gold, structure)
-        results = list(self.engine.map(infer_block_left_out, self.placed, *shared))
-        return np.concatenate([posterior for posterior, _ in results]), float(sum(value for _, value in results))
+        return gather(self.engine.map(infer_block_left_out, self.placed, *shared), len(self.placed))
 
     def gather(self) -> tuple[Floats, float]:
         """Return the evidence of all items, in order, and the logarithm of its scales."""
-        results = list(self.engine.map(weigh_left_out, self.placed, self.counted, self.posterior, self.use_gold))
-        return np.concatenate([evidence for evidence, _ in results]), float(sum(scale for _, scale in results))
+        return gather(
+            self.engine.map(weigh_left_out, self.placed, self.counted, self.posterior, self.use_gold), len(self.placed)
+        )
 
 
 class DecodedEvidence(AllEvidence):
@@ -337,6 +335,24 @@ class DecodedEvidence(AllEvidence):
 
 
 # Sums are taken in block order, whoever computed what is added: that is why results are the same everywhere.
+
+
+def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floats, float]:
+    """Return the rows of all blocks in one array, and the sum of their numbers.
+
+    Blocks have about the same number of rows, so there is room for all of them from the beginning: no block is in
+    memory twice. Room that is not used takes none.
+    """
+    rows, n_rows, total = np.empty((0, 0)), 0, 0.0
+    for part, number in results:
+        if not n_rows:
+            rows = np.empty((len(part) * (n_blocks + n_blocks // 2), part.shape[1]))
+        if len(rows) < n_rows + len(part):
+            rows.resize((2 * (n_rows + len(part)), part.shape[1]), refcheck=False)
+        rows[n_rows : n_rows + len(part)] = part
+        n_rows, total = n_rows + len(part), total + number
+    rows.resize((n_rows, rows.shape[1]), refcheck=False)
+    return rows, float(total)
 
 
 def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...]) -> Statistics:

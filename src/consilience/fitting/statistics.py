@@ -9,6 +9,9 @@ import numpy as np
 from ..kernels.types import Floats
 from ..structures.base import Summary
 
+# A smaller share of a count is rounding error.
+ROUNDING = 1e-12
+
 
 class Statistics(NamedTuple):
     """Everything one pass over the data adds up to."""
@@ -27,6 +30,8 @@ def add_statistics(first: Statistics, second: Statistics) -> Statistics:
 
 
 def exchange(whole: Statistics, before: Statistics, after: Statistics) -> Statistics:
-    """Return the statistics of all items in which those of some are replaced."""
-    counts = np.maximum(whole.counts - before.counts + after.counts, 0.0)
+    """Return the statistics of all items, with those of some of them as they are `after` instead of `before`."""
+    counts = whole.counts - before.counts + after.counts
+    # What is left of a count that was taken away is rounding error.
+    counts[counts < ROUNDING * whole.counts] = 0.0
     return Statistics(counts, whole.summary - before.summary + after.summary)

@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pyarrow as pa
+
 from ..arguments import is_among, to_path
 from ..data.dialects import list_names
 from ..data.responses import Responses
@@ -71,7 +73,10 @@ def read_source(source: Any, **columns: Any) -> Responses:
         items = open_file(items, preferred={role: columns.get(role) for role in ("item", "sequence", "position")})
     if isinstance(source, (str, os.PathLike)):
         source, format = open_table(to_path("path", "read_responses", source), format)
-    return Responses.from_frame(source, **columns | {"items": items, "format": format})
+    answers = Responses.from_frame(source, **columns | {"items": items, "format": format})
+    del source
+    pa.default_memory_pool().release_unused()  # Arrow would keep the memory of a file that was read
+    return answers
 
 
 def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:

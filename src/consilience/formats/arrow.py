@@ -88,8 +88,10 @@ def _scan_arrow(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.
 def _write_parquet(table: pa.Table, path: str) -> None:
     from pyarrow import parquet
 
+    # Probabilities are hardly ever the same, and a dictionary of them only takes time.
+    repeated = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
     with open_raw(path, "wb") as sink:
-        parquet.write_table(table, sink, compression="zstd")
+        parquet.write_table(table, sink, compression="zstd", use_dictionary=repeated)
 
 
 def _write_arrow(table: pa.Table, path: str) -> None:

@@ -154,6 +154,37 @@ def add_votes(codes: Integers, offsets: Integers, weight: Floats, choice: Intege
 
 
 @kernel
+def sum_rows(codes: Integers, offsets: Integers, weight: Floats, power: int, table: Floats, out: Floats) -> None:
+    """Add out[i, k] += w_j ** power * table[codes[j], k] for each answer j of each item i."""
+    for i in range(offsets.size - 1):
+        for j in range(offsets[i], offsets[i + 1]):
+            w = weight[j] ** power if weight.size > 0 else 1.0
+            for k in range(table.shape[1]):
+                out[i, k] += w * table[codes[j], k]
+
+
+@kernel
+def sum_chances(
+    worker: Integers,
+    label: Integers,
+    offsets: Integers,
+    weight: Floats,
+    class_of_label: Integers,
+    posterior: Floats,
+    out: Floats,
+) -> None:
+    """Add each worker's sums of w_j, w_j p_j and w_j p_j^2 to out (3, M); p_j is the chance that answer j is right."""
+    for i in range(offsets.size - 1):
+        for j in range(offsets[i], offsets[i + 1]):
+            w = weight[j] if weight.size > 0 else 1.0
+            k = class_of_label[label[j]]
+            chance = posterior[i, k] if k >= 0 else 0.0
+            out[0, worker[j]] += w
+            out[1, worker[j]] += w * chance
+            out[2, worker[j]] += w * chance * chance
+
+
+@kernel
 def count_rows(
     codes: Integers, offsets: Integers, weight: Floats, posterior: Floats, out: Floats, width: Width
 ) -> None:

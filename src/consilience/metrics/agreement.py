@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.vocabulary import MANY
 from ..errors import InputError, parameter_error
+from ..kernels.types import freeze, read_only
 
 if TYPE_CHECKING:
     from ..data.responses import Responses
@@ -251,6 +253,24 @@ def _check_answers(r: object) -> None:
 
 def _count_pairs(r: Responses) -> _Pairs:
     _check_answers(r)
+    return _count_many_pairs(r) if r.leader is None and r.n_responses >= MANY else _count_few_pairs(r)
+
+
+def _count_many_pairs(r: Responses) -> _Pairs:
+    """Do what `_count_few_pairs` does in compiled code, for workers who count on their own."""
+    from ..kernels.agreement import add_chance, count_pairs
+
+    weight = freeze(np.empty(0)) if r.weight is None else r.weight
+    paired, sums, label_mass = np.empty(r.n_items, np.int64), np.empty((4, r.n_items)), np.zeros(r.n_labels)
+    scratch = np.zeros(r.n_workers), np.zeros(r.n_labels)
+    n_paired = count_pairs(r.offsets, r.worker, r.label, weight, *scratch, paired, sums, label_mass)
+    paired, chance = paired[:n_paired], np.empty(n_paired)
+    mass, agreeing, own_agreeing, own_total = sums[:, :n_paired]
+    add_chance(r.offsets, r.label, weight, read_only(paired), read_only(label_mass), chance)
+    return _Pairs(paired, mass, agreeing, mass**2 - own_total, label_mass, own_agreeing, own_total, chance)
+
+
+def _count_few_pairs(r: Responses) -> _Pairs:
     item = r.item_of_answer()
     weight = np.ones(len(item)) if r.weight is None else r.weight
     if r.leader is None:

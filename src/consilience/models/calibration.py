@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -345,7 +346,7 @@ def find_by_hidden(
             rest = fit_rest(owner, r, problem, start, gold, hidden, 0)
         apart = r.sequences is None and problem.graph is None
         judging = find_judging(rest.item, rest.gold, rest.n_left if apart else None)
-        hidden[hidden] = judging
+        answer = np.flatnonzero(hidden)[judging]
         item, unit = rest.item[judging], np.unique(unit[judging], return_inverse=True)[1]
         if not len(item):
             continue
@@ -354,8 +355,8 @@ def find_by_hidden(
         left_out = infer_left_out(rest.problem, learned, rest.statistics, posterior)[item]
         workers, counts = rest.problem.workers, rest.statistics.counts
         confusion = workers.plain_mean(learned.workers, counts, start.prior)
-        scores.append(score_powers(r, hidden, unit, left_out, confusion))
-        folds.append(Fold.of(r, np.flatnonzero(hidden), left_out, workers.plain_counts(counts)))
+        scores.append(score_powers(r, answer, unit, left_out, confusion))
+        folds.append(Fold.of(r, answer, left_out, workers.plain_counts(counts)))
     if sum(map(len, scores)) < LEAST_UNITS:
         return Calibration(1.0), NOTHING_KNOWN, folds
     n_hidden = sum(
@@ -375,7 +376,7 @@ def fit_rest(
     max_iter: int,
 ) -> Rest:
     """Fit the model to the answers that are not hidden; with `max_iter=0`, only count them once again."""
-    shown, item = r.keep(~hidden), r.item_of_answer()[hidden]
+    shown, item = r.keep(~hidden), r.items_of(np.flatnonzero(hidden))
     rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
     again = run_em(rest, start, max_iter, owner.tol, owner.callback, owner.acceleration)
     n_left = np.diff(shown.offsets)[item]
@@ -406,7 +407,7 @@ def exchange_items(
 
     In a sample of sequences, all of them are.
     """
-    item = np.searchsorted(r.offsets, np.flatnonzero(hidden), side="right") - 1
+    item = r.items_of(np.flatnonzero(hidden))
     before, known = r, gold
     if r.sequences is None:
         items, item = np.unique(item, return_inverse=True)
@@ -449,7 +450,7 @@ def raise_to(posterior: Floats, power: float) -> Floats:
     """
     if power == 1.0:
         return posterior
-    raised = (posterior / posterior.max(axis=1, keepdims=True)) ** power
+    raised = (posterior / reduce(np.maximum, posterior.T)[:, None]) ** power
     raised[posterior <= 0] = 0.0
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
@@ -467,7 +468,7 @@ def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int
 
 
 def score_powers(
-    r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
+    r: Responses, answer: NDArray[np.int64], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
 ) -> Floats:
     """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
 
@@ -475,11 +476,11 @@ def score_powers(
     other answers. The unit of a hidden answer is the answer itself, or all answers of its worker in the sequence, which
     are right or wrong together.
     """
-    chances = np.ascontiguousarray(confusion[r.worker[hidden], r.label[hidden]])
+    chances = np.ascontiguousarray(confusion[r.worker[answer], r.label[answer]])
     with np.errstate(divide="ignore"):
         logs = np.log(posterior)
     logs -= logs.max(axis=1, keepdims=True)
-    weight = None if r.weight is None else r.weight[hidden]
+    weight = None if r.weight is None else r.weight[answer]
     scores = []
     for power in POWERS.tolist():
         raised = np.exp(power * logs)  # what is impossible stays so

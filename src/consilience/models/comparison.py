@@ -299,7 +299,9 @@ def keep_shares(r: Responses, vote: MajorityVote, labels: NDArray[np.int64]) -> 
 
     nan for classes with fewer than `UNANIMOUS` such items. An item with one vote is none, nor is one of known label.
     """
-    n_votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
+    n_votes = np.diff(r.offsets)
+    if (r.class_of_label < 0).any():
+        n_votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
     agreed = (vote.posterior_.max(axis=1) > 1 - 1e-9) & (n_votes > 1)
     if vote._gold is not None:
         agreed &= vote._gold.codes < 0
@@ -318,8 +320,7 @@ def are_checked(r: Responses, graph: object, gold: object) -> bool:
     """Tell whether anything checks the answers: others about the same item, or sequence; neighbours, gold, silence."""
     if r.silence_counts or graph is not None or gold is not None:
         return True
-    owner = find_owners(r)
-    return bool((r.worker[1:] != r.worker[:-1])[owner[1:] == owner[:-1]].any())
+    return bool(r.have_several_workers().any())
 
 
 def find_hidden(
@@ -336,16 +337,18 @@ def find_hidden(
     if r.silence_counts:
         return []
     hidden, _ = next(hide_answers(r, HIDDEN, seed))
-    shown, item = r.keep(~hidden), r.item_of_answer()
+    shown = r.keep(~hidden)
     settled = model._settled()
     if settled.get_params().get("coupling") == "learn":
         settled.set_params(coupling=model.coupling_)
     fitted = settled._fit(shown, graph, gold, engine, copies=[])
-    n_left = np.diff(shown.offsets)[item[hidden]] if graph is None and r.sequences is None else None
-    hidden[hidden] = find_judging(item[hidden], vote._gold, n_left)
-    if not hidden.any():
+    answer = np.flatnonzero(hidden)
+    item = r.items_of(answer)
+    n_left = np.diff(shown.offsets)[item] if graph is None and r.sequences is None else None
+    answer = answer[find_judging(item, vote._gold, n_left)]
+    if not len(answer):
         return []
-    return [Fold.of(r, np.flatnonzero(hidden), fitted.posterior_[item[hidden]], fitted._counts).judge(1.0)]
+    return [Fold.of(r, answer, fitted.posterior_[r.items_of(answer)], fitted._counts).judge(1.0)]
 
 
 def judge(r: Responses, vote: MajorityVote, hidden: list[Judged]) -> tuple[float, float, float, float]:
@@ -355,7 +358,7 @@ def judge(r: Responses, vote: MajorityVote, hidden: list[Judged]) -> tuple[float
     by_vote = np.concatenate([fold.score - log_chance(*vote_without(r, vote, fold.answer)) for fold in hidden])
     by_mean = np.concatenate([fold.score - fold.base for fold in hidden])
     answer = np.concatenate([fold.answer for fold in hidden])
-    unit = np.unique(find_owners(r)[answer], return_inverse=True)[1]
+    unit = np.unique(find_owners(r, answer), return_inverse=True)[1]
     sizes, weight = np.bincount(unit), r.weights(answer)
     totals = [np.bincount(unit, weight * gains).astype(np.float64) for gains in (by_vote, by_mean)]
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes)
@@ -366,7 +369,7 @@ def vote_without(r: Responses, vote: MajorityVote, answer: NDArray[np.int64]) ->
 
     Only the items of these answers change: the counts of the whole vote are corrected there.
     """
-    items, item = np.unique(r.item_of_answer()[answer], return_inverse=True)
+    items, item = np.unique(r.items_of(answer), return_inverse=True)
     about, owner = r.answers_about(items)
     weight = r.weights(about)
     left = np.where(np.isin(about, answer), 0.0, weight)

@@ -52,7 +52,6 @@ from scipy.special import betainc
 from ..data.hashing import Hashes, draw_numbers, hash_ids, hash_items
 from ..data.responses import Responses
 from ..data.vocabulary import Values
-from ..kernels.layout import order_by
 from ..kernels.types import Floats
 from ..specs import is_whole
 
@@ -332,31 +331,26 @@ def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
 
 
 class Answers:
-    """All answers, in which the common items of pairs can be looked up; they are sorted when that is first done."""
+    """All answers, in which the common items of pairs can be looked up."""
 
     def __init__(self, r: Responses) -> None:
         self.responses = r
 
-    @cached_property
-    def _by_worker(self) -> tuple[Integers, Integers, Integers]:
-        """The answers in order of worker and item, where those of each worker begin, and their items."""
-        order, offsets = order_by(self.responses.worker, self.responses.n_workers)
-        return order, offsets, self.responses.item_of_answer()[order]
-
-    @cached_property
-    def _codes(self) -> Integers:
-        """Worker and item of each, which is sorted."""
-        _, offsets, item = self._by_worker
-        return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) * self.responses.n_items + item
-
     def count_lookups(self, pairs: Pairs) -> Integers:
         """Return how many answers are looked up for each pair: those of the one who gave fewer."""
-        n_answers = np.diff(self._by_worker[1])
+        n_answers = self.responses.votes_per_worker()
         return np.minimum(n_answers[pairs.first], n_answers[pairs.second])
 
     def find_common(self, pairs: Pairs) -> tuple[Integers, Integers, NDArray[np.bool_]]:
         """Return all common items of pairs: of which pair, which item, and whether they agree."""
-        order, offsets, items = self._by_worker
+        r = self.responses
+        looked_at = np.zeros(r.n_workers, bool)
+        looked_at[pairs.first] = looked_at[pairs.second] = True
+        # Their answers in order of worker and item, where those of each worker begin, and the code of each, sorted.
+        order = np.flatnonzero(looked_at[r.worker])
+        order = order[np.argsort(r.worker[order], kind="stable")]
+        worker, items = r.worker[order].astype(np.int64), r.items_of(order)
+        offsets, codes = np.searchsorted(worker, np.arange(r.n_workers + 1)), worker * r.n_items + items
         n_answers = np.diff(offsets)
         swap = n_answers[pairs.first] > n_answers[pairs.second]
         one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
@@ -364,11 +358,10 @@ class Answers:
         place = np.arange(len(pair)) + np.repeat(
             offsets[one] - np.cumsum(n_answers[one]) + n_answers[one], n_answers[one]
         )
-        wanted = other[pair] * self.responses.n_items + items[place]
-        found = np.minimum(np.searchsorted(self._codes, wanted), len(items) - 1)
-        common = np.flatnonzero(self._codes[found] == wanted)
-        label = self.responses.label
-        agree = label[order[place[common]]] == label[order[found[common]]]
+        wanted = other[pair] * r.n_items + items[place]
+        found = np.minimum(np.searchsorted(codes, wanted), len(items) - 1)
+        common = np.flatnonzero(codes[found] == wanted)
+        agree = r.label[order[place[common]]] == r.label[order[found[common]]]
         return pair[common], items[place[common]], agree
 
 
@@ -382,6 +375,8 @@ def count_closely(answers: Answers, pairs: Pairs, usual: Floats) -> Pairs:
     n_common, n_agree = pairs.n_common.copy(), pairs.n_agree.copy()
     high = n_agree - n_common * expected >= LEAST_COPIED * n_common * (1 - expected)
     chosen = np.flatnonzero(high & (n_common < ENOUGH_SAMPLED) & (expected < 1))
+    if not len(chosen):
+        return pairs
     tail = betainc(np.maximum(n_agree[chosen], 1e-9), (n_common - n_agree)[chosen] + 1, expected[chosen])
     hashes = hash_ids(answers.responses.workers)
     chosen = chosen[np.lexsort((hashes[pairs.first[chosen]] ^ hashes[pairs.second[chosen]], tail))]

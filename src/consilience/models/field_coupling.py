@@ -88,7 +88,8 @@ def judge_couplings(
 ) -> list[Floats]:
     """Return for each coupling, from weak to strong, the log probability of each hidden item at each power."""
     rest = owner._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
-    item = r.item_of_answer()[hidden]
+    answer = np.flatnonzero(hidden)
+    item = r.items_of(answer)
     unit = np.unique(item, return_inverse=True)[1]
     prior, statistics, scores = fit.parameters.prior, fit.statistics, []
     for coupling in couplings:
@@ -100,7 +101,7 @@ def judge_couplings(
         factors = tried.factors(learned.workers)
         posterior, _ = infer_posterior(tried.engine, tried.placed, factors, learned.structure, tried.graph)
         confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
-        scores.append(score_powers(r, hidden, unit, posterior[item], confusion))
+        scores.append(score_powers(r, answer, unit, posterior[item], confusion))
     return scores
 
 

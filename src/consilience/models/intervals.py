@@ -85,12 +85,15 @@ from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.items import Sequences
 from ..data.responses import Responses
-from ..kernels.types import Floats
+from ..data.vocabulary import MANY, count_codes
+from ..kernels.types import Floats, freeze, read_only
 from .cells import sum_by
 from .information import informativeness
 
 # So many entries of matrices are worked on at a time.
 MOST_ENTRIES = 1 << 16
+# So many items are worked on at a time, however many classes there are.
+FEWEST_ITEMS = 1 << 10
 # Items whose answers are looked at together.
 ITEMS_AT_ONCE = 1 << 18
 # Two-sided 95 %.
@@ -173,7 +176,7 @@ def find_intervals(
         answers = weigh_answers(r, measured, right, found, shared)
         workers = judge_workers(r, posterior, found, answers)
         shares = judge_shares(posterior, found, shared, n_items)
-        doubt = find_doubt(r, right, found, answers)
+        doubt = find_doubt(right, found, answers)
         labels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt, whole)
     answered = answers.total > 0
     workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
@@ -194,15 +197,8 @@ def find_judged(r: Responses, gold: Gold | None, graph: Graph | None) -> NDArray
     """
     if graph is not None:
         return np.ones(r.n_items, bool)
-    item = r.item_of_answer()
-    unit = np.arange(r.n_items) if r.sequences is None else r.sequences.of_items()
-    n_units = r.n_items if r.sequences is None else len(r.sequences)
-    # The first worker of each unit, and whether there is another one.
-    first = np.full(n_units, -1)
-    first[unit[item[::-1]]] = r.worker[::-1]
-    several = np.zeros(n_units, bool)
-    several[unit[item[r.worker != first[unit[item]]]]] = True
-    judged = several[unit]
+    several = r.have_several_workers()
+    judged = several if r.sequences is None else several[r.sequences.of_items()]
     return judged if gold is None else judged | (gold.codes >= 0)
 
 
@@ -299,6 +295,12 @@ def measure_answers(r: Responses, posterior: Floats, chances_of_all: Floats | No
 def sum_chances(r: Responses, posterior: Floats) -> Floats:
     """Return each worker's sums of weights, and of weights times the chance to be right and its square, (3, M)."""
     sums = np.zeros((3, r.n_workers))
+    if r.n_responses >= MANY:
+        from ..kernels import answers
+
+        known = read_only(r.class_of_label), read_only(posterior)
+        answers.sum_chances(r.worker, r.label, r.offsets, given_weights(r), *known, sums)
+        return sums
     for first in range(0, r.n_items, ITEMS_AT_ONCE):
         last = min(first + ITEMS_AT_ONCE, r.n_items)
         part = slice(r.offsets[first], r.offsets[last])
@@ -475,7 +477,7 @@ def find_covariance(
 
 def find_meant(r: Responses) -> NDArray[np.bool_]:
     """Tell which classes some answer means: a label that was given or, where it is an answer, silence."""
-    said = np.bincount(r.label, minlength=r.n_labels) > 0
+    said = count_codes(r.label, r.n_labels) > 0
     meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(r.n_classes, bool)
     named = np.flatnonzero(r.label_of_class >= 0)
     meant[named] |= said[r.label_of_class[named]]
@@ -484,7 +486,7 @@ def find_meant(r: Responses) -> NDArray[np.bool_]:
 
 def cut_runs(r: Responses) -> Iterator[slice]:
     """Yield runs of items, with about `MOST_ENTRIES` probabilities each; sequences are not cut."""
-    ends = np.append(np.arange(0, r.n_items, max(1, MOST_ENTRIES // r.n_classes)), r.n_items)
+    ends = np.append(np.arange(0, r.n_items, max(FEWEST_ITEMS, MOST_ENTRIES // r.n_classes)), r.n_items)
     if r.sequences is not None:
         ends = np.unique(r.sequences.offsets[np.searchsorted(r.sequences.offsets, ends)])
     for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
@@ -507,9 +509,16 @@ def few_units(n_units: int) -> float:
 
 def sum_answers(r: Responses, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
     """Return for each item of a run the sum over its answers of `values` of their workers, times weight ** power."""
+    offsets, answers = locate_answers(r, run)
+    if r.n_responses >= MANY:
+        from ..kernels.answers import sum_rows
+
+        table = np.ascontiguousarray(values).reshape(len(values), -1)
+        sums = np.zeros((len(offsets) - 1, table.shape[1]))
+        sum_rows(r.worker[answers], offsets, given_weights(r, answers), power, read_only(table), sums)
+        return sums.reshape(-1, *values.shape[1:])
     from scipy.sparse import csr_array
 
-    offsets, answers = locate_answers(r, run)
     shape = (len(offsets) - 1, r.n_workers)
     weight = r.weights(answers) ** power
     return np.asarray(csr_array((weight, r.worker[answers], offsets), shape=shape) @ values)
@@ -519,13 +528,24 @@ def locate_answers(r: Responses, run: slice) -> tuple[NDArray[np.int64], slice]:
     """Return where the answers to each item of a run begin and end, from 0, and which answers these are."""
     first, last, _ = run.indices(r.n_items)
     offsets = r.offsets[first : last + 1]
-    return offsets - offsets[0], slice(int(offsets[0]), int(offsets[-1]))
+    return freeze(offsets - offsets[0]), slice(int(offsets[0]), int(offsets[-1]))
+
+
+def given_weights(r: Responses, answers: slice = slice(None)) -> Floats:
+    """Return the weights of some answers as kernels take them: empty if there are none."""
+    return freeze(np.empty(0)) if r.weight is None else r.weight[answers]
 
 
 def count_surprise(r: Responses, right: Floats, run: slice = slice(None)) -> Floats:
     """Return for each item of a run the sum over its answers of [l = k] - Gamma_kk, (n, K)."""
     offsets, answers = locate_answers(r, run)
     n_items = len(offsets) - 1
+    if r.n_responses >= MANY:
+        from ..kernels.answers import add_votes
+
+        votes = -sum_answers(r, right, run)
+        add_votes(r.label[answers], offsets, given_weights(r, answers), read_only(r.class_of_label), votes)
+        return votes
     klass = r.class_of_label[r.label[answers]]
     named = np.flatnonzero(klass >= 0)
     place = np.repeat(np.arange(n_items), np.diff(offsets))[named] * r.n_classes + klass[named]
@@ -554,14 +574,14 @@ def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None, n_i
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
 
 
-def find_doubt(r: Responses, right: Floats, found: Estimates, answers: Answers) -> Floats:
-    """Return the variance of the log odds of each item's label, (N,), for what is not known of single workers.
+def find_doubt(right: Floats, found: Estimates, answers: Answers) -> Floats:
+    """Return the variance of the log odds of an item's label that an answer of each worker adds to it, (M,).
 
     Prior and answers together say as much about a worker's log odds as `worth` and the pseudo-counts do.
     """
     accuracy = right @ found.prior
     known = (answers.worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3)
-    return sum_answers(r, 1 / np.maximum(known, 1e-3), power=2)
+    return np.asarray(1 / np.maximum(known, 1e-3))
 
 
 def judge_labels(
@@ -576,22 +596,28 @@ def judge_labels(
 ) -> Floats:
     """Return the interval of the accuracy of the labels, (2,)."""
     powers, times = np.unique(confidence.powers, return_counts=True)
-    n_items, rows = len(label_codes) if whole is None else whole.n_items, np.arange(len(label_codes))
-    means, variances = [], []
+    n_labels, means, variances = len(label_codes), [], []
+    n_items = n_labels if whole is None else whole.n_items
     for power in powers.tolist():
         reported = confidence.raised(power)
-        chosen = reported[rows, label_codes]
-        variance = float(np.mean(chosen * (1 - chosen))) / n_items
-        if shared is not None:
-            slope = power * mean_slope(r, reported, label_codes, right)
-            variance += float(slope @ shared.covariance @ slope)
+        sums, slope = np.zeros(3), np.zeros(2 * r.n_classes)
+        for run in cut_runs(r):
+            q, codes = reported[run], label_codes[run]
+            chosen = q[np.arange(len(q)), codes]
+            free = chosen * (1 - chosen)
+            sums += chosen.sum(), free.sum(), np.sum(sum_answers(r, doubt, run, power=2) * free * (2 * chosen - 1))
+            if shared is not None:
+                slope += sum_slopes(q, codes, chosen, count_surprise(r, right, run))
+        slope *= power / n_labels
         # A probability is not linear in log odds: what is not known of these moves its mean.
-        bend = float(np.mean(0.5 * power**2 * doubt * chosen * (1 - chosen) * (2 * chosen - 1)))
-        means.append(float(chosen.mean()))
-        variances.append(variance + bend**2)
+        bend = 0.5 * power**2 * sums[2] / n_labels
+        common = 0.0 if shared is None else float(slope @ shared.covariance @ slope)
+        means.append(sums[0] / n_labels)
+        variances.append(sums[1] / n_labels / n_items + common + bend**2)
     mean = float(np.average(means, weights=times))
     spread = float(np.average((np.array(means) - mean) ** 2, weights=times))
     # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
+    rows = np.arange(n_labels)
     gap = float(np.mean(posterior[rows, label_codes] - confidence.raised(1.0)[rows, label_codes])) / 2
     if whole is not None:
         # The sample has another mean than all items by chance.
@@ -601,16 +627,11 @@ def judge_labels(
     return np.array([low, high])
 
 
-def mean_slope(r: Responses, reported: Floats, label_codes: NDArray[np.int64], right: Floats) -> Floats:
-    """Return the derivative of the mean probability of the labels by what all items share, (2 K,)."""
-    slope = np.zeros(2 * r.n_classes)
-    for run in cut_runs(r):
-        rows, codes = np.arange(run.stop - run.start), label_codes[run]
-        chosen = reported[run][rows, codes]
-        away = -chosen[:, None] * reported[run]
-        away[rows, codes] += chosen
-        slope += np.concatenate([np.einsum("nk,nk->k", away, count_surprise(r, right, run)), away.sum(axis=0)])
-    return slope / len(label_codes)
+def sum_slopes(q: Floats, codes: NDArray[np.int64], chosen: Floats, surprise: Floats) -> Floats:
+    """Return the sum over items of the derivatives of the label's probability by what all items share, (2 K,)."""
+    away = -chosen[:, None] * q
+    away[np.arange(len(q)), codes] += chosen
+    return np.concatenate([np.einsum("nk,nk->k", away, surprise), away.sum(axis=0)])
 
 
 def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, float]:

@@ -176,7 +176,7 @@ def find_tied(shares: Floats) -> NDArray[np.bool_]:
 
     Shares that differ by rounding only are tied: 1/3 + 1/3 and 2/3 are the same vote.
     """
-    return np.asarray(shares >= shares.max(axis=1, keepdims=True) - 1e-12)
+    return np.asarray(shares >= reduce(np.maximum, shares.T)[:, None] - 1e-12)
 
 
 def break_ties(shares: Floats, rule: str, seed: int, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
@@ -184,7 +184,7 @@ def break_ties(shares: Floats, rule: str, seed: int, keys: Values | Sequences, c
     tied = find_tied(shares)
     chosen = tied.argmax(axis=1)
     if rule == "random":
-        several = np.flatnonzero(tied.sum(axis=1) > 1)
+        several = np.flatnonzero(reduce(add, tied.T, np.zeros(len(tied), np.int32)) > 1)
         draws = draw_numbers(seed, hash_items(keys, several)[:, None], hash_ids(classes))
         chosen[several] = np.where(tied[several], draws, np.iinfo(np.uint64).max).argmin(axis=1)
     return np.asarray(chosen)

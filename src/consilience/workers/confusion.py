@@ -46,9 +46,9 @@ class ConfusionWorkers(WorkerModel):
 
     def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
         """Return the row of each answer."""
-        if self.n_rows < 2**31:
-            return responses.worker * np.int32(self.n_labels) + responses.label
-        return responses.worker * np.int64(self.n_labels) + responses.label
+        rows = responses.worker * (np.int32 if self.n_rows < 2**31 else np.int64)(self.n_labels)
+        rows += responses.label
+        return rows
 
     def votes(self) -> NDArray[np.int64]:
         """Return which class each row votes for: the one its label names."""

@@ -7,6 +7,8 @@ posterior to the rows of its answers. A worker model only says which row an answ
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -123,8 +125,9 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
 
     shares = np.zeros((block.n_items, len(prior)))
     add_votes(block.codes, block.offsets, block.weight, select_rows(votes, block.rows), shares)
-    total = shares.sum(axis=1, keepdims=True)
-    shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), prior)
+    total = reduce(add, shares.T)  # faster than `sum` where there are few classes
+    shares /= np.where(total > 0, total, 1.0)[:, None]
+    shares[total == 0] = prior
     if len(block.gold):
         known = np.flatnonzero(block.gold >= 0)
         shares[known] = 0.0

@@ -1,0 +1,118 @@
+"""Codes of large columns, against Python's own dictionary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from consilience.data import vocabulary
+from consilience.data.responses import Responses
+from consilience.data.vocabulary import count_codes, encode_in_order_of_appearance, encode_sorted
+from consilience.errors import InputError
+from consilience.kernels import encoding, layout
+from consilience.kernels.encoding import encode_integers, encode_texts
+from consilience.kernels.layout import group_answers, order_by
+
+
+def encode_slowly(values):
+    index = {}
+    codes = [index.setdefault(value, len(index)) for value in values]
+    return codes, list(index)
+
+
+def columns():
+    rng = np.random.default_rng(3)
+    texts = [["", "a", "ä", "ab" * 40, "a\0"][i % 5] + str(i) for i in rng.integers(0, 900, 2000)]
+    return {
+        "narrow": pa.array(rng.integers(-40, 40, 2000)),
+        "wide": pa.array(rng.integers(-(2**63), 2**63 - 1, 700)[rng.integers(0, 700, 2000)]),
+        "unsigned": pa.array([*rng.integers(0, 9, 1998).tolist(), 2**64 - 1, 2**63], pa.uint64()),
+        "small": pa.array(rng.integers(-128, 128, 2000).astype(np.int8)),
+        "ends": pa.array(np.array([-(2**63), 2**63 - 1, 0, -(2**63)] * 9)),
+        "one": pa.array(np.zeros(2000, np.int64)),
+        "text": pa.array(texts),
+        "large text": pa.array(texts, pa.large_string()),
+        "short texts": pa.array([f"w{i}" for i in rng.integers(0, 900, 2000)]),
+        "short large texts": pa.array([f"\0w{i}" for i in rng.integers(0, 900, 2000)], pa.large_string())[7:],
+        "part of texts": pa.array(texts)[77:1500],
+        "categories": pa.array(texts).dictionary_encode(),
+        "empty texts": pa.array([""] * 50),
+    }
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("part", [1, 64, 1 << 14])
+@pytest.mark.parametrize("name", columns())
+def test_codes_are_in_order_of_appearance(name, part, n_threads, monkeypatch):
+    monkeypatch.setattr(vocabulary, "MANY", 1)
+    monkeypatch.setattr(vocabulary, "MANY_DISTINCT", 1)
+    monkeypatch.setattr(encoding, "PART", part)
+    monkeypatch.setenv("CONSILIENCE_THREADS", str(n_threads))
+    column = columns()[name]
+    codes, values = encode_in_order_of_appearance(column)
+    expected_codes, expected_values = encode_slowly(column.to_pylist())
+    assert codes.dtype == np.int32
+    assert codes.tolist() == expected_codes
+    assert values.tolist() == expected_values
+    assert values.dtype == vocabulary.to_values(column).dtype
+    if name != "categories":
+        codes, values = encode_sorted(column)
+        assert values.tolist() == sorted(expected_values)
+        assert values[codes].tolist() == column.to_pylist()
+
+
+def test_texts_that_differ_in_their_length_alone():
+    texts = ["", "\0", "\0\0", "a", "a\0", "12345678", "12345678\0", "123456789012345", "12345678\0" + "\0" * 6]
+    column = pa.array(texts * 2)
+    offsets, data = np.frombuffer(column.buffers()[1], np.int32)[:19], np.frombuffer(column.buffers()[2], np.uint8)
+    assert encode_texts(data, offsets, 2)[0].tolist() == [*range(9), *range(9)]
+
+
+def test_large_columns_take_the_compiled_way_without_being_told():
+    values = np.random.default_rng(5).integers(0, 2**60, 5_000)
+    values = values[np.random.default_rng(6).integers(0, 5_000, vocabulary.MANY)]
+    texts = pa.array([f"id {value}" for value in values.tolist()])
+    for column in (pa.array(values), pa.array(values % 70_000), texts):
+        codes, distinct = encode_in_order_of_appearance(column)
+        assert (codes.tolist(), distinct.tolist()) == encode_slowly(column.to_pylist())
+    assert encode_integers(values, 2)[0].tolist() == encode_slowly(values.tolist())[0]
+
+
+def test_answers_are_grouped_in_stable_order(monkeypatch):
+    rng = np.random.default_rng(7)
+    item, worker, label = (rng.integers(0, n, 3000).astype(np.int32) for n in (70, 9, 4))
+    order, offsets = order_by(item, 75)
+    for large in (0, 10**9):
+        monkeypatch.setattr(layout, "LARGE", large)
+        found = group_answers(item, 75, worker, label)
+        for array, expected in zip(found, (worker[order], label[order], offsets), strict=True):
+            assert np.array_equal(array, expected)
+
+
+def test_counts_of_codes(monkeypatch):
+    codes = np.random.default_rng(8).integers(0, 30, 1000).astype(np.int32)
+    monkeypatch.setattr(vocabulary, "AT_ONCE", 64)
+    assert np.array_equal(count_codes(codes, 33), np.bincount(codes, minlength=33))
+    assert count_codes(codes[:0], 2).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("many", [1, 10**9])
+def test_tables_are_read_the_same_way_however_large(many, shuffled, monkeypatch):
+    monkeypatch.setattr(vocabulary, "MANY", many)
+    monkeypatch.setattr(vocabulary, "MANY_DISTINCT", 1)
+    monkeypatch.setattr(layout, "LARGE", many)
+    rng = np.random.default_rng(9)
+    rows = [(i * 7, f"w{w}", (i + w) % 3, rng.uniform(0.1, 1)) for i in range(60) for w in range(i % 4 + 1)]
+    rows = [rows[i] for i in rng.permutation(len(rows))] if shuffled else rows
+    table = dict(zip(("item", "worker", "label", "weight"), map(list, zip(*rows, strict=True)), strict=True))
+    r = Responses.from_frame(table, weight="weight")
+    item = r.items[r.item_of_answer()].tolist()
+    found = list(zip(item, r.workers[r.worker].tolist(), r.labels[r.label].tolist(), r.weight.tolist(), strict=True))
+    place = {key: n for n, key in enumerate(dict.fromkeys(table["item"]))}
+    assert r.items.tolist() == list(place)
+    assert found == sorted(rows, key=lambda row: place[row[0]])  # a stable order
+    table["worker"][-1], table["item"][-1] = table["worker"][2], table["item"][2]
+    with pytest.raises(InputError, match=rf"row 2 .* and row {len(rows) - 1} "):
+        Responses.from_frame({name: column for name, column in table.items() if name != "weight"})
