@@ -385,3 +385,95 @@ def test_a_fit_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, model, mo
     n_resumed, n_passes = n_passes, 0
     model().fit(cs.scan_responses(path, store=tmp_path / "stores"))
     assert n_resumed < n_passes
+
+
+# On the command line
+
+
+def fuse_on_disk(tmp_path, *arguments):
+    from command_line import run
+
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    store = ("--store", tmp_path / "stores")
+    return run("fuse", path, "--memory", "2GB", *store, *arguments)
+
+
+def test_the_command_fuses_on_disk(tmp_path):
+    result = fuse_on_disk(tmp_path, "-o", tmp_path / "labels", "--workers-report", tmp_path / "workers.csv")
+    assert result.exit_code == 0, result.output
+    assert "2,500 by 12 workers about 500 items" in result.stdout
+    labels = pa.dataset.dataset(tmp_path / "labels").to_table()
+    expected = cs.fuse(tmp_path / "a.parquet")
+    found = dict(zip(labels["item"].to_pylist(), labels["label"].to_pylist(), strict=True))
+    assert found == dict(zip(expected.to_frame()["item"].to_pylist(), expected.labels_, strict=True))
+    assert len((tmp_path / "workers.csv").read_text().splitlines()) == 13
+    # The same again, resumed, and as one file.
+    result = fuse_on_disk(tmp_path, "-o", tmp_path / "labels.csv", "--resume", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["items"] == 500
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 501
+
+
+def test_the_command_takes_known_labels_on_disk(tmp_path):
+    truth = crowd()[1]
+    (tmp_path / "gold.csv").write_text("item,label\n" + "".join(f"{i},class {truth[i]}\n" for i in range(0, 500, 25)))
+    result = fuse_on_disk(tmp_path, "--gold", tmp_path / "gold.csv", "--json")
+    assert json.loads(result.stdout)["gold"] == 20
+
+
+@pytest.mark.parametrize(
+    "option", [("--graph", "edges.csv"), ("--abstain", "answer"), ("--normalise",), ("--report", "report.html")]
+)
+def test_what_needs_memory_is_refused(tmp_path, option):
+    result = fuse_on_disk(tmp_path, *option)
+    assert result.exit_code == 2
+    assert f"Answers on disk do not go with {option[0]}" in result.stderr
+
+
+def test_a_size_must_be_one(tmp_path):
+    for size in ("much", "-4GB", "0"):
+        with pytest.raises(ParameterError, match="a size such as '4GB'"):
+            cs.scan_responses(tmp_path / "a.parquet", memory=size)
+
+
+def test_answers_that_do_not_fit_are_fused_on_disk(tmp_path, monkeypatch):
+    from command_line import run
+    from consilience.cli import fuse_on_disk as command
+
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    monkeypatch.setenv("CONSILIENCE_STORES", str(tmp_path / "stores"))
+    assert run("fuse", path, "--quiet").exit_code == 0
+    assert not (tmp_path / "stores").exists()
+    monkeypatch.setattr(command, "_are_large", lambda _: True)
+    monkeypatch.setattr("consilience.memory.available_memory", lambda: 100_000)
+    assert command.goes_to_disk(command_options(path))
+    monkeypatch.setattr("consilience.memory.available_memory", lambda: 10_000_000)
+    assert not command.goes_to_disk(command_options(path))
+
+
+def command_options(path):
+    """Return the options of a plain run of the command."""
+    from types import SimpleNamespace
+
+    return SimpleNamespace(source=str(path), memory=None, resume=False, format=None)
+
+
+# On a cluster
+
+
+def test_a_cluster_builds_fits_and_writes_the_same_bits(tmp_path):
+    dask_kills = pytest.importorskip("dask_kills", reason="Dask is not installed")
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    here = cs.scan_responses(path, store=tmp_path / "stores")
+    alone = cs.DawidSkene().fit(here)
+    alone.write(tmp_path / "alone")
+    with dask_kills.cluster_of(2) as client:
+        # Workers are other processes, which do not know of the small blocks: the store is that of this process.
+        spread = cs.DawidSkene().fit(here, engine=client)
+        spread.write(tmp_path / "spread", engine=client)
+        built = cs.scan_responses(path, store=tmp_path / "others", engine=client)
+        assert by_item(built.load()) == by_item(here.load())
+    assert np.array_equal(alone.confusion_, spread.confusion_)
+    assert np.array_equal(alone.trace_, spread.trace_)
+    tables = [pa.dataset.dataset(tmp_path / name).to_table() for name in ("alone", "spread")]
+    assert tables[0].equals(tables[1])
