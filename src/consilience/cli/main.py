@@ -116,6 +116,8 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     heed_signals()
+    # pyarrow loads pandas, if that is installed, when it makes its first array. It takes long, and no command needs it.
+    sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
     try:
         program(prog_name="consilience")
     except SystemExit as ending:

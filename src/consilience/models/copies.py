@@ -46,7 +46,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
-from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
 from ..data.hashing import Hashes, draw_numbers, hash_ids, hash_items
@@ -493,6 +492,10 @@ def find_events(sample: Sample, pairs: Pairs, suspect: NDArray[np.bool_]) -> Eve
 
 def group_pairs(pairs: Pairs, linked: NDArray[np.bool_], n_workers: int) -> Integers:
     """Return groups of workers who are linked by pairs: 1, 2, ... by first member, and 0 for workers without links."""
+    if not linked.any():
+        return np.zeros(n_workers, np.int64)
+    from scipy.sparse.csgraph import connected_components  # which takes long to load
+
     first, second = pairs.first[linked], pairs.second[linked]
     links = coo_array((np.ones(len(first)), (first, second)), shape=(n_workers, n_workers))
     component = connected_components(links, directed=False)[1]

@@ -14,7 +14,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ..data.responses import Responses
 
@@ -25,6 +24,8 @@ MOST_PIXELS = 20_000
 
 def find_same_masks(r: Responses) -> list[list[int]]:
     """Return groups of readers whose masks are the same, each by the indices of its members."""
+    from scipy.sparse.csgraph import connected_components  # which takes long to load
+
     votes = _list_disputed(r)
     pairs = [pair for pair in combinations(range(r.n_workers), 2) if _are_same(votes[pair[0]], votes[pair[1]])]
     if not pairs:
