@@ -65,6 +65,10 @@ def heed_signals() -> None:
         signal.signal(number, stop)
 
 
+# What a context holds if the process has nothing to do but to run a command.
+ALONE = "alone"
+
+
 class Command(click.Command):
     """A command whose errors end in an exit code and one line on stderr."""
 
@@ -73,6 +77,8 @@ class Command(click.Command):
         debug, quiet = ctx.params.get("debug", False), ctx.params.get("quiet", False)
         spell = spell_options(self)
         try:
+            if ctx.obj == ALONE:
+                leave_pandas_out()
             with tidy_warnings(spell, debug, quiet):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
@@ -84,6 +90,22 @@ class Command(click.Command):
         except Exception as error:
             remedy = "" if debug else " Run again with --debug for the traceback."
             _leave(ctx, FAILURE, f"Failure: {type(error).__name__}: {str(error).rstrip('.')}.{remedy}", debug)
+
+
+def leave_pandas_out() -> None:
+    """Let pyarrow find no pandas.
+
+    It looks for it when it makes its first array, and loading pandas takes as long as all else. No command needs it.
+    """
+    if "pandas" in sys.modules:
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        import pyarrow as pa
+
+        pa.array([0])
+    finally:
+        del sys.modules["pandas"]
 
 
 def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn:

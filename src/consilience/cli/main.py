@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from .command import FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
+from .command import ALONE, FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
 from .convert import convert
 from .datasets import datasets
 from .demo import demo
@@ -116,10 +116,8 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     heed_signals()
-    # pyarrow loads pandas, if that is installed, when it makes its first array. It takes long, and no command needs it.
-    sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
     try:
-        program(prog_name="consilience")
+        program(prog_name="consilience", obj=ALONE)
     except SystemExit as ending:
         if isinstance(ending.code, int) and ending.code > STOPPED:
             leave_at_once(ending.code)
