@@ -92,6 +92,15 @@ class Command(click.Command):
             _leave(ctx, FAILURE, f"Failure: {type(error).__name__}: {str(error).rstrip('.')}.{remedy}", debug)
 
 
+class WithoutPandas:
+    """Finds no pandas, wherever it is."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Raise what Python does for a module that is not installed."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is left out")
+
+
 def leave_pandas_out() -> None:
     """Let pyarrow find no pandas.
 
@@ -99,13 +108,14 @@ def leave_pandas_out() -> None:
     """
     if "pandas" in sys.modules:
         return
-    sys.modules["pandas"] = None  # type: ignore[assignment]
+    finder: Any = WithoutPandas()
+    sys.meta_path.insert(0, finder)
     try:
         import pyarrow as pa
 
         pa.array([0])
     finally:
-        del sys.modules["pandas"]
+        sys.meta_path.remove(finder)
 
 
 def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn:
