@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import re
+import shlex
 import sys
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -684,6 +685,36 @@ def test_known_items_are_not_reviewed_and_labels_come_back(tmp_path):
     assert ("Known labels", "30") in overview.list_facts(gather(again))
 
 
+def test_labels_that_were_known_are_downloaded_too(monkeypatch):
+    crowd = make_crowd(60)
+    gold = {"item": [3, 5, 9], "label": ["cat", "fox", "cat"], "random": [True, False, False]}
+    model = cs.fuse(crowd, gold=gold)
+    page = page_of(model)
+    review = page.data()["review"]
+    assert [[row[0], review["classes"][row[1]], row[2]] for row in review["known"]] == [
+        ["3", "cat", True],
+        ["5", "fox", False],
+        ["9", "cat", False],
+    ]
+    assert "The file also holds the 3 labels that were known before." in page.text()
+    assert "consilience fuse answers.csv --gold gold.csv --report report.html" in page.text()
+    monkeypatch.setattr(items, "MOST_KNOWN", 2)
+    page = page_of(model, dict.fromkeys(range(60), "a text"))
+    assert page.data()["review"]["known"] == []
+    assert "The file does not hold the 3 labels" in page.text()
+    command = "consilience fuse answers.csv --content COLUMN --gold known.csv --gold gold.csv --report report.html"
+    assert command in page.text()
+    assert 'fused = consilience.fuse(answers, gold=["known.csv", "gold.csv"])' in page.text()
+
+
+def test_known_positions_of_sequences_are_downloaded_too():
+    crowd = cs.simulate.sequences(20, n_workers=4, n_classes=3, seed=1)
+    first = crowd.responses.items[:2].tolist()
+    model = cs.fuse(crowd.responses, gold=dict.fromkeys(first, crowd.responses.classes[0]))
+    known = page_of(model).data()["review"]["known"]
+    assert known == [[str(sequence), str(position), 0, True] for sequence, position in first]
+
+
 # --------------------------------------------------------------------------------------------------- calling it, errors
 
 
@@ -736,6 +767,37 @@ def test_the_command_line_writes_reports(answers_file):
     assert (result.exit_code, result.stderr) == (0, "")
     assert "again.html" in result.stdout
     assert Page(Path("again.html").read_text("utf-8")).all("h1") == Page(Path("r.html").read_text("utf-8")).all("h1")
+
+
+def shown_command(path="r.html"):
+    return next(text for _, text in Page(Path(path).read_text("utf-8")).all("pre"))
+
+
+def test_the_page_repeats_the_command_that_was_given(answers_file, monkeypatch):
+    answers_file.rename("my <b>answers.csv")
+    Path("a.csv").write_text("item,label\nq1,cat\n")
+    Path("b.csv").write_text("item,label\nq2,dog\n")
+    given = ["my <b>answers.csv", "--content", "question", "-o", "l.csv", "--seed", "3"]
+    assert run("fuse", *given, "--report", "r.html").exit_code == 0
+    start = "consilience fuse 'my <b>answers.csv' --content question -o l.csv --seed 3"
+    assert shown_command() == f"{start} --gold gold.csv --report r.html"
+    gold = ["--gold", "a.csv", "--gold=b.csv"]
+    assert run("fuse", *given, *gold, "--report=r.html").exit_code == 0
+    assert shown_command() == f"{start} --gold gold.csv --report=r.html"
+    assert run("fuse", "--report", "r.html", *gold, "-q", "--", given[0]).exit_code == 0
+    assert shown_command() == "consilience fuse --report r.html --gold gold.csv -q -- 'my <b>answers.csv'"
+    monkeypatch.setattr(items, "MOST_KNOWN", 1)
+    assert run("fuse", "--report", "r.html", *gold, given[0]).exit_code == 0
+    golds = "--gold a.csv --gold b.csv --gold gold.csv"
+    assert shown_command() == f"consilience fuse --report r.html {golds} 'my <b>answers.csv'"
+
+
+def test_the_command_of_the_page_works(answers_file):
+    assert run("fuse", "answers.csv", "--report", "r.html", "-q").exit_code == 0
+    Path("gold.csv").write_text("item,label,random\nq1,cat,true\n")
+    result = run(*shlex.split(shown_command())[1:])
+    assert result.exit_code == 0, result.stderr
+    assert "1 label is known" in Path("r.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
