@@ -937,9 +937,11 @@ def test_the_demo_writes_a_report(tmp_path, monkeypatch):
     pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
     monkeypatch.chdir(tmp_path)
     report = tmp_path / "demo-report.html"
-    assert "demo-report.html says whether to trust these labels. Open it in a browser." in run("demo").stdout
+    assert "demo-report.html says whether to trust the labels. Open it in a browser." in run("demo").stdout
     page = report.read_text(encoding="utf-8")
     assert "Tabby coat and long whiskers, " in page
+    command = "consilience fuse demo-answers.csv --content caption --gold gold.csv --report demo-report.html"
+    assert command in page
     assert run("demo").exit_code == 0
     assert report.read_text(encoding="utf-8") == page  # a report is replaced
     report.write_text("my own page")
@@ -958,7 +960,19 @@ def test_the_demo_works_without_the_packages_of_the_report(tmp_path, monkeypatch
     result = run("demo")
     assert result.exit_code == 0
     assert "pip install 'consilience[report]'" in result.stdout
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["demo-answers.csv"]
+
+
+def test_the_demo_writes_its_answers(tmp_path, monkeypatch):
+    pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
+    monkeypatch.chdir(tmp_path)
+    assert "demo-answers.csv holds the answers." in run("demo").stdout
+    (tmp_path / "gold.csv").write_text("item,label,random\nimage-0001,cat,true\n")
+    arguments = ["--content", "caption", "--gold", "gold.csv", "--report", "demo-report.html"]
+    assert run("fuse", "demo-answers.csv", *arguments, "-q").exit_code == 0
+    (tmp_path / "demo-answers.csv").write_text("mine")
+    assert "demo-answers.csv was not written: there is another file" in " ".join(run("demo").stdout.split())
+    assert (tmp_path / "demo-answers.csv").read_text() == "mine"
 
 
 def test_the_documented_demo_is_the_real_one(tmp_path, monkeypatch):
