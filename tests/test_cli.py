@@ -916,6 +916,23 @@ def test_many_classes_are_cut_in_the_table(folder):
     assert "class020" not in text
 
 
+def test_when_every_label_is_known_no_verdict_is_given(answers):
+    run("fuse", "answers.csv", "-o", "labels.csv", "-q")
+    result = run("fuse", "answers.csv", "--gold", "labels.csv")
+    assert "labels.csv looks like labels that consilience fused" in result.stderr
+    assert "The label of every item is known, so nothing was fused." in " ".join(result.stdout.split())
+    assert "hidden answers: there are too few" not in " ".join(result.stdout.split())
+
+
+def test_a_single_worker_is_not_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{item},w{worker},{item % 2}" for item in range(20) for worker in range(7)]
+    write_lines(Path("seven.csv"), "item,worker,label", *rows)
+    text = run("fuse", "seven.csv").stdout
+    assert "left out" not in text
+    assert all(f"  w{worker}  " in text for worker in range(7))
+
+
 # demo, help, version
 
 

@@ -483,7 +483,9 @@ def test_differences_from_the_vote(fused):
         differ += votes[fused._label_codes[item]] < votes.max()
     found = items.compare_labels(subject)
     assert differ == sum(flow.n_items for flow in found.flows)
-    assert f" {differ} of them have fewer votes than another class. Elsewhere votes are tied" in found.words
+    assert (
+        f" {differ} of them have fewer votes than another class. Elsewhere several classes have the same" in found.words
+    )
     example = found.examples[0]
     assert example.label != example.vote
     assert sum(said.n_workers for said in example.said) == 8
@@ -526,7 +528,7 @@ def test_labels_that_are_no_classes_are_no_votes():
     ours = np.asarray(subject.codes)
     fewer = votes[np.arange(200), ours] < votes[:, :2].max(axis=1)
     assert subject.differs.tolist() == fewer.tolist()
-    assert "or there are none (it takes the most frequent class)" in items.compare_labels(subject).words
+    assert "votes are tied, or there are none, so that" in items.compare_labels(subject).words
     chart = answers.draw_agreement(subject)
     assert chart.rows[-1] == ("all", int((votes.max(axis=1) == 5).sum()))
 
@@ -763,6 +765,10 @@ def test_the_command_line_writes_reports(answers_file):
     result = run("report", "m.model", "-o", "again.html", "--content", "answers.csv")
     assert result.exit_code == 2
     assert "which of them is the content" in result.stderr
+    result = run("report", "m.model", "-o", "again.html", "--content", "question")
+    assert result.exit_code == 2
+    assert "There is no file 'question'. Give a file with the items" in result.stderr
+    assert run("report", "m.model", "-o", "again.txt").exit_code == 2
     result = run("report", "m.model", "-o", "again.html")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "again.html" in result.stdout
@@ -806,6 +812,7 @@ def test_the_command_of_the_page_works(answers_file):
         (("--content", "question"), "--content needs --report"),
         (("--report", "r.html", "--content", "nothing"), "has no column 'nothing'"),
         (("--report", "answers.csv"), "would change the input"),
+        (("--report", "report.txt"), "'report.txt' does not end in .html"),
     ],
 )
 def test_the_command_line_says_what_is_wrong(answers_file, arguments, words):
@@ -813,6 +820,43 @@ def test_the_command_line_says_what_is_wrong(answers_file, arguments, words):
     assert result.exit_code == 2
     assert words in result.stderr
     assert not Path("r.html").exists()
+
+
+def test_specifications_stand_alone(fused):
+    import vl_convert
+
+    chart = cs.chart(fused, "workers")
+    spec = chart.spec
+    assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+    assert "var(" not in json.dumps(spec)
+    assert spec["config"]["axis"]["labelColor"] == charts.LIGHT[charts.MUTED]
+    svg = vl_convert.vegalite_to_svg(spec)
+    assert charts.LIGHT[charts.ACCENT] in svg
+    assert len(re.findall(r"<line[^>]*stroke-width=\"4\"", svg)) == len(chart.rows)  # intervals
+    spec["layer"].clear()
+    assert chart.spec["layer"]  # another one each time
+    assert str(chart) == f"{chart.title}: {chart.alt}"
+    assert len(repr(chart)) < 300
+    odd = charts.draw_bars("var(--ink)", "", ["var(--ink)", "b"], [1, 2], "x", "y")
+    assert odd.spec["data"]["values"][0]["name"] == "var(--ink)"
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 16, 20])
+def test_names_of_bars_stand_below_them(n):
+    names = [f"{k}-{k + 5}%" for k in range(n)]
+    ticks = charts.choose_ticks([*names, "all"])
+    assert ticks[-1] == "all"
+    assert set(ticks) <= {*names, "all"}
+    svg = charts.draw_bars("t", "", [*names, "all"], [*range(1, n + 1), 5], "x", "y").svg
+    assert all(f">{tick}</text>" in svg for tick in ticks)
+
+
+def test_remarks_are_explained(page):
+    assert "Most frequent mistake" in [text for _, text in page.all("th")]
+    rows = [{"remarks": "one label; near-copy of w1, w2"}, {"remarks": ""}]
+    assert [name for name, _ in workers.list_meanings(rows)] == ["one label", "near-copy"]
+    assert workers.explain_remarks("one label; near-copy of w1, w2").count(";") >= 1
+    assert workers.explain_remarks("") == ""
 
 
 # ------------------------------------------------------------------------------------------------------------ real data

@@ -395,8 +395,10 @@ def check_report(options: Options) -> None:
             raise click.UsageError("--content needs --report: it says what the report shows of the items.")
         return
     from ..reporting.write import check_installed
+    from .outputs import check_page_path
 
     check_installed()
+    check_page_path(options.report)
     if options.content is not None and options.source == "-":
         raise click.UsageError("--content cannot be read from standard input. Give a file.")
 

@@ -98,6 +98,8 @@ def summarise(
         ranked, n_few = np.append(ranked, np.setdiff1d(np.arange(len(workers)), ranked)), 0
     n_best = len(ranked) if all_workers else min(N_WORKERS, -(-len(ranked) // 2))
     n_worst = min(N_WORKERS, len(ranked) - n_best)
+    if len(ranked) - n_best - n_worst == 1:  # to say that one is left out would take as much room
+        n_worst += 1
     return Summary(
         source=source,
         format=_name_format(opened, responses),

@@ -139,9 +139,9 @@ def describe_difference(subject: Subject, n_fewer: int) -> str:
         has = "label has" if n_fewer == 1 else "labels have"
         return f"{n_fewer:,} fused {has} fewer votes than another class."
     differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from majority vote."
-    tied = "votes are tied, and majority vote draws lots"
+    tied = "several classes have the same number of votes, so that majority vote has to choose at random"
     if not subject.is_voted.all():
-        tied = "votes are tied (majority vote draws lots), or there are none (it takes the most frequent class)"
+        tied = "votes are tied, or there are none, so that majority vote has to guess"
     if not n_fewer:
         return f"{differ} There, {tied}."
     fewer = f"{n_fewer:,} of them {'has' if n_fewer == 1 else 'have'} fewer votes than another class."

@@ -217,7 +217,12 @@ def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
     makes_sense = compared is None or not (compared.by_chance or compared.collapsed)
     notes += note_workers(model, workers) if makes_sense else []
     if not model.converged_:
-        notes.append(Note("The fit stopped before it settled.", [f"Allow more iterations with {spell_parameter('max_iter', None)}."]))
+        notes.append(
+            Note(
+                "The fit stopped before it settled.",
+                [f"Allow more iterations with {spell_parameter('max_iter', None)}."],
+            )
+        )
     notes += note_unanswered(subject)
     notes += note_doubtful(subject) if makes_sense else []
     return notes

@@ -125,6 +125,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         agreement=None if compared is None else overview.to_sentence(compared.describe_agreement()),
         agreement_chart=answers.draw_agreement(subject),
         workers=[workers.to_row(row) for row in shown],
+        remarks=workers.list_meanings(shown),
         n_workers=len(table),
         n_heat=len(confusions.counts),
         workers_chart=workers.draw_workers(table),
