@@ -1,8 +1,9 @@
 """Charts as inline SVG, drawn by Vega-Lite through vl-convert. No other file imports that.
 
 A chart is a Vega-Lite specification with the data in it. `Chart.spec` is the whole of it, with colours of its own, so
-Altair and any editor of Vega-Lite can open it. In the page, colours are CSS variables of the page, which vl-convert passes on as they are: the same chart is light and dark. It has
-a text for those who cannot see it, and the table that it was drawn from.
+Altair and any editor of Vega-Lite can open it. In the page, colours are CSS variables, which vl-convert passes on as
+they are: the same chart is light and dark. It has a text for those who cannot see it, and the table that it was drawn
+from.
 
 vl-convert was chosen over matplotlib: both take about 60 ms for a chart of 12 kB, but matplotlib draws no colours that
 it does not know, such as CSS variables.
