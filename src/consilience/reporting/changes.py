@@ -55,6 +55,7 @@ class Changes(NamedTuple):
     """What known labels changed."""
 
     words: list[str]
+    cautions: list[str]  # what to check, and what not to rely on
     workers: list[Moved]
     items: list[Relabelled]
     more: int  # items that are not listed
@@ -69,14 +70,14 @@ def find_changes(subject: Subject) -> Changes | None:
     obstacle = find_obstacle(subject)
     if obstacle:
         return Changes(
-            [f"{known} What {'it' if n_known == 1 else 'they'} changed is not shown: {obstacle}."], [], [], 0
+            [f"{known} What {'it' if n_known == 1 else 'they'} changed is not shown: {obstacle}."], [], [], [], 0
         )
     alone = fit_alone(subject.model)
     before, after = np.asarray(alone._label_codes), subject.codes
     changed = np.flatnonzero((before != after) & ~subject.is_known)
     words = [known, *describe_labels(subject, before, len(changed)), *describe_power(subject.model, alone)]
     words += [*describe_accuracy(subject, before), *describe_expected(subject.model, alone)]
-    words += [*describe_contradictions(subject, alone), *describe_caution(subject.model, alone)]
+    cautions = [*describe_contradictions(subject, alone), *describe_caution(subject.model, alone)]
     listed = changed[np.argsort(-subject.confidence[changed], kind="stable")[:MOST_ITEMS]]
     items = [
         Relabelled(
@@ -84,7 +85,7 @@ def find_changes(subject: Subject) -> Changes | None:
         )
         for i in listed.tolist()
     ]
-    return Changes(words, list_moved(subject, alone), items, len(changed) - len(items))
+    return Changes(words, cautions, list_moved(subject, alone), items, len(changed) - len(items))
 
 
 def find_obstacle(subject: Subject) -> str:
@@ -205,9 +206,9 @@ def describe_caution(model: Model, alone: Model) -> list[str]:
     n_drawn = model.calibration_.n_gold
     if not 0 < n_drawn < LEAST_KNOWN or model.power_ >= alone.power_:
         return []
-    many = "a single label" if n_drawn == 1 else f"{n_drawn} labels"
+    known = "1 known label counts" if n_drawn == 1 else f"{n_drawn} known labels count"
     return [
-        f"Probabilities were calibrated by {many} drawn at random. So few say little about the other items, and "
+        f"Only {known} as drawn at random. So few say little about the other items, and "
         "probabilities are lowered as a precaution, whatever the few labels say."
     ]
 

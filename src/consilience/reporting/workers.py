@@ -147,7 +147,7 @@ def is_number(value: Any) -> bool:
 
 # What the remarks of `worker_report` mean, by their first words.
 MEANINGS = {
-    "contrary": "the answers are worse than chance, and tell what is not true",
+    "contrary": "right less often than by chance",
     "one label": "nearly all answers are the same label",
     "uninformative": "the answers hardly depend on what is true",
     "few answers": f"fewer than {FEW_ANSWERS} answers, so little is known",
