@@ -29,7 +29,7 @@ help:  ## show this list
 install: $(STAMPS)/dev  ## fill .venv with the package (editable), all extras, and all that tests and benchmarks need
 	@echo "Ready. Activate it with: . $(BIN)/activate"
 
-demo: $(STAMPS)/core  ## run the main job on built-in data, and write demo-report.html
+demo: $(STAMPS)/core  ## run the main job on built-in data, and write demo-answers.csv and demo-report.html
 	@$(BIN)/consilience demo $(ARGS)
 
 test: $(STAMPS)/test  ## run the tests, the doctests among them

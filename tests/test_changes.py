@@ -68,6 +68,7 @@ def test_labels_that_change_nothing():
         "2 labels are known.",
         "All of them agree with what the crowd alone says: the labels of the same fit without known labels.",
         "No other label changed because of them.",
+        "The expected accuracy of all labels is 100.0%, as without known labels.",
     ]
     assert (found.workers, found.items, found.more) == ([], [], 0)
     one = find_changes(gather(cs.MajorityVote().fit(cs.Responses.from_matrix(answers), gold={0: 1})))
@@ -83,6 +84,35 @@ def test_known_labels_that_are_not_said_to_be_random():
     assert "If these were drawn at random" in text
     few = dict(enumerate(TRUTH[:19].tolist()))
     assert "interval" not in " ".join(find_changes(gather(cs.DawidSkene().fit(CROWD.responses, gold=few))).words)
+
+
+def test_known_labels_that_contradict_a_sure_crowd_are_named():
+    alone = cs.fuse(CROWD.responses)
+    confidence = np.asarray(alone.to_frame()["confidence"])
+    sure, unsure = int(confidence.argmax()), int(confidence.argmin())
+    wrong = {row: int((alone.labels_[row] + 1) % 3) for row in (sure, unsure)}
+    fused = cs.fuse(CROWD.responses, gold=wrong)
+    found = find_changes(gather(fused))
+    words = found.words + found.cautions
+    assert (
+        f"The known label of 1 item contradicts a label of which the crowd was at least 95% sure: Item {sure} (known "
+        f"{wrong[sure]}, crowd {alone.labels_[sure]} {confidence[sure]:.1%}). Check it." in words
+    )
+    before, after = alone.expected_accuracy_, fused.expected_accuracy_
+    assert f"The expected accuracy of all labels changed from {before:.1%} to {after:.1%}." in words
+    assert any(each.startswith("Only 2 known labels count as drawn at random. So few") for each in words)
+    many = {row: int((alone.labels_[row] + 1) % 3) for row in np.argsort(-confidence)[:30].tolist()}
+    words = find_changes(gather(cs.fuse(CROWD.responses, gold=many))).cautions
+    assert any(
+        re.match("Known labels of 30 items contradict labels of which.* and 25 more. Check these.", w) for w in words
+    )
+    assert not any("So few" in each for each in words)
+
+
+def test_agreeing_labels_contradict_nothing():
+    alone = cs.fuse(CROWD.responses)
+    gold = dict(enumerate(alone.labels_[:40].tolist()))
+    assert find_changes(gather(cs.fuse(CROWD.responses, gold=gold))).cautions == []
 
 
 def slow_interval(n_right, n):

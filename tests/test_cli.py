@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -916,6 +917,23 @@ def test_many_classes_are_cut_in_the_table(folder):
     assert "class020" not in text
 
 
+def test_when_every_label_is_known_no_verdict_is_given(answers):
+    run("fuse", "answers.csv", "-o", "labels.csv", "-q")
+    result = run("fuse", "answers.csv", "--gold", "labels.csv")
+    assert "labels.csv looks like labels that consilience fused" in result.stderr
+    assert "The label of every item is known, so nothing was fused." in " ".join(result.stdout.split())
+    assert "hidden answers: there are too few" not in " ".join(result.stdout.split())
+
+
+def test_a_single_worker_is_not_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{item},w{worker},{item % 2}" for item in range(20) for worker in range(7)]
+    write_lines(Path("seven.csv"), "item,worker,label", *rows)
+    text = run("fuse", "seven.csv").stdout
+    assert "left out" not in text
+    assert all(f"  w{worker}  " in text for worker in range(7))
+
+
 # demo, help, version
 
 
@@ -937,9 +955,11 @@ def test_the_demo_writes_a_report(tmp_path, monkeypatch):
     pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
     monkeypatch.chdir(tmp_path)
     report = tmp_path / "demo-report.html"
-    assert "demo-report.html says whether to trust these labels. Open it in a browser." in run("demo").stdout
+    assert "demo-report.html says whether to trust the labels. Open it in a browser." in run("demo").stdout
     page = report.read_text(encoding="utf-8")
     assert "Tabby coat and long whiskers, " in page
+    command = "consilience fuse demo-answers.csv --content caption --gold gold.csv --report demo-report.html"
+    assert command in re.sub("<[^>]*>", "", page)
     assert run("demo").exit_code == 0
     assert report.read_text(encoding="utf-8") == page  # a report is replaced
     report.write_text("my own page")
@@ -958,7 +978,19 @@ def test_the_demo_works_without_the_packages_of_the_report(tmp_path, monkeypatch
     result = run("demo")
     assert result.exit_code == 0
     assert "pip install 'consilience[report]'" in result.stdout
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["demo-answers.csv"]
+
+
+def test_the_demo_writes_its_answers(tmp_path, monkeypatch):
+    pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
+    monkeypatch.chdir(tmp_path)
+    assert "demo-answers.csv holds the answers." in run("demo").stdout
+    (tmp_path / "gold.csv").write_text("item,label,random\nimage-0001,cat,true\n")
+    arguments = ["--content", "caption", "--gold", "gold.csv", "--report", "demo-report.html"]
+    assert run("fuse", "demo-answers.csv", *arguments, "-q").exit_code == 0
+    (tmp_path / "demo-answers.csv").write_text("mine")
+    assert "demo-answers.csv was not written: there is another file" in " ".join(run("demo").stdout.split())
+    assert (tmp_path / "demo-answers.csv").read_text() == "mine"
 
 
 def test_the_documented_demo_is_the_real_one(tmp_path, monkeypatch):

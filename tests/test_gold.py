@@ -335,3 +335,13 @@ def test_a_column_random_of_something_else(random):
 def test_a_dict_of_items_may_have_one_called_random():
     r = Responses.from_frame({"item": ["random", "b"], "worker": [1, 1], "label": ["x", "y"]})
     assert match_gold({"random": "x"}, r, r.classes).judging.tolist() == [True, False]
+
+
+def test_labels_of_a_fit_are_not_taken_for_known_ones_without_a_word(tmp_path):
+    answers = {"item": [1, 1, 2, 2, 3, 3], "worker": ["a", "b"] * 3, "label": ["x", "x", "y", "y", "x", "y"]}
+    table = DawidSkene().fit(answers).to_frame()
+    with pytest.warns(DataWarning, match="gold looks like labels that consilience fused.*should come from people"):
+        DawidSkene().fit(answers, gold=table)
+    plain = table.select(["item", "label", "confidence"])
+    with warnings.catch_warnings(action="error"):
+        DawidSkene().fit(answers, gold=plain)

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import re
+import shlex
 import sys
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -482,7 +483,9 @@ def test_differences_from_the_vote(fused):
         differ += votes[fused._label_codes[item]] < votes.max()
     found = items.compare_labels(subject)
     assert differ == sum(flow.n_items for flow in found.flows)
-    assert f" {differ} of them have fewer votes than another class. Elsewhere votes are tied" in found.words
+    assert (
+        f" {differ} of them have fewer votes than another class. Elsewhere several classes have the same" in found.words
+    )
     example = found.examples[0]
     assert example.label != example.vote
     assert sum(said.n_workers for said in example.said) == 8
@@ -525,7 +528,7 @@ def test_labels_that_are_no_classes_are_no_votes():
     ours = np.asarray(subject.codes)
     fewer = votes[np.arange(200), ours] < votes[:, :2].max(axis=1)
     assert subject.differs.tolist() == fewer.tolist()
-    assert "or there are none (it takes the most frequent class)" in items.compare_labels(subject).words
+    assert "votes are tied, or there are none, so that" in items.compare_labels(subject).words
     chart = answers.draw_agreement(subject)
     assert chart.rows[-1] == ("all", int((votes.max(axis=1) == 5).sum()))
 
@@ -684,6 +687,36 @@ def test_known_items_are_not_reviewed_and_labels_come_back(tmp_path):
     assert ("Known labels", "30") in overview.list_facts(gather(again))
 
 
+def test_labels_that_were_known_are_downloaded_too(monkeypatch):
+    crowd = make_crowd(60)
+    gold = {"item": [3, 5, 9], "label": ["cat", "fox", "cat"], "random": [True, False, False]}
+    model = cs.fuse(crowd, gold=gold)
+    page = page_of(model)
+    review = page.data()["review"]
+    assert [[row[0], review["classes"][row[1]], row[2]] for row in review["known"]] == [
+        ["3", "cat", True],
+        ["5", "fox", False],
+        ["9", "cat", False],
+    ]
+    assert "The file also holds the 3 labels that were known before." in page.text()
+    assert "consilience fuse answers.csv --gold gold.csv --report report.html" in page.text()
+    monkeypatch.setattr(items, "MOST_KNOWN", 2)
+    page = page_of(model, dict.fromkeys(range(60), "a text"))
+    assert page.data()["review"]["known"] == []
+    assert "The file does not hold the 3 labels" in page.text()
+    command = "consilience fuse answers.csv --content COLUMN --gold known.csv --gold gold.csv --report report.html"
+    assert command in page.text()
+    assert 'fused = consilience.fuse(answers, gold=["known.csv", "gold.csv"])' in page.text()
+
+
+def test_known_positions_of_sequences_are_downloaded_too():
+    crowd = cs.simulate.sequences(20, n_workers=4, n_classes=3, seed=1)
+    first = crowd.responses.items[:2].tolist()
+    model = cs.fuse(crowd.responses, gold=dict.fromkeys(first, crowd.responses.classes[0]))
+    known = page_of(model).data()["review"]["known"]
+    assert known == [[str(sequence), str(position), 0, True] for sequence, position in first]
+
+
 # --------------------------------------------------------------------------------------------------- calling it, errors
 
 
@@ -732,10 +765,45 @@ def test_the_command_line_writes_reports(answers_file):
     result = run("report", "m.model", "-o", "again.html", "--content", "answers.csv")
     assert result.exit_code == 2
     assert "which of them is the content" in result.stderr
+    result = run("report", "m.model", "-o", "again.html", "--content", "question")
+    assert result.exit_code == 2
+    assert "There is no file 'question'. Give a file with the items" in result.stderr
+    assert run("report", "m.model", "-o", "again.txt").exit_code == 2
     result = run("report", "m.model", "-o", "again.html")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "again.html" in result.stdout
     assert Page(Path("again.html").read_text("utf-8")).all("h1") == Page(Path("r.html").read_text("utf-8")).all("h1")
+
+
+def shown_command(path="r.html"):
+    return next(text for _, text in Page(Path(path).read_text("utf-8")).all("pre"))
+
+
+def test_the_page_repeats_the_command_that_was_given(answers_file, monkeypatch):
+    answers_file.rename("my <b>answers.csv")
+    Path("a.csv").write_text("item,label\nq1,cat\n")
+    Path("b.csv").write_text("item,label\nq2,dog\n")
+    given = ["my <b>answers.csv", "--content", "question", "-o", "l.csv", "--seed", "3"]
+    assert run("fuse", *given, "--report", "r.html").exit_code == 0
+    start = "consilience fuse 'my <b>answers.csv' --content question -o l.csv --seed 3"
+    assert shown_command() == f"{start} --gold gold.csv --report r.html"
+    gold = ["--gold", "a.csv", "--gold=b.csv"]
+    assert run("fuse", *given, *gold, "--report=r.html").exit_code == 0
+    assert shown_command() == f"{start} --gold gold.csv --report=r.html"
+    assert run("fuse", "--report", "r.html", *gold, "-q", "--", given[0]).exit_code == 0
+    assert shown_command() == "consilience fuse --report r.html --gold gold.csv -q -- 'my <b>answers.csv'"
+    monkeypatch.setattr(items, "MOST_KNOWN", 1)
+    assert run("fuse", "--report", "r.html", *gold, given[0]).exit_code == 0
+    golds = "--gold a.csv --gold b.csv --gold gold.csv"
+    assert shown_command() == f"consilience fuse --report r.html {golds} 'my <b>answers.csv'"
+
+
+def test_the_command_of_the_page_works(answers_file):
+    assert run("fuse", "answers.csv", "--report", "r.html", "-q").exit_code == 0
+    Path("gold.csv").write_text("item,label,random\nq1,cat,true\n")
+    result = run(*shlex.split(shown_command())[1:])
+    assert result.exit_code == 0, result.stderr
+    assert "1 label is known" in Path("r.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -744,6 +812,7 @@ def test_the_command_line_writes_reports(answers_file):
         (("--content", "question"), "--content needs --report"),
         (("--report", "r.html", "--content", "nothing"), "has no column 'nothing'"),
         (("--report", "answers.csv"), "would change the input"),
+        (("--report", "report.txt"), "'report.txt' does not end in .html"),
     ],
 )
 def test_the_command_line_says_what_is_wrong(answers_file, arguments, words):
@@ -751,6 +820,43 @@ def test_the_command_line_says_what_is_wrong(answers_file, arguments, words):
     assert result.exit_code == 2
     assert words in result.stderr
     assert not Path("r.html").exists()
+
+
+def test_specifications_stand_alone(fused):
+    import vl_convert
+
+    chart = cs.chart(fused, "workers")
+    spec = chart.spec
+    assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+    assert "var(" not in json.dumps(spec)
+    assert spec["config"]["axis"]["labelColor"] == charts.LIGHT[charts.MUTED]
+    svg = vl_convert.vegalite_to_svg(spec)
+    assert charts.LIGHT[charts.ACCENT] in svg
+    assert len(re.findall(r"<line[^>]*stroke-width=\"4\"", svg)) == len(chart.rows)  # intervals
+    spec["layer"].clear()
+    assert chart.spec["layer"]  # another one each time
+    assert str(chart) == f"{chart.title}: {chart.alt}"
+    assert len(repr(chart)) < 300
+    odd = charts.draw_bars("var(--ink)", "", ["var(--ink)", "b"], [1, 2], "x", "y")
+    assert odd.spec["data"]["values"][0]["name"] == "var(--ink)"
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 16, 20])
+def test_names_of_bars_stand_below_them(n):
+    names = [f"{k}-{k + 5}%" for k in range(n)]
+    ticks = charts.choose_ticks([*names, "all"])
+    assert ticks[-1] == "all"
+    assert set(ticks) <= {*names, "all"}
+    svg = charts.draw_bars("t", "", [*names, "all"], [*range(1, n + 1), 5], "x", "y").svg
+    assert all(f">{tick}</text>" in svg for tick in ticks)
+
+
+def test_remarks_are_explained(page):
+    assert "Most frequent mistake" in [text for _, text in page.all("th")]
+    rows = [{"remarks": "one label; near-copy of w1, w2"}, {"remarks": ""}]
+    assert [name for name, _ in workers.list_meanings(rows)] == ["one label", "near-copy"]
+    assert workers.explain_remarks("one label; near-copy of w1, w2").count(";") >= 1
+    assert workers.explain_remarks("") == ""
 
 
 # ------------------------------------------------------------------------------------------------------------ real data

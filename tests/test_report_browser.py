@@ -176,6 +176,22 @@ def test_review_by_keys_is_kept_and_downloaded(page, path, tmp_path):
     assert [known[row["item"]] for row in table] == HOSTILE[:2]
 
 
+def test_labels_that_were_known_are_downloaded_with_the_new_ones(browser, tmp_path):
+    r = crowd()
+    known = dict(zip(r.items[:3].tolist(), HOSTILE[:3], strict=True))
+    path = cs.report(cs.fuse(r, gold=known), tmp_path / "second.html")
+    with visit(browser, path, accept_downloads=True) as page:
+        page.get_by_role("button", name="Start").press("Enter")
+        page.keyboard.press("1")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download gold.csv").click()
+        download.value.save_as(tmp_path / "gold.csv")
+    table = cs.formats.reading.read_table(tmp_path / "gold.csv").table.to_pylist()
+    assert {row["item"]: row["label"] for row in table[:3]} == known
+    assert [row["random"] for row in table[:3]] == ["true"] * 3
+    assert len(table) == 4
+
+
 def test_review_by_mouse(page):
     choices = page.locator(".card.current .choices button")
     choices.nth(1).click()

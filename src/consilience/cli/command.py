@@ -37,6 +37,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 
 
+# Under which name the context of a command keeps its arguments as they were typed.
+TYPED = "consilience.typed"
 _ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
 
 
@@ -71,6 +73,11 @@ ALONE = "alone"
 
 class Command(click.Command):
     """A command whose errors end in an exit code and one line on stderr."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments as they were typed, and parse them."""
+        ctx.meta[TYPED] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""

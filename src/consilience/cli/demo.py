@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import first_line
 from .command import Command, debug_option
 
 if TYPE_CHECKING:
@@ -15,7 +18,9 @@ if TYPE_CHECKING:
 
     from .crowd import Crowd
 
-REPORT = "demo-report.html"
+REPORT, ANSWERS = "demo-report.html", "demo-answers.csv"
+# Columns of the file of answers.
+COLUMNS = ("item", "worker", "label", "caption")
 # What is in the first bytes of every report.
 OURS = b'<meta name="generator" content="consilience">'
 _NEXT = (
@@ -29,9 +34,10 @@ _NEXT = (
 @click.command(cls=Command)
 @debug_option
 def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
-    """Fuse the answers of a made-up crowd, compare with the truth, and write demo-report.html.
+    """Fuse the answers of a made-up crowd, compare with the truth, and write a report.
 
-    The report is written to the current folder. It needs the extra: pip install 'consilience[report]'.
+    demo-answers.csv and demo-report.html are written to the current folder. The report needs the extra: pip install
+    'consilience[report]'.
     """
     from ..data.responses import Responses
     from ..models.fuse import fuse
@@ -48,11 +54,11 @@ def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
         fused = fuse(responses, callback=display.show_iteration)
         vote = MajorityVote().fit(responses)
         display.say("Writing the report")
-        told = write_report(crowd, fused)
+        told = [write_answers(crowd), write_report(crowd, fused)]
     console = open_console()
     print_scores(console, crowd, vote, fused)
     print_crowd(console, crowd, fused)
-    print_report(console, told)
+    print_files(console, told)
     print_next(console)
 
 
@@ -139,9 +145,25 @@ def true_accuracies(crowd: Crowd) -> dict[str, float]:
     return {worker: sum(marks) / len(marks) for worker, marks in right.items()}
 
 
+def write_answers(crowd: Crowd) -> str:
+    """Write the answers, unless that would replace a file that is not the same. Return what to say of it."""
+    rows = zip(*crowd.answers.values(), (crowd.captions[item] for item in crowd.answers["item"]), strict=True)
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([COLUMNS, *rows])
+    content, path = buffer.getvalue().encode(), Path(ANSWERS)
+    try:
+        if path.exists() and path.read_bytes() != content:
+            return f"{ANSWERS} was not written: there is another file of that name."
+        path.write_bytes(content)
+    except OSError as error:
+        return f"{ANSWERS} was not written: {first_line(error)}."
+    return f"{ANSWERS} holds the answers."
+
+
 def write_report(crowd: Crowd, fused: Any) -> str:
     """Write the report, unless it cannot be made or would replace a file that is not one. Return what to say of it."""
     from ..errors import ConsilienceError, MissingDependencyError
+    from ..reporting.again import Given
     from ..reporting.write import check_installed, write_page
 
     try:
@@ -151,10 +173,11 @@ def write_report(crowd: Crowd, fused: Any) -> str:
     if not may_replace(Path(REPORT)):
         return f"{REPORT} was not written: there is a file of that name, and it is not a report."
     try:
-        write_page(fused, REPORT, crowd.captions, "Demo: a made-up crowd")
+        given = Given((ANSWERS, "--content", COLUMNS[-1]), ("--report", REPORT), ())
+        write_page(fused, REPORT, crowd.captions, f"Demo: {ANSWERS}", given=given)
     except ConsilienceError as error:
         return f"{REPORT} was not written. {error}"
-    return f"{REPORT} says whether to trust these labels. Open it in a browser."
+    return f"{REPORT} says whether to trust the labels. Open it in a browser."
 
 
 def may_replace(path: Path) -> bool:
@@ -168,12 +191,12 @@ def may_replace(path: Path) -> bool:
         return False
 
 
-def print_report(console: Console, told: str) -> None:
-    """Print where the report is, or why there is none."""
+def print_files(console: Console, told: list[str]) -> None:
+    """Print which files were written, or why not."""
     from .tables import print_title
 
-    print_title(console, "Report")
-    for part in told.splitlines():
+    print_title(console, "Files")
+    for part in (line for each in told for line in each.splitlines()):
         console.print(textwrap.fill(part, 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
     console.print()
 

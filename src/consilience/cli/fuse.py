@@ -15,11 +15,12 @@ import click
 from ..engines import ENGINES
 from ..formats.register import FORMATS, Format, readable_formats, usual_suffixes, writable_formats
 from ..models.register import MODELS
-from .command import Command, debug_option, json_option, print_json, quiet_option
+from .command import TYPED, Command, debug_option, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
     from ..data.responses import Responses
     from ..formats.sources import Opened
+    from ..reporting.again import Given
     from .progress import Display
     from .summary import Summary
 
@@ -103,6 +104,7 @@ class Options:
     quiet: bool
     as_json: bool
     debug: bool
+    arguments: tuple[str, ...]  # all of these, as they were typed
 
 
 def _take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str, ...]) -> str:
@@ -312,7 +314,8 @@ def fuse(**arguments: Any) -> None:
         if arguments.get(role) not in (None, name) and role != "gold":
             raise click.UsageError(f"--{role} and --columns name different columns for the {role}. Name one.")
     roles = {role: name for role, name in columns.items() if role != "gold"}
-    run(Options(**arguments | roles, gold_column=columns.get("gold")))
+    typed = tuple(click.get_current_context().meta[TYPED])
+    run(Options(**arguments | roles, gold_column=columns.get("gold"), arguments=typed))
 
 
 def run(options: Options) -> None:
@@ -409,8 +412,10 @@ def check_report(options: Options) -> None:
             raise click.UsageError("--content needs --report: it says what the report shows of the items.")
         return
     from ..reporting.write import check_installed
+    from .outputs import check_page_path
 
     check_installed()
+    check_page_path(options.report)
     if options.content is not None and options.source == "-":
         raise click.UsageError("--content cannot be read from standard input. Give a file.")
 
@@ -449,7 +454,28 @@ def write_report(options: Options, model: Any, path: str) -> None:
 
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
-    write_page(model, path, content, title, os.path.dirname(options.source))
+    write_page(model, path, content, title, os.path.dirname(options.source), split_arguments(options))
+
+
+def split_arguments(options: Options) -> Given:
+    """Return the arguments without known labels, in two parts: others belong between them."""
+    from ..reporting.again import Given
+
+    typed = list(options.arguments)
+    n_options = typed.index("--") if "--" in typed else len(typed)  # what follows is no option
+    rest, place = list[str](), None
+    parts = iter(typed[:n_options])
+    for part in parts:
+        name, sign, _ = part.partition("=")
+        if name != "--gold":
+            rest.append(part)
+            continue
+        place = len(rest) if place is None else place
+        if not sign:
+            next(parts, None)
+    if place is None:
+        place = rest.index("--report") if "--report" in rest else len(rest)
+    return Given(rest[:place], [*rest[place:], *typed[n_options:]], options.gold or (options.source,))
 
 
 def read_content(options: Options, responses: Responses) -> dict[str, Any]:

@@ -70,7 +70,9 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.gold:
         keep = "keeps" if summary.gold == 1 else "keep"
         facts.append(("Gold", f"{plural(summary.gold, 'item')} {keep} the label that is known"))
-    if summary.comparison is None:  # which tells it as expected accuracy
+    if summary.gold and summary.gold == summary.items:
+        facts.append(("Verdict", "The label of every item is known, so nothing was fused."))
+    elif summary.comparison is None:  # which tells it as expected accuracy
         facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     else:
         facts += _compare(summary.comparison)

@@ -39,6 +39,14 @@ def _find_links(folder: str) -> Iterator[str]:
         yield from (link for name in (*folders, *files) if os.path.islink(link := os.path.join(inner, name)))
 
 
+def check_page_path(path: str) -> None:
+    """Raise an error unless a path is that of an HTML page, as far as its name tells; a device may have any name."""
+    if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):
+        raise InputError(
+            f"The report is an HTML page, and {path!r} does not end in .html.", "Give a name such as report.html."
+        )
+
+
 def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], inputs: Sequence[str | None]) -> None:
     """Raise the error that writing would meet, also where an output would overwrite an input or another output.
 

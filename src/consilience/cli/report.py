@@ -30,15 +30,24 @@ def report(model: str, output: str, content: str | None, quiet: bool, debug: boo
     MODEL is a file written by `fuse --save`. The page needs no network. It says whether to trust the labels, whom to
     talk to and what to look at, and lets you review items.
     """
+    import glob
     import os
 
+    from ..errors import InputError
     from ..models.saved import load
     from ..reporting.write import check_installed, write_page
-    from .outputs import check_outputs
+    from .outputs import check_outputs, check_page_path
     from .tables import open_console, print_facts
     from .text import fit_text
 
     check_installed()
+    check_page_path(output)
+    if content is not None and not os.path.exists(content) and not glob.has_magic(content):
+        raise InputError(
+            f"There is no file {content!r}.",
+            "Give a file with the items and their content, such as --content answers.csv. A column can be named only "
+            "with fuse.",
+        )
     check_outputs([], [output], [model, content])
     folder = "" if content is None else os.path.dirname(content)
     write_page(load(model), output, content, os.path.basename(model), folder)

@@ -171,6 +171,8 @@ def _choose_workers(workers: Any, all_workers: bool) -> tuple[list[Record], list
         ranked, n_few = np.append(ranked, np.setdiff1d(np.arange(len(workers)), ranked)), 0
     n_best = len(ranked) if all_workers else min(N_WORKERS, -(-len(ranked) // 2))
     n_worst = min(N_WORKERS, len(ranked) - n_best)
+    if len(ranked) - n_best - n_worst == 1:  # to say that one is left out would take as much room
+        n_worst += 1
     return workers.take(ranked[:n_best]).to_pylist(), workers.take(ranked[::-1][:n_worst]).to_pylist(), n_few
 
 

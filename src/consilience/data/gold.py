@@ -106,6 +106,7 @@ def _match_one(gold: Any, responses: Responses, classes: Values) -> Gold:
     names = [table.need(role) for role in _roles(paired)[:-1]]
     # A missing key of a dict or a Series is an item without answers, like any other; in a table it is a slip.
     keys = [table.values(name, KEY_REMEDY) if keyed is None else table.read(name) for name in names]
+    _check_origin(table)
     known = np.ones(len(labels), bool)
     known[find_missing(labels)] = False
     if not known.any():
@@ -176,6 +177,20 @@ def _read_random(table: Table, known: NDArray[np.bool_]) -> NDArray[np.bool_]:
                 "Correct it, or give the column another name.",
             )
     return drawn
+
+
+def _check_origin(table: Table) -> None:
+    """Warn if known labels seem to be the result of a fit, by the columns that `to_frame` returns."""
+    shares = [name for name in table.names if isinstance(name, str) and name.startswith("p(") and name.endswith(")")]
+    if "confidence" in table.names and shares:
+        warn(
+            DataWarning(
+                f"{table.name} looks like labels that consilience fused: it has the columns 'confidence' and "
+                f"{listing(shares[:1])}.",
+                "Known labels should come from people, or another source that does not depend on these answers.",
+                keyword="gold",
+            )
+        )
 
 
 def _check_labels(name: str, labels: Column, unknown: NDArray[np.bool_], classes: Values) -> None:

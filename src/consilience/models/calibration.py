@@ -102,16 +102,16 @@ class Calibration(NamedTuple):
     def describe(self) -> str:
         """Return in words how probabilities were calibrated."""
         if self.given and self.power == 1:
-            return "Probabilities were not raised to a power, as was asked for."
+            return "Probabilities are those of the fit, without correction, as was asked for."
         if self.given:
             return f"Probabilities were raised to the power {self.power:.2g}, which was given."
         by = [plural(self.n_hidden, "hidden answer")] if self.n_hidden else []
         by += [plural(self.n_judged, "label") + " of the classifier"] if self.n_judged else []
         by += [plural(self.n_gold, "known label")] if self.n_gold else []
         if not by:
-            return "Probabilities were not raised to a power: there was nothing to calibrate them by."
+            return "Probabilities are those of the fit: there was nothing to calibrate them by."
         if self.power == 1:
-            return f"Probabilities were not raised to a power: {' and '.join(by)} call for none."
+            return f"Probabilities were checked against {' and '.join(by)}, and needed no correction."
         warning = (
             ""
             if self.n_gold

@@ -30,6 +30,8 @@ MOST_WORKERS, MOST_ITEMS, LEAST_CHANGE = 5, 10, 0.01
 # Posteriors of the fit and of its own parameters differ by less, unless something else was known of the items. In
 # networks they are found step by step, and only nearly the same.
 SAME, NEARLY_SAME = 1e-6, 0.05
+# Labels of at least this confidence are called sure, and so many are named that known labels contradict.
+SURE, MOST_NAMED = 0.95, 5
 
 
 class Moved(NamedTuple):
@@ -53,6 +55,7 @@ class Changes(NamedTuple):
     """What known labels changed."""
 
     words: list[str]
+    cautions: list[str]  # what to check, and what not to rely on
     workers: list[Moved]
     items: list[Relabelled]
     more: int  # items that are not listed
@@ -67,13 +70,14 @@ def find_changes(subject: Subject) -> Changes | None:
     obstacle = find_obstacle(subject)
     if obstacle:
         return Changes(
-            [f"{known} What {'it' if n_known == 1 else 'they'} changed is not shown: {obstacle}."], [], [], 0
+            [f"{known} What {'it' if n_known == 1 else 'they'} changed is not shown: {obstacle}."], [], [], [], 0
         )
     alone = fit_alone(subject.model)
     before, after = np.asarray(alone._label_codes), subject.codes
     changed = np.flatnonzero((before != after) & ~subject.is_known)
     words = [known, *describe_labels(subject, before, len(changed)), *describe_power(subject.model, alone)]
-    words += describe_accuracy(subject, before)
+    words += [*describe_accuracy(subject, before), *describe_expected(subject.model, alone)]
+    cautions = [*describe_contradictions(subject, alone), *describe_caution(subject.model, alone)]
     listed = changed[np.argsort(-subject.confidence[changed], kind="stable")[:MOST_ITEMS]]
     items = [
         Relabelled(
@@ -81,7 +85,7 @@ def find_changes(subject: Subject) -> Changes | None:
         )
         for i in listed.tolist()
     ]
-    return Changes(words, list_moved(subject, alone), items, len(changed) - len(items))
+    return Changes(words, cautions, list_moved(subject, alone), items, len(changed) - len(items))
 
 
 def find_obstacle(subject: Subject) -> str:
@@ -152,15 +156,60 @@ def describe_accuracy(subject: Subject, before: NDArray[np.int64]) -> list[str]:
     n_right = int((before[drawn] == subject.gold.codes[drawn]).sum())
     low, high = find_interval(n_right, len(drawn))
     share = f"{n_right / len(drawn):.1%}"
-    interval = f"95% interval from {low:.1%} to {high:.1%}"
     if int(subject.is_known.sum()) == int(subject.gold.judging.sum()):
         return [
             f"The crowd alone is right about {n_right:,} of {plural(len(drawn), 'known item')} ({share}). If these "
-            f"were drawn at random, the {interval} is for all items that they were drawn from."
+            f"were drawn at random, it is right about {low:.1%} to {high:.1%} of all items (95% interval)."
         ]
     return [
         f"{plural(len(drawn), 'known item')} were drawn at random. The crowd alone is right about {n_right:,} of them: "
-        f"{share}, with a {interval} for all items that they were drawn from."
+        f"{share}. So it is right about {low:.1%} to {high:.1%} of all items (95% interval)."
+    ]
+
+
+def describe_expected(model: Model, alone: Model) -> list[str]:
+    """Return in words how expected accuracy moved."""
+    if not isinstance(model, LatentModel) or not isinstance(alone, LatentModel):
+        return []
+    before, after = f"{alone.expected_accuracy_:.1%}", f"{model.expected_accuracy_:.1%}"
+    if before == after:
+        return [f"The expected accuracy of all labels is {after}, as without known labels."]
+    return [f"The expected accuracy of all labels changed from {before} to {after}."]
+
+
+def describe_contradictions(subject: Subject, alone: Model) -> list[str]:
+    """Return in words which known labels contradict labels of which the crowd alone was sure."""
+    assert subject.gold is not None
+    before, known = np.asarray(alone._label_codes), subject.gold.codes
+    confidence = alone.posterior_[np.arange(len(before)), before]
+    rows = np.flatnonzero(subject.is_known & (before != known) & (confidence >= SURE))
+    if not len(rows):
+        return []
+    rows = rows[np.argsort(-confidence[rows], kind="stable")]
+    named = [
+        f"{subject.name_of(i)} (known {subject.classes[known[i]]}, crowd {subject.classes[before[i]]} "
+        f"{confidence[i]:.1%})"
+        for i in rows[:MOST_NAMED].tolist()
+    ]
+    more = f" and {len(rows) - MOST_NAMED:,} more" if len(rows) > MOST_NAMED else ""
+    one = len(rows) == 1
+    what = "The known label of 1 item contradicts a label" if one else f"Known labels of {len(rows):,} items contradict"
+    labels = "" if one else " labels"
+    check = "Check it." if one else "Check these."
+    return [f"{what}{labels} of which the crowd was at least {SURE:.0%} sure: {', '.join(named)}{more}. {check}"]
+
+
+def describe_caution(model: Model, alone: Model) -> list[str]:
+    """Return in words that few known labels say little about the probabilities, where these were lowered by them."""
+    if not isinstance(model, LatentModel) or not isinstance(alone, LatentModel):
+        return []
+    n_drawn = model.calibration_.n_gold
+    if not 0 < n_drawn < LEAST_KNOWN or model.power_ >= alone.power_:
+        return []
+    known = "1 known label counts" if n_drawn == 1 else f"{n_drawn} known labels count"
+    return [
+        f"Only {known} as drawn at random. So few say little about the other items, and "
+        "probabilities are lowered as a precaution, whatever the few labels say."
     ]
 
 

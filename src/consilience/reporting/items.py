@@ -16,6 +16,8 @@ from .subject import Subject, spell
 # How many items each list shows, and workers for each label.
 N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW = 12, 12, 8, 50
 MOST_WORKERS, MOST_LABELS, MOST_PROBABLE = 6, 6, 4
+# Labels that were known before are downloaded with the new ones, if there are no more.
+MOST_KNOWN = 10_000
 # Words that are shown on either side of an item.
 AROUND = 10
 # Labels of at least this confidence are not called uncertain.
@@ -137,9 +139,9 @@ def describe_difference(subject: Subject, n_fewer: int) -> str:
         has = "label has" if n_fewer == 1 else "labels have"
         return f"{n_fewer:,} fused {has} fewer votes than another class."
     differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from majority vote."
-    tied = "votes are tied, and majority vote draws lots"
+    tied = "several classes have the same number of votes, so that majority vote has to choose at random"
     if not subject.is_voted.all():
-        tied = "votes are tied (majority vote draws lots), or there are none (it takes the most frequent class)"
+        tied = "votes are tied, or there are none, so that majority vote has to guess"
     if not n_fewer:
         return f"{differ} There, {tied}."
     fewer = f"{n_fewer:,} of them {'has' if n_fewer == 1 else 'have'} fewer votes than another class."
@@ -167,6 +169,8 @@ class Review(NamedTuple):
 
     cards: list[dict[str, Any]]
     data: dict[str, Any]
+    n_known: int  # labels that were known before
+    holds_known: bool  # whether gold.csv holds these too
 
 
 def prepare_review(subject: Subject) -> Review:
@@ -185,7 +189,17 @@ def prepare_review(subject: Subject) -> Review:
     }
     # The same list and classes have the same name in the browser's storage, so that work survives a new report.
     data["id"] = hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
-    return Review(cards, data)
+    n_known = int(subject.is_known.sum())
+    data["known"] = list_known(subject) if n_known <= MOST_KNOWN and chosen else []
+    return Review(cards, data, n_known, n_known <= MOST_KNOWN)
+
+
+def list_known(subject: Subject) -> list[list[Any]]:
+    """Return the known labels: what identifies the item, the class, and whether it was drawn at random."""
+    if subject.gold is None:
+        return []
+    codes, drawn = subject.gold.codes.tolist(), subject.gold.judging.tolist()
+    return [[*subject.key_of(item), codes[item], drawn[item]] for item in np.flatnonzero(subject.is_known).tolist()]
 
 
 def context_of(subject: Subject, item: int) -> list[tuple[str, bool]]:

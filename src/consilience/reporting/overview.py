@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import Any, NamedTuple
 
-from ..errors import Message, Python, plural
+from ..errors import Message, Python, plural, spell_in_python
 from ..models.comparison import LEAST_HIDDEN, Comparison, are_checked, is_unclear
 from ..models.fuse import doubt_checks, find_doubts, tell_copies
 from ..models.latent import LatentModel
@@ -216,7 +217,12 @@ def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
     makes_sense = compared is None or not (compared.by_chance or compared.collapsed)
     notes += note_workers(model, workers) if makes_sense else []
     if not model.converged_:
-        notes.append(Note("The fit stopped before it settled.", ["Allow more iterations with “max_iter”."]))
+        notes.append(
+            Note(
+                "The fit stopped before it settled.",
+                [f"Allow more iterations with {spell_parameter('max_iter', None)}."],
+            )
+        )
     notes += note_unanswered(subject)
     notes += note_doubtful(subject) if makes_sense else []
     return notes
@@ -329,13 +335,17 @@ def say(part: Any) -> str:
 
 
 def spell_parameter(name: str, value: object) -> str:
-    """Return a parameter as the report names it.
+    """Return a parameter as Python and the command line spell it: the report is read by users of both.
 
-    >>> spell_parameter("gold", None), spell_parameter("abstain", "answer")
-    ('“gold”', '“abstain=answer”')
+    >>> print(spell_parameter("gold", None))
+    gold= (--gold on the command line)
+    >>> print(spell_parameter("abstain", "answer"))
+    abstain='answer' (--abstain answer on the command line)
     """
     given = value.value if isinstance(value, Python) else value
-    return f"“{name}”" if given is None else f"“{name}={given}”"
+    option = f"--{name.replace('_', '-')}"
+    shell = option if given is None else f"{option} {shlex.quote(str(given))}"
+    return f"{spell_in_python(name, value)} ({shell} on the command line)"
 
 
 def to_sentence(words: str) -> str:

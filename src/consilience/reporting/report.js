@@ -116,7 +116,7 @@
 
   // The review: one item at a time. Labels are kept in the browser's storage, and downloaded as gold.csv.
 
-  const { columns, items, classes, id } = data.review;
+  const { columns, items, classes, known, id } = data.review;
   const cards = [...document.querySelectorAll("[data-review]")];
   if (!cards.length) return;
   const key = `consilience review ${id}`;
@@ -200,6 +200,7 @@
 
   function toCsv() {
     const lines = [[...columns, "label", "random"]];
+    for (const row of known) lines.push([...row.slice(0, -2), classes[row.at(-2)], row.at(-1) ? "true" : "false"]);
     for (const number of Object.keys(chosen).map(Number).sort((a, b) => a - b)) {
       const item = items[number];
       lines.push([...item.slice(0, -1), classes[chosen[number]], item.at(-1) ? "true" : "false"]);

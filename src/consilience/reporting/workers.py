@@ -145,6 +145,32 @@ def is_number(value: Any) -> bool:
     return value is not None and not math.isnan(value)
 
 
+# What the remarks of `worker_report` mean, by their first words.
+MEANINGS = {
+    "contrary": "right less often than by chance",
+    "one label": "nearly all answers are the same label",
+    "uninformative": "the answers hardly depend on what is true",
+    "few answers": f"fewer than {FEW_ANSWERS} answers, so little is known",
+    "near-copy": "nearly all answers are those of other workers; the column Group shows whose",
+}
+
+
+def list_meanings(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return the remarks that occur in the table, and what they mean."""
+    return [(name, meaning) for name, meaning in MEANINGS.items() if any(name in row["remarks"] for row in rows)]
+
+
+def explain_remarks(remarks: str) -> str:
+    """Return what the remarks on a worker mean.
+
+    >>> explain_remarks("few answers")
+    'few answers: fewer than 10 answers, so little is known'
+    """
+    parts = [part for part in remarks.split("; ") if part]
+    found = [(name, words) for part in parts for name, words in MEANINGS.items() if part.startswith(name)]
+    return "; ".join(f"{name}: {words}" for name, words in found)
+
+
 def to_row(row: dict[str, Any]) -> dict[str, Any]:
     """Return a worker as the table shows it: texts, and the values to sort by."""
     accuracy, low, high = row["accuracy"], row["accuracy_low"], row["accuracy_high"]
@@ -159,5 +185,6 @@ def to_row(row: dict[str, Any]) -> dict[str, Any]:
         "worst": to_name(row["worst_confusion"].replace(" -> ", " → "), 60) if row["worst_confusion"] else "",
         "bias": row["bias"],
         "remarks": spell(row["remarks"])[:200],
+        "meaning": explain_remarks(row["remarks"]),
         "group": int(group) if is_number(group) else None,
     }

@@ -13,6 +13,7 @@ from ..models.base import Model
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from . import answers, items, overview, sequences, workers
+from .again import Given, tell_again
 from .changes import find_changes
 from .charts import import_converter
 from .confusions import draw_confusion
@@ -54,7 +55,14 @@ def report(model: Any, path: str | os.PathLike[str], content: Any = None) -> Pat
     return write_page(model, to_path("path", "report", path), content)
 
 
-def write_page(model: Any, path: str, content: Any = None, title: str = "Fused labels", folder: str = "") -> Path:
+def write_page(
+    model: Any,
+    path: str,
+    content: Any = None,
+    title: str = "Fused labels",
+    folder: str = "",
+    given: Given | None = None,
+) -> Path:
     """Write the page.
 
     Parameters
@@ -65,8 +73,10 @@ def write_page(model: Any, path: str, content: Any = None, title: str = "Fused l
         What the page is called: usually the name of the file of answers.
     folder : str
         Where relative paths of pictures start.
+    given : Given, optional
+        The arguments of the command that fused the answers: the page says how to repeat it with new labels.
     """
-    page = make_page(gather(model, content, folder), title)
+    page = make_page(gather(model, content, folder), title, given)
     with replace_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return Path(path)
@@ -91,13 +101,15 @@ def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
     return Subject(model, r, model._gold, model._graph, shown)
 
 
-def make_page(subject: Subject, title: str) -> str:
+def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
     """Return the page as HTML."""
     model = subject.model
     table = workers.tabulate(subject)
     shown = workers.choose_workers(table)
     confusions = workers.gather_confusions(subject, shown)
     review = items.prepare_review(subject)
+    has_spans = model._passages is not None
+    has_content = subject.content is not None and not has_spans
     chain = sequences.describe_chain(subject)
     compared = getattr(model, "comparison_", None)
     verdict = overview.judge(subject)
@@ -113,6 +125,7 @@ def make_page(subject: Subject, title: str) -> str:
         agreement=None if compared is None else overview.to_sentence(compared.describe_agreement()),
         agreement_chart=answers.draw_agreement(subject),
         workers=[workers.to_row(row) for row in shown],
+        remarks=workers.list_meanings(shown),
         n_workers=len(table),
         n_heat=len(confusions.counts),
         workers_chart=workers.draw_workers(table),
@@ -131,6 +144,9 @@ def make_page(subject: Subject, title: str) -> str:
         network=sequences.describe_network(subject),
         uncertain=items.list_uncertain(subject),
         review=review.cards,
+        n_known=review.n_known,
+        holds_known=review.holds_known,
+        again=tell_again(given, has_content, has_spans, review.holds_known),
         one_class=len(subject.classes) < 2,
         data={"review": review.data, "confusions": confusions._asdict()},
     )

@@ -1,0 +1,86 @@
+"""How to fuse again with what a reviewer labelled: the user's own command, with gold.csv in it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .subject import spell
+
+# The file that the page downloads.
+GOLD = "gold.csv"
+
+
+class Given(NamedTuple):
+    """The arguments of `consilience fuse`, as they were given.
+
+    Attributes
+    ----------
+    before, after : sequence of str
+        What stands before and after the known labels.
+    gold : sequence of str
+        The files that hold the known labels.
+    """
+
+    before: Sequence[str]
+    after: Sequence[str]
+    gold: Sequence[str]
+
+
+class Again(NamedTuple):
+    """How to fuse again.
+
+    Attributes
+    ----------
+    command : str
+        For the shell; empty where the command line takes no known labels.
+    python : str
+        For Python; empty where the command that was given is known.
+    """
+
+    command: str
+    python: str
+
+
+def suppose(has_content: bool) -> Given:
+    """Return the arguments that may have been given, where nothing is known of them."""
+    content = ("--content", "COLUMN") if has_content else ()
+    return Given(("answers.csv", *content), ("--report", "report.html"), ("known.csv",))
+
+
+def tell_again(given: Given | None, has_content: bool, has_spans: bool, holds_known: bool) -> Again:
+    """Return how to fuse again.
+
+    Parameters
+    ----------
+    given : Given or None
+        The arguments of the command; None if there was none.
+    has_content : bool
+        Whether it was said what the items look like.
+    has_spans : bool
+        Whether spans were fused: known labels of their tokens can be given only in Python.
+    holds_known : bool
+        Whether gold.csv holds the labels that were known before. If not, their files are given beside it.
+    """
+    known = "" if holds_known else '"known.csv", '
+    gold = f'"{GOLD}"' if holds_known else f'[{known}"{GOLD}"]'
+    python = f"fused = consilience.fuse({'spans' if has_spans else 'answers'}, gold={gold})"
+    if has_spans:
+        return Again("", python)
+    command = write_command(given or suppose(has_content), holds_known)
+    return Again(command, "" if given is not None else python)
+
+
+def write_command(given: Given, holds_known: bool) -> str:
+    """Return the command line that fuses again with gold.csv, alone or beside the files of known labels.
+
+    >>> given = Given(["my answers.csv"], ["--report", "r.html"], ["a.csv"])
+    >>> write_command(given, True)
+    "consilience fuse 'my answers.csv' --gold gold.csv --report r.html"
+    >>> write_command(given, False)
+    "consilience fuse 'my answers.csv' --gold a.csv --gold gold.csv --report r.html"
+    """
+    files = [GOLD] if holds_known else [*given.gold, GOLD]
+    gold = [part for file in files for part in ("--gold", file)]
+    return " ".join(shlex.quote(spell(part)) for part in ("consilience", "fuse", *given.before, *gold, *given.after))
