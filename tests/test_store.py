@@ -422,7 +422,7 @@ def test_the_command_takes_known_labels_on_disk(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "option", [("--graph", "edges.csv"), ("--abstain", "answer"), ("--normalise",), ("--report", "report.html")]
+    "option", [("--graph", "edges.csv"), ("--abstain", "answer"), ("--normalise",), ("--save", "crowd.model")]
 )
 def test_what_needs_memory_is_refused(tmp_path, option):
     result = fuse_on_disk(tmp_path, *option)
@@ -456,6 +456,15 @@ def command_options(path):
     from types import SimpleNamespace
 
     return SimpleNamespace(source=str(path), memory=None, resume=False, format=None)
+
+
+def test_the_report_shows_a_sample(tmp_path):
+    pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
+    result = fuse_on_disk(tmp_path, "--report", tmp_path / "report.html")
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "report.html").read_text()
+    assert "of these 500 labels" in page
+    assert "a random sample of" in page
 
 
 # On a cluster

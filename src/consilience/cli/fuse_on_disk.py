@@ -27,7 +27,6 @@ _IN_MEMORY = (
     "undecided",
     "disagreements",
     "content",
-    "report",
     "save",
 )
 
@@ -87,12 +86,15 @@ def fuse_on_disk(options: Options, display: Display) -> tuple[Summary, dict[str,
     from ..formats.reading import open_file
     from ..formats.writing import write_table
     from ..models.fuse import fuse
+    from ..reporting.write import check_installed, write_page
     from ..store.scanning import scan_responses
     from .fuse import ROLES, open_engine
     from .summary import summarise_stored
     from .text import fit_text
 
     check_options(options)
+    if options.report is not None:
+        check_installed()
     engine = open_engine(options.engine, options.threads)
     settings = (*ROLES, "classes", "duplicates", "drop_missing", "format", "resume")
     display.say(f"Sorting {fit_text(options.source, 50)} on disk")
@@ -119,4 +121,8 @@ def fuse_on_disk(options: Options, display: Display) -> tuple[Summary, dict[str,
     if options.workers_report is not None:
         write_table(workers, options.workers_report)
         files["workers"] = options.workers_report
+    if options.report is not None:
+        title = os.path.basename(options.source.rstrip("/"))
+        write_page(model, options.report, title=title)
+        files["report"] = options.report
     return summarise_stored(model, answers, workers, options.source, options.all_workers), files

@@ -51,6 +51,7 @@ from .markov_field import MarkovField, find_answered
 from .mask_sample import cut_tiles, is_small
 from .predicting import PredictingModel
 from .register import MODELS, model_class
+from .stored import Sample
 from .stored_comparison import compare_stored
 
 # With fewer answers, single answers of workers and one label for all of them are no surprise.
@@ -222,7 +223,7 @@ def fuse_stored(
             if not isinstance(chosen, MajorityVote) and count_units(responses) > 1:
                 chosen.comparison_ = compare_with_vote(chosen, responses, None, gold, opened)
         else:
-            responses = cast(Responses, chosen._stored.sample)
+            responses = cast(Sample, chosen._stored.sample).responses
             chosen.comparison_ = compare_stored(cast(LatentModel, chosen), opened)
     if chosen.copies_:
         warn(tell_copies(chosen))

@@ -17,6 +17,7 @@ the smallest random numbers, which depend on their ids and on the seed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -55,10 +56,11 @@ from .calibration import (
     score_known,
 )
 from .cells import sum_by
+from .comparison import count_differing
 from .copies import choose_leaders, count_once, number_groups
 from .intervals import Whole, find_intervals
 from .majority_vote import find_tied
-from .predicting import as_used
+from .predicting import as_used, lay_out
 from .stored_blocks import find_steps, prepare_block
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class StoredFit(NamedTuple):
     problem: Problem
     judge: Judge
     tally: Tally
-    sample: Responses | None  # in which answers were hidden
+    sample: Sample | None  # in which answers were hidden
 
     def open(self, block: StoredBlock) -> Block:
         """Return a block as the fit took it."""
@@ -223,7 +225,7 @@ def conclude(model: LatentModel, s: StoredResponses, plan: Plan, fits: dict[str,
     model.classes_, model._backend, model._normalised = s.classes, s.backend, s.normalised
     model._answers = model._gold = model._graph = model._passages = model._pictures = None
     model.feature_findings_ = model.feature_names_ = model._guide = model._opinions = model._log_prior = None
-    model._hidden, model._stored = hidden, StoredFit(s, problem, judge, tally, r)
+    model._hidden, model._stored = hidden, StoredFit(s, problem, judge, tally, sample)
     for name, value in plan.notes.items():
         setattr(model, name, value)
 
@@ -263,6 +265,29 @@ def make_judge(model: LatentModel, problem: Problem, best: Fit, power: float) ->
         problem.find_unsaid(),
         power,
     )
+
+
+def view_sample(model: LatentModel) -> LatentModel:
+    """Return a model as if it had been fitted to the items of its sample, with what it learned from all.
+
+    The comparison with majority vote is that of all items, except for what is counted.
+    """
+    fit = model._stored
+    assert fit is not None
+    assert fit.sample is not None
+    s, r, gold = fit.answers, fit.sample.responses, fit.sample.gold(fit.answers)
+    judged = [fit.judge.judge(block) for block in lay_out(fit.sample.weighed(s), fit.problem.workers, gold)]
+    view = copy(model)
+    view._stored, view._answers, view._gold = None, r, gold
+    view._keys = r.key_columns()
+    view.uncalibrated_posterior_ = np.concatenate([posterior for posterior, _, _ in judged])
+    view._label_codes = np.concatenate([labels for _, labels, _ in judged])
+    view.posterior_ = np.concatenate([reported for _, _, reported in judged])
+    if hasattr(view, "comparison_") and view.comparison_ is not None:
+        share = r.n_items / s.n_items
+        n_differ = count_differing(share * view.comparison_.n_differ)
+        view.comparison_ = replace(view.comparison_, n_items=r.n_items, n_differ=n_differ)
+    return view
 
 
 def tally_blocks(stored: Sequence[StoredBlock], *shared: Any) -> Tally:

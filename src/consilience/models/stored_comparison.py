@@ -22,7 +22,7 @@ def compare_stored(model: LatentModel, engine: Engine) -> Comparison:
     fit = model._stored
     assert fit is not None
     assert fit.sample is not None
-    tally, n_items, r = fit.tally, fit.answers.n_items, fit.sample
+    tally, n_items, r = fit.tally, fit.answers.n_items, fit.sample.weighed(fit.answers)
     with quietly():
         vote = MajorityVote().fit(r, engine=engine)
         # Matrices are those of all answers.

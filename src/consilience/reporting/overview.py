@@ -106,7 +106,7 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     if compared.verdict == "worse":
         return Verdict("bad", "Worse than majority vote", "Majority vote may be better than these labels.", lead)
     low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
-    headline = expect(compared.expected_accuracy, low, high, subject.n_items)
+    headline = expect(compared.expected_accuracy, low, high, subject.n_labels)
     level = "good" if compared.expected_accuracy >= GOOD else "care"
     counts = isinstance(subject.model, LatentModel)
     if not compared.tested:
@@ -133,11 +133,11 @@ def judge_alone(subject: Subject) -> Verdict:
     model = subject.model
     untested = "They were not compared with majority vote; fuse does that."
     if not isinstance(model, LatentModel):
-        headline = f"It is not known how many of these {subject.n_items:,} labels are right."
+        headline = f"It is not known how many of these {subject.n_labels:,} labels are right."
         return Verdict("care", "Not compared", headline, [UNCALIBRATED, untested])
     low, high = model.expected_accuracy_low_, model.expected_accuracy_high_
     interval = f"The 95% interval is {low:.1%} to {high:.1%} if workers err independently."
-    headline = expect(model.expected_accuracy_, low, high, subject.n_items)
+    headline = expect(model.expected_accuracy_, low, high, subject.n_labels)
     return Verdict("care", "Not compared", headline, [interval, untested], counts=True)
 
 
@@ -171,16 +171,25 @@ def list_figures(subject: Subject) -> list[Figure]:
         unclear = is_unclear(compared.expected_accuracy, low, high)
         figures.append(Figure("Expected accuracy", interval if unclear else accuracy, f"95% interval {interval}"))
     if compared is not None:
-        figures.append(
-            Figure("Differ from majority vote", f"{compared.n_differ:,}", f"{1 - compared.agreement:.1%} of the labels")
+        share = f"{1 - compared.agreement:.1%}"
+        count, detail = (
+            (share, "of the labels") if subject.is_sample else (f"{compared.n_differ:,}", f"{share} of the labels")
         )
+        figures.append(Figure("Differ from majority vote", count, detail))
         if not math.isnan(compared.alpha):
             figures.append(Figure("Agreement of workers", f"{compared.alpha:z.2f}", "0: chance, 1: all agree"))
     if len(subject.classes) > 1:
         n_doubtful = int((subject.confidence < DOUBTFUL).sum())
-        share = f"{n_doubtful / subject.n_items:.1%} of the labels"
-        figures.append(Figure(f"Confidence below {DOUBTFUL:.0%}", f"{n_doubtful:,}", share))
+        share = n_doubtful / subject.n_items
+        figures.append(count_labels(subject, f"Confidence below {DOUBTFUL:.0%}", n_doubtful, share))
     return figures
+
+
+def count_labels(subject: Subject, name: str, number: int, share: float) -> Figure:
+    """Return a number of labels with their share; of a sample only the share."""
+    if subject.is_sample:
+        return Figure(name, f"{share:.1%}", "of the labels")
+    return Figure(name, f"{number:,}", f"{share:.1%} of the labels")
 
 
 def list_facts(subject: Subject) -> list[tuple[str, str]]:
@@ -188,12 +197,14 @@ def list_facts(subject: Subject) -> list[tuple[str, str]]:
     r, model = subject.responses, subject.model
     sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), 'sequence')}"
     facts = [
-        ("Items", f"{r.n_items:,}{sequences}"),
+        ("Items", f"{subject.n_labels:,}" if subject.is_sample else f"{r.n_items:,}{sequences}"),
         ("Workers", f"{r.n_workers:,}"),
-        ("Answers", f"{int(r.votes_per_worker().sum()):,}"),
+        ("Answers", f"{int(model._n_answers.sum()):,}"),
         ("Classes", f"{r.n_classes:,}"),
         ("Model", type(model).__name__),
     ]
+    if subject.is_sample:
+        facts.append(("Shown here", f"a random sample of {r.n_items:,} items"))
     if subject.is_known.any():
         facts.append(("Known labels", f"{int(subject.is_known.sum()):,}"))
     if r.silence_counts:
@@ -321,6 +332,8 @@ def note_doubtful(subject: Subject) -> list[Note]:
     verb = "has" if n_doubtful == 1 else "have"
     share = n_doubtful / subject.n_items
     problem = f"{plural(n_doubtful, 'label')} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
+    if subject.is_sample:
+        problem = f"{share:.1%} of the labels have a confidence below {DOUBTFUL:.0%}."
     return [Note(problem, ["Collect more answers for such items, or review those that would teach most."], "review")]
 
 

@@ -43,6 +43,8 @@ class Subject:
         The neighbours of each item.
     content : callable or None
         What an item looks like, by its index.
+    n_labels : int
+        How many items the model was fitted to. The report shows a random sample of those on disk.
     """
 
     model: Any
@@ -50,6 +52,12 @@ class Subject:
     gold: Gold | None = None
     graph: Any = None
     content: Callable[[int], Content | None] | None = None
+    n_labels: int = 0  # how many items there are, if these are a sample
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the items are a sample of those that the model was fitted to."""
+        return self.n_labels > self.n_items
 
     @property
     def n_items(self) -> int:

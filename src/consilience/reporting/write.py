@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..arguments import to_path
 from ..errors import parameter_error
@@ -12,6 +12,7 @@ from ..formats.writing import replace_file
 from ..models.base import Model
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
+from ..models.stored import view_sample
 from . import answers, items, overview, sequences, workers
 from .again import Given, tell_again
 from .changes import find_changes
@@ -92,13 +93,16 @@ def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
     """Return what the report is about."""
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
+    n_labels = None if model._stored is None else model._stored.answers.n_items
+    if n_labels is not None:
+        model = view_sample(cast(LatentModel, model))
     r = model.responses_.with_classes(model.classes_)
     shown = None
     if content is not None:
         shown = find_content(content, r, folder)
     elif model._passages is not None and model._passages.texts is not None:
         shown = find_words(model._passages, r)
-    return Subject(model, r, model._gold, model._graph, shown)
+    return Subject(model, r, model._gold, model._graph, shown, r.n_items if n_labels is None else n_labels)
 
 
 def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
@@ -119,7 +123,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         figures=overview.list_figures(subject),
         facts=overview.list_facts(subject),
         notes=overview.list_notes(subject, table),
-        changes=find_changes(subject),
+        changes=None if subject.is_sample else find_changes(subject),
         answers=answers.draw_answers(subject),
         class_chart=answers.draw_classes(subject),
         agreement=None if compared is None else overview.to_sentence(compared.describe_agreement()),
