@@ -171,7 +171,6 @@ def list_figures(subject: Subject) -> list[Figure]:
         unclear = is_unclear(compared.expected_accuracy, low, high)
         figures.append(Figure("Expected accuracy", interval if unclear else accuracy, f"95% interval {interval}"))
     if compared is not None:
-        share = f"{1 - compared.agreement:.1%}"
         count, detail = (
             (share, "of the labels") if subject.is_sample else (f"{compared.n_differ:,}", f"{share} of the labels")
         )
