@@ -171,10 +171,8 @@ def list_figures(subject: Subject) -> list[Figure]:
         unclear = is_unclear(compared.expected_accuracy, low, high)
         figures.append(Figure("Expected accuracy", interval if unclear else accuracy, f"95% interval {interval}"))
     if compared is not None:
-        count, detail = (
-            (share, "of the labels") if subject.is_sample else (f"{compared.n_differ:,}", f"{share} of the labels")
-        )
-        figures.append(Figure("Differ from majority vote", count, detail))
+        name = "Differ from majority vote"
+        figures.append(count_labels(subject, name, compared.n_differ, 1 - compared.agreement))
         if not math.isnan(compared.alpha):
             figures.append(Figure("Agreement of workers", f"{compared.alpha:z.2f}", "0: chance, 1: all agree"))
     if len(subject.classes) > 1:
