@@ -467,6 +467,28 @@ def test_the_report_shows_a_sample(tmp_path):
     assert "a random sample of" in page
 
 
+# Elsewhere
+
+
+def test_files_may_be_anywhere_that_fsspec_knows(tmp_path):
+    fsspec = pytest.importorskip("fsspec", reason="remote files need fsspec: pip install 'consilience[big]'")
+    table = crowd()[0]
+    system = fsspec.filesystem("memory")
+    for name, half in (("a", table.slice(0, 1000)), ("b", table.slice(1000))):
+        for suffix in ("parquet", "csv"):
+            path = write(half, tmp_path / f"{name}.{suffix}")
+            system.pipe(f"/answers/{name}.{suffix}", path.read_bytes())
+    here = cs.read_responses(write(table, tmp_path / "all.parquet"))
+    for pattern in ("memory://answers/*.parquet", "memory://answers/*.csv"):
+        assert by_item(cs.scan_responses(pattern, store=tmp_path / "stores").load()) == by_item(here)
+        assert by_item(cs.read_responses(pattern)) == by_item(here)
+    with pytest.raises(InputError, match="memory://nowhere"):
+        cs.scan_responses("memory://nowhere/*.parquet", store=tmp_path / "stores")
+    with pytest.raises(InputError, match="nosuch"):
+        cs.scan_responses("nosuch://bucket/a.parquet", store=tmp_path / "stores")
+    system.rm("/answers", recursive=True)
+
+
 # On a cluster
 
 

@@ -98,6 +98,7 @@ class Options:
     all_workers: bool
     engine: str
     threads: int | None
+    scheduler: str | None
     memory: str | None
     store: str | None
     resume: bool
@@ -297,6 +298,9 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.option("--engine", type=click.Choice(list(ENGINES)), default="threads", show_default=True, help="Where to work.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads. Default: all processors.")
 @click.option(
+    "--scheduler", metavar="ADDRESS", help="With --engine dask: a running cluster, such as tcp://10.0.0.1:8786."
+)
+@click.option(
     "--memory",
     metavar="SIZE",
     help="Use at most about so much memory, such as 4GB: sort the answers into a store on disk, and fuse them from "
@@ -381,7 +385,7 @@ def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, 
     from ..models.inputs import as_responses
     from .text import fit_text
 
-    engine = open_engine(options.engine, options.threads)
+    engine = open_engine(options.engine, options.threads, options.scheduler)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
     opened = open_answers(options, None if found is not None else features)
@@ -580,10 +584,14 @@ def read_gold(options: Options, opened: Opened, responses: Responses) -> tuple[A
     return tables, 0 if known is None else int((known.codes >= 0).sum())
 
 
-def open_engine(name: str, n_threads: int | None) -> Any:
+def open_engine(name: str, n_threads: int | None, scheduler: str | None = None) -> Any:
     """Return the engine asked for; only the name of one that has to be closed in the end."""
     from ..engines import Threads
 
+    if scheduler is not None:
+        if name != "dask":
+            raise click.UsageError("--scheduler needs --engine dask.")
+        os.environ["DASK_SCHEDULER_ADDRESS"] = scheduler  # which Dask reads when it is loaded
     if name == "threads":
         return Threads(n_threads)
     if n_threads is not None:

@@ -95,7 +95,7 @@ def fuse_on_disk(options: Options, display: Display) -> tuple[Summary, dict[str,
     check_options(options)
     if options.report is not None:
         check_installed()
-    engine = open_engine(options.engine, options.threads)
+    engine = open_engine(options.engine, options.threads, options.scheduler)
     settings = (*ROLES, "classes", "duplicates", "drop_missing", "format", "resume")
     display.say(f"Sorting {fit_text(options.source, 50)} on disk")
     answers = scan_responses(

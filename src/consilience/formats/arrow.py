@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -108,9 +107,9 @@ def _recognise_arrow(head: bytes, path: str) -> bool:
 
 
 def _ends_with(path: str, mark: bytes) -> bool:
-    with open(path, "rb") as file:
-        file.seek(-len(mark), os.SEEK_END)
-        return file.read() == mark
+    with open_raw(path, "rb") as file:
+        file.seek(max(file.size() - len(mark), 0))
+        return bool(file.read(len(mark)) == mark)
 
 
 PARQUET = Codec(_read_parquet, _write_parquet, _recognise_parquet, scan=_scan_parquet)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..data.tables import check_names
 from ..errors import InputError
 from .register import Format, readable_formats
+from .remote import is_remote, open_remote
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -101,7 +102,7 @@ def open_input(path: str) -> Any:
     """Return a stream of the bytes of a file, decompressed if its content or its suffix says that it is compressed."""
     if path == STANDARD_INPUT:
         return _open_standard_input()
-    with open(path, "rb") as file:
+    with open_raw(path, "rb") as file:
         compressed = file.read(len(_GZIP)) == _GZIP or _is_compressed(path)
     return pa.input_stream(open_raw(path, "rb"), compression="gzip" if compressed else None)
 
@@ -124,6 +125,8 @@ def open_output(path: str) -> Any:
 
 def open_raw(path: str, mode: str) -> Any:
     """Return a file as Arrow reads and writes it. Its name may be any: Arrow itself takes only names in UTF-8."""
+    if mode == "rb" and is_remote(path):
+        return open_remote(path)
     return pa.OSFile(os.fsencode(path), mode)
 
 

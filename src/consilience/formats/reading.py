@@ -27,6 +27,7 @@ from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, find_format, name_of, nested_error, quote_path
 from .lines import check_encoding, place_of_row
 from .register import Format, LineFinder, list_suffixes, readable_formats
+from .remote import is_remote, list_remote
 
 # Folders that hold such files may be meant as masks.
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
@@ -159,9 +160,10 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
     if path == STANDARD_INPUT or os.path.isfile(path):
         files = [path]
     else:
-        found = _list_files(path)
+        remote = is_remote(path)
+        found = list_remote(path) if remote else _list_files(path)
         wanted = tuple(supported if named is None else list_suffixes([named]))
-        files = sorted(file for file in found if file.lower().endswith(wanted) and os.path.isfile(file))
+        files = sorted(file for file in found if file.lower().endswith(wanted) and (remote or os.path.isfile(file)))
         if not files:
             if os.path.isdir(path) and is_brat(path):
                 say_spans(path, "brat")

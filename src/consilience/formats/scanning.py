@@ -15,6 +15,7 @@ from .files import ROWS_AT_ONCE, PathLike, open_raw, quote_path
 from .lines import place_of_row
 from .reading import UNREADABLE, find_files, permission_error, unreadable_error
 from .register import Format
+from .remote import describe_remote, is_remote
 
 # Bytes of an answer in a text file, more or less.
 BYTES_PER_ROW = 24
@@ -85,12 +86,15 @@ class Scan:
             yield row, table
             row += table.num_rows
 
-    def fingerprint(self) -> list[tuple[str, int, int]]:
+    def fingerprint(self) -> list[tuple[str, int, str]]:
         """Return the path, size and time of change of each file: what a store is recognised by."""
         found = []
         for path in self.files:
-            status = os.stat(path)
-            found.append((os.path.abspath(path), status.st_size, status.st_mtime_ns))
+            if is_remote(path):
+                found.append((path, *describe_remote(path)))
+            else:
+                status = os.stat(path)
+                found.append((os.path.abspath(path), status.st_size, str(status.st_mtime_ns)))
         return found
 
     def describe(self) -> str:
@@ -151,7 +155,8 @@ def cut_parquet(path: str, number: int, n_rows: int) -> list[Stretch]:
     """Return runs of row groups with about so many rows."""
     from pyarrow import parquet
 
-    metadata = parquet.read_metadata(path)
+    with open_raw(path, "rb") as stream:
+        metadata = parquet.read_metadata(stream)
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     stretches, first, row, size = [], 0, 0, 0
     for group, more in enumerate(sizes):
@@ -177,5 +182,7 @@ def count_rows(path: str, format: Format) -> int:
     if format.name == "parquet":
         from pyarrow import parquet
 
-        return int(parquet.read_metadata(path).num_rows)
-    return os.path.getsize(path) // BYTES_PER_ROW + 1
+        with open_raw(path, "rb") as stream:
+            return int(parquet.read_metadata(stream).num_rows)
+    size = describe_remote(path)[0] if is_remote(path) else os.path.getsize(path)
+    return size // BYTES_PER_ROW + 1
