@@ -67,6 +67,10 @@ def heed_signals() -> None:
         signal.signal(number, stop)
 
 
+# What a context holds if the process has nothing to do but to run a command.
+ALONE = "alone"
+
+
 class Command(click.Command):
     """A command whose errors end in an exit code and one line on stderr."""
 
@@ -80,6 +84,8 @@ class Command(click.Command):
         debug, quiet = ctx.params.get("debug", False), ctx.params.get("quiet", False)
         spell = spell_options(self)
         try:
+            if ctx.obj == ALONE:
+                leave_pandas_out()
             with tidy_warnings(spell, debug, quiet):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
@@ -91,6 +97,32 @@ class Command(click.Command):
         except Exception as error:
             remedy = "" if debug else " Run again with --debug for the traceback."
             _leave(ctx, FAILURE, f"Failure: {type(error).__name__}: {str(error).rstrip('.')}.{remedy}", debug)
+
+
+class WithoutPandas:
+    """Finds no pandas, wherever it is."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Raise what Python does for a module that is not installed."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is left out")
+
+
+def leave_pandas_out() -> None:
+    """Let pyarrow find no pandas.
+
+    It looks for it when it makes its first array, and loading pandas takes as long as all else. No command needs it.
+    """
+    if "pandas" in sys.modules:
+        return
+    finder: Any = WithoutPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        import pyarrow as pa
+
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from .command import FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
+from .command import ALONE, FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
 from .convert import convert
 from .datasets import datasets
 from .demo import demo
@@ -117,7 +117,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     heed_signals()
     try:
-        program(prog_name="consilience")
+        program(prog_name="consilience", obj=ALONE)
     except SystemExit as ending:
         if isinstance(ending.code, int) and ending.code > STOPPED:
             leave_at_once(ending.code)
