@@ -1099,3 +1099,12 @@ def test_names_of_columns_hold_for_the_file_of_items(folder):
 def test_simulated_networks_are_fused_with_their_graph(folder):
     printed = run("simulate", "network", "-o", "crowd", "--items", "50").stdout
     assert "consilience fuse crowd/answers.csv --graph crowd/edges.csv -o crowd/labels.csv" in printed
+
+
+def test_a_command_does_not_load_pandas(answers):
+    """It takes as long as all else, and an interruption while it is loaded leaves half of it behind."""
+    code = f"import sys, atexit; atexit.register(lambda: print('pandas' in sys.modules)); {MAIN}"
+    result = subprocess.run(
+        [sys.executable, "-c", code, "fuse", "answers.csv"], capture_output=True, text=True, env=environment()
+    )
+    assert result.stdout.splitlines()[-1] == "False", result.stdout + result.stderr
