@@ -35,9 +35,9 @@ demo: $(STAMPS)/core  ## run the main job on built-in data, and write demo-answe
 test: $(STAMPS)/test  ## run the tests, the doctests among them
 	@$(PYTEST) $(ARGS)
 
-check: $(STAMPS)/dev  ## lint, types, contracts, docs and tests: what must pass before a change goes in
+check: $(STAMPS)/dev  ## lint, types, contracts, docs and all tests but the slow ones: what must pass before a change goes in
 	@$(MAKE) --no-print-directory ARGS= lint types contracts docs
-	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory ARGS='-m "not slow and not experiment" $(ARGS)' test
 
 fuzz: $(STAMPS)/test  ## feed damaged files, odd objects and random crowds to the package (ARGS=--minutes=30 for more)
 	@cd tests && ../$(BIN)/python -m fuzz $(ARGS)
