@@ -233,7 +233,6 @@ def axe():
     return pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason).Axe()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "scheme"), [("texts", "light"), ("spans", "light"), ("network", "light"), ("spans", "dark")]
 )
