@@ -8,7 +8,7 @@ from pathlib import Path
 from oldest import PYPROJECT, oldest, oldest_of_all
 
 PROJECT = PYPROJECT["project"]
-NAMES = ("dask", "features", "images", "report")
+NAMES = ("big", "dask", "features", "images", "report")
 EXTRAS = [each for extra in NAMES for each in PROJECT["optional-dependencies"][extra]]
 CONTRIBUTING = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 

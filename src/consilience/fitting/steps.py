@@ -89,6 +89,6 @@ def _add(hashed: Any, value: Any) -> None:
     elif isinstance(value, dict):
         _add(hashed, [part for entry in sorted(value.items()) for part in entry])
     elif is_dataclass(value):
-        _add(hashed, [getattr(value, field.name) for field in fields(value)])
+        _add(hashed, list(vars(value).values()))
     else:
         hashed.update(repr(value).encode())

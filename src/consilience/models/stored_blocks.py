@@ -12,11 +12,11 @@ from ..data.blocks import Block, renumber
 from ..data.items import Sequences
 from ..data.responses import Responses
 from ..engines.base import Engine, Placed
-from ..engines.opening import Opening
 from ..fitting.steps import Steps
 from ..kernels.types import Integers, freeze
 from ..store.answers import StoredResponses
 from ..store.layout import StoredBlock
+from ..store.opening import Opening
 from ..workers.base import WorkerModel
 from ..workers.confusion import ConfusionWorkers
 from .copies import share_votes

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from .base import Engine, Placed, Result, Total
+from ..engines.base import Engine, Placed, Result, Total
 
 
 class Opening(Engine):
