@@ -1,0 +1,2 @@
+def report(quick=False):
+    return "## Growth\n"
