@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from alone import FAILED, LARGE, SLOW, half_of_memory, measure_alone, time_best
 from crowd import Crowd
 
+# Peers that sequences.py runs.
+CHAIN_PEERS = ("dynamax", "pomegranate")
 # Items, workers, classes. There are five answers per item.
 CROWDS = {"100k answers": (20_000, 200, 4), "1M answers": (200_000, 1_000, 4)}
 QUICK = {"2k answers": (400, 20, 3)}
@@ -193,7 +195,7 @@ OURS, FLOOR = "consilience, `DawidSkene`", "DuckDB, `mode(label)`"
 METHODS = {
     FLOOR: Method("duckdb", fit_duckdb, quick=True),
     OURS: Method("consilience", fit_ours, quick=True),
-    "crowd-kit, `DawidSkene`": Method("crowd-kit", fit_crowd_kit("DawidSkene"), quick=True),
+    "crowd-kit, `DawidSkene`": Method("crowd-kit", fit_crowd_kit("DawidSkene")),
     "crowd-kit, `OneCoinDawidSkene`": Method("crowd-kit", fit_crowd_kit("OneCoinDawidSkene")),
     "crowd-kit, `GLAD`": Method("crowd-kit", fit_crowd_kit("GLAD")),
     "crowd-kit, `MACE`": Method("crowd-kit", fit_crowd_kit("MACE")),
@@ -206,7 +208,7 @@ METHODS = {
 }
 MISSING, TWO_CLASSES = "not installed", "two classes only"
 REASONS = {
-    MISSING: "*not installed*: `pip install --group peers` installs all of them (6 GB, with PyTorch and JAX).",
+    MISSING: "*not installed*: `pip install --group peers` installs all peers (6 GB, with PyTorch and JAX).",
     SLOW: f"*slow*: stopped after {LIMIT} s.",
     LARGE: "*large*: stopped when it held half of the machine's memory.",
     FAILED: "*failed*: it stopped with an error.",
@@ -308,9 +310,10 @@ def measure(method: str, cases: list[Case], seconds: float) -> dict[str, dict[st
     return figures | {case.name: {"reason": reason} for case in fitting[len(found) :]}
 
 
-def compare_speed(case: Case, methods: list[str]) -> str:
+def compare_speed(case: Case, methods: list[str], quick: bool = False) -> str:
     """Return the table of one simulated crowd."""
-    measure(OURS, [case], LIMIT)  # compiles, and keeps what it compiled on disk
+    if not quick:
+        measure(OURS, [case], LIMIT)  # compiles, and keeps what it compiled on disk
     rows = {method: measure(method, [case], LIMIT)[case.name] for method in methods}
     base = rows[OURS]["seconds"]
     lines = ["| method | time | ratio | peak memory | accuracy | log loss |", "|---|--:|--:|--:|--:|--:|"]
@@ -365,6 +368,17 @@ def list_versions() -> str:
     return ", ".join(f"{package} {number or 'not installed'}" for package, number in found.items())
 
 
+def tell_missing() -> None:
+    """Say on the terminal which peers are left out, and how to install them."""
+    packages = {*CHAIN_PEERS, *(method.package for method in METHODS.values())}
+    if missing := sorted(package for package in packages if find_version(package) is None):
+        print(
+            f"Not installed, and left out: {', '.join(missing)}. To install them (6 GB, with PyTorch and JAX): "
+            f"{sys.executable} -m pip install --group peers",
+            file=sys.stderr,
+        )
+
+
 def report(quick: bool = False) -> str:
     """Return all tables as Markdown."""
     methods = [name for name, method in METHODS.items() if method.quick or not quick]
@@ -387,7 +401,7 @@ def report(quick: bool = False) -> str:
             n_items, n_workers, n_classes = sizes
             parts += [
                 f"{title}, simulated: {n_items:,} items, M={n_workers:,}, K={n_classes}.",
-                compare_speed(case, methods),
+                compare_speed(case, methods, quick),
             ]
         cases = [] if quick else list(store_real(folder))
         if cases:
@@ -412,6 +426,7 @@ def main() -> None:
     if arguments.one:
         measure_here(arguments.one[0], arguments.one[1:])
     else:
+        tell_missing()
         print(report(arguments.quick))
 
 

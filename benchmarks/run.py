@@ -52,19 +52,15 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} processors, Python {platform.python_version()}"
 
 
-def measure(name: str, quick: bool) -> str:
+def measure(name: str, quick: bool, largest: int) -> str:
     """Return one section of the page, with how busy the machine was when it began."""
     load = os.getloadavg()[0]
-    text = PARTS[name].report(quick)
+    text = scale.report(quick, largest) if name == "scale" else PARTS[name].report(quick)
     return f"{text}\nLoad average of the machine when this section began: {load:.1f}.\n"
 
 
 def read_sections(page: str) -> dict[str, str]:
-    """Return the sections of a page by their titles.
-
-    >>> read_sections("# Page\\n\\n## One\\n\\nText.\\n\\n## Two\\n")
-    {'One': '## One\\n\\nText.\\n', 'Two': '## Two\\n'}
-    """
+    """Return the sections of a page by their titles."""
     parts = re.split(r"^(?=## )", page, flags=re.MULTILINE)[1:]
     return {part.partition("\n")[0].removeprefix("## "): part.rstrip() + "\n" for part in parts}
 
@@ -74,14 +70,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} or league; default: all")
     parser.add_argument("--quick", action="store_true", help="small sizes; prints, writes nothing")
+    parser.add_argument(
+        "--largest",
+        type=float,
+        default=scale.LARGEST,
+        help="the most answers in the section on growth; 1e8 takes ten minutes and 5 GB of disk",
+    )
     arguments = parser.parse_args()
     chosen = arguments.parts or [*PARTS, "league"]
     if unknown := [name for name in chosen if name not in PARTS and name != "league"]:
         parser.error(f"there is no {', '.join(unknown)}; there are {', '.join(PARTS)} and league")
+    peers.tell_missing()
     sections = read_sections(DOCS.read_text()) if arguments.parts else {}
     for name in PARTS:
         if name in chosen:
-            text = measure(name, arguments.quick)
+            text = measure(name, arguments.quick, int(arguments.largest))
             print(text, flush=True)
             sections |= read_sections(text)
     if not arguments.quick:
