@@ -314,15 +314,15 @@ def draw(rows: list[Growth], path: Path) -> None:
         ON_DISK: ("consilience, on disk", "#2f855a", "D"),
         RIVAL: ("crowd-kit", "#dd7b1f", "^"),
     }
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.6))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.9))
     for way, (name, colour, mark) in styles.items():
         for axes, key, unit in ((left, "seconds", 1), (right, "peak", 1e9)):
             points = [(row.n_answers, row.ways[way][key] / unit) for row in rows if key in row.ways.get(way, {})]
             axes.plot(*zip(*points, strict=True), color=colour, marker=mark, ms=4, lw=1.5, label=name)
     left.set(xscale="log", yscale="log", xlabel="answers", ylabel="seconds, file to file")
     right.set(xscale="log", yscale="log", xlabel="answers", ylabel="peak memory, GB")
-    left.legend(loc="upper left")
-    figure.tight_layout(w_pad=3)
+    figure.tight_layout(w_pad=3, rect=(0, 0.08, 1, 1))
+    figure.legend(*left.get_legend_handles_labels(), loc="lower center", ncol=4)
     figure.savefig(path)
     plt.close(figure)
 
