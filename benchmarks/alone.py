@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ def measure_alone(script: str | Path, *arguments: object, seconds: float, memory
         if reason is None and process.returncode:
             errors.seek(0)
             words = errors.read().decode(errors="replace").strip().splitlines() or [f"code {process.returncode}"]
-            reason = LARGE if "MemoryError" in words[-1] else f"{FAILED}: {words[-1]}"
+            reason = LARGE if re.search("MemoryError|OutOfMemory", words[-1]) else f"{FAILED}: {words[-1]}"
     return Measured(found, reason)
 
 

@@ -37,8 +37,9 @@ PARTS = {
 }
 HEADER = """# Speed and memory
 
-`make bench` wrote this page on one machine ({machine}). The figures of a section are from one run. Times are the best
-of several, unless a section says otherwise. Only ratios are meaningful on other machines.
+`make bench` wrote this page on one machine ({machine}).
+The figures of a table are from one run, unless the text says otherwise. Times are the best of several.
+Only ratios are meaningful on other machines.
 """
 
 

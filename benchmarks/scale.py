@@ -134,6 +134,8 @@ def count_votes(source: Path, folder: Path) -> dict[str, Any]:
 
     with duckdb.connect() as database:
         database.execute(f"set threads = {os.cpu_count()}")
+        database.execute(f"set memory_limit = '{0.9 * half_of_memory() / 1e6:.0f}MB'")
+        database.execute(f"set temp_directory = '{folder / 'spilled'}'")
         watch = Watch()
         query = f"select item, mode(label) as label from '{source}' group by item"
         database.execute(f"copy ({query}) to '{folder / 'votes.parquet'}' (format parquet)")
