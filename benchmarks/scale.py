@@ -347,31 +347,38 @@ def plan(row: Growth, n_answers: int = 10**10, n_machines: int = 64) -> str:
     from consilience.store.answers import BLOCKS_PER_GROUP
     from consilience.store.partitioning import count_partitions
 
-    disk = row.ways[ON_DISK]
-    per_answer, pace = disk["disk"] / row.n_answers, disk["step"] / row.n_answers
+    pace = row.ways[ON_DISK]["step"] / row.n_answers
     n_partitions = count_partitions(n_answers)
     n_groups = n_partitions * -(-n_answers // (n_partitions * BLOCK_SIZE * BLOCKS_PER_GROUP))
-    few, many = (8 * n_workers * N_CLASSES**2 for n_workers in (10_000, 100_000))
-    lines = [
-        "| | formula | M=10,000 | M=100,000 |",
-        "|---|---|--:|--:|",
-        f"| partitions, P | a power of two | {n_partitions:,} | {n_partitions:,} |",
-        f"| answers in each | N / P | {n_answers / n_partitions / 1e6:.1f}M | {n_answers / n_partitions / 1e6:.1f}M |",
-        f"| groups of blocks, G | P ⌈N / (2²⁰ P)⌉ | {n_groups:,} | {n_groups:,} |",
-        f"| store | {per_answer:.1f} N | {size(per_answer * n_answers)} | {size(per_answer * n_answers)} |",
-        f"| rows while it is built | 24 N | {size(24 * n_answers)} | {size(24 * n_answers)} |",
-        f"| parameters, or one sum, S | 8 M K² | {size(few)} | {size(many)} |",
-        f"| parameters to machines | W S | {size(n_machines * few)} | {size(n_machines * many)} |",
-        f"| sums between machines | (G - 1) S | {size((n_groups - 1) * few)} | {size((n_groups - 1) * many)} |",
-        f"| through the client | 2 S | {size(2 * few)} | {size(2 * many)} |",
-        f"| checkpoint | S | {size(few)} | {size(many)} |",
-        f"| work per iteration | t N / W | {(work := seconds(pace * n_answers / n_machines))} | {work} |",
+    cells: list[tuple[str, str, list[str]]] = [
+        ("partitions, P", "a power of two", [f"{n_partitions:,}"] * 2),
+        ("answers in each", "N / P", [f"{n_answers / n_partitions / 1e6:.1f}M"] * 2),
+        ("groups of blocks, G", "P ⌈N / (2²⁰ P)⌉", [f"{n_groups:,}"] * 2),
     ]
-    assert BLOCK_SIZE * BLOCKS_PER_GROUP == 1 << 20, "the formula of the table says so"
+    n_rows = N_CLASSES * np.array([10_000, 100_000])
+    distinct = n_rows * (1 - np.exp(-BLOCK_SIZE / n_rows))
+    store = (4 + 24 / ANSWERS_PER_ITEM + 8 * distinct / BLOCK_SIZE) * n_answers
+    sums = 8 * N_CLASSES * n_rows
+    cells += [
+        ("rows in a block, D", "MK (1 - exp(-2¹⁷ / MK))", [f"{value:,.0f}" for value in distinct]),
+        ("store", "(8.8 + 8 D / 2¹⁷) N", [*map(size, store)]),
+        ("more while it is built", "24 N", [size(24 * n_answers)] * 2),
+        ("parameters, or one sum, S", "8 M K²", [*map(size, sums)]),
+        ("parameters to machines", "W S", [*map(size, n_machines * sums)]),
+        ("sums between machines", "(G - 1) S", [*map(size, (n_groups - 1) * sums)]),
+        ("the same for each machine", "(G - 1) S / W", [*map(size, (n_groups - 1) * sums / n_machines)]),
+        ("through the client", "2 S", [*map(size, 2 * sums)]),
+        ("checkpoint of one E-step", "S", [*map(size, sums)]),
+        ("work per iteration", "t N / W", [seconds(pace * n_answers / n_machines), "not measured"]),
+    ]
+    lines = ["| | formula | M=10,000 | M=100,000 |", "|---|---|--:|--:|"]
+    lines += [f"| {name} | {formula} | {' | '.join(values)} |" for name, formula, values in cells]
+    assert BLOCK_SIZE == 1 << 17, "formulas of the table say so"
+    assert BLOCK_SIZE * BLOCKS_PER_GROUP == 1 << 20, "formulas of the table say so"
     words = (
-        f"N = 10¹⁰ answers, K = {N_CLASSES}, W = {n_machines} machines with {os.cpu_count()} cores each. From the run "
-        f"with {number(row.n_answers)} answers on {os.cpu_count()} cores: t = {pace * 1e9:.1f} ns per answer and "
-        f"iteration, and {per_answer:.1f} bytes of store per answer."
+        f"N = 10¹⁰ answers by M workers about N / {ANSWERS_PER_ITEM} items, K = {N_CLASSES}, W = {n_machines} machines "
+        f"with {os.cpu_count()} cores each. The run with {number(row.n_answers)} answers on {os.cpu_count()} cores "
+        f"took t = {pace * 1e9:.1f} ns per answer and iteration."
     )
     return f"{words}\n\n" + "\n".join(lines) + "\n"
 
