@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import reduce
 from importlib.util import find_spec
 from operator import add
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,12 @@ from hmmlearn.base import BaseHMM
 from numpy.typing import NDArray
 
 import consilience as cs
+from alone import half_of_memory, measure_alone
 from consilience.data.tagging import free_transitions
 from consilience.engines.local import Threads
 from consilience.kernels.compile import LARGE, width_of
 from consilience.structures.chain import Chain, ChainParameters, ChainSummary
+from peers import CHAIN_PEERS
 
 N_CLASSES, LENGTH = 9, 40
 TOKENS_PER_PIECE = 100_000
@@ -129,9 +132,22 @@ def compare_passes(n_tokens: int, repeats: int) -> str:
         np.testing.assert_allclose(found.pairs, counts, rtol=1e-6)
         name = f"consilience, {n_threads} thread{'s' * (n_threads > 1)}"
         lines.append(f"| {name} | {ours * 1e3:,.1f} ms | {rival / ours:.0f}x |")
-    if find_spec("dynamax") is None:
-        lines.append("| dynamax | not installed | |")
+    lines += [pass_of_peer(name, n_tokens, rival, value, counts) for name in CHAIN_PEERS]
     return "\n".join(lines)
+
+
+def pass_of_peer(name: str, n_tokens: int, rival: float, value: float, counts: NDArray[np.float64]) -> str:
+    """Return the line of a package that runs in a process of its own, if it is installed."""
+    if find_spec(name) is None:
+        return f"| {name} | not installed | |"
+    script = Path(__file__).with_name("chain_peers.py")
+    found, reason = measure_alone(script, name, n_tokens, seconds=600, memory=half_of_memory())
+    if not found:
+        return f"| {name} | {reason} | |"
+    np.testing.assert_allclose(found[0]["value"], value, rtol=1e-9)
+    np.testing.assert_allclose(found[0]["counts"], counts, rtol=1e-6)
+    seconds = found[0]["seconds"]
+    return f"| {name} | {seconds * 1e3:,.0f} ms | {rival / seconds:.1f}x |"
 
 
 def measure_growth(sizes: tuple[int, ...]) -> str:
