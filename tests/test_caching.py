@@ -227,3 +227,35 @@ def test_the_command_line_says_it_once(place, temporary):
     shutil.rmtree(temporary)
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); "
     assert fuse(limit=limit).count("It is compiled again in every run") == 1
+
+
+EVERY_KIND = """
+import sys
+import consilience as cs
+
+crowd = cs.simulate.sequences(6, 20, 8, 3, seed=1)
+network = cs.simulate.network(60, 5, 3, seed=1)
+fits = [
+    cs.DawidSkene().fit(crowd.responses),
+    cs.DawidSkene(workers="one-coin").fit(crowd.responses),
+    cs.DawidSkene(start="moments", estimation="em").fit(crowd.responses),
+    cs.HiddenMarkov(workers="sequential").fit(crowd.responses),
+    cs.HiddenMarkov(decode="marginal").fit(crowd.responses),
+    cs.MarkovField().fit(network.responses, graph=network.graph),
+]
+print([fit.trace_[-1].hex() for fit in fits], len(cs.fuse(crowd.responses).worker_report()))
+print("numba.np.arraymath" in sys.modules)
+"""
+
+
+def test_kept_code_is_loaded_without_a_compiler(tmp_path):
+    """Machine code that lacks what it needs would end the process without a word."""
+    runs = []
+    for _ in range(2):
+        run = subprocess.run([sys.executable, "-c", EVERY_KIND], capture_output=True, text=True, cwd=tmp_path)
+        assert run.returncode == 0, run.stderr
+        runs.append(run.stdout.splitlines())
+    (first, _), (second, compiles) = runs
+    assert first == second
+    if numba.__version__.startswith(caching.LOADS_BY_ITSELF):
+        assert compiles == "False"

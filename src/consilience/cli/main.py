@@ -119,16 +119,27 @@ def main() -> None:
     try:
         program(prog_name="consilience", obj=ALONE)
     except SystemExit as ending:
-        if isinstance(ending.code, int) and ending.code > STOPPED:
-            leave_at_once(ending.code)
+        code = ending.code or 0
+        if isinstance(code, int) and (code > STOPPED or (has_said_all() and sys.getprofile() is None)):
+            leave_at_once(code)
         raise
 
 
-def leave_at_once(code: int) -> None:
-    """End an interrupted process without tearing down its modules.
+def has_said_all() -> bool:
+    """Write what is left for the standard streams; return whether that worked. If not, Python says so at its end."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return False
+    return True
 
-    A module that was interrupted while it was imported may crash when it is torn down. What is registered for the end
-    of the process, such as the removal of temporary files, is still done.
+
+def leave_at_once(code: int) -> None:
+    """End the process without tearing down its modules.
+
+    That would take a quarter of a second, and a module that was interrupted while it was imported may crash in it. What
+    is registered for the end of the process, such as the removal of temporary files, is still done.
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

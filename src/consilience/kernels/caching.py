@@ -21,6 +21,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from typing import Any
 
+import numba
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
@@ -29,6 +30,10 @@ from numba.core.caching import (
     _CacheLocator,
     _SourceFileBackedLocatorMixin,
 )
+from numba.core.runtime.nrt import rtsys
+
+# Versions of numba whose machine code is loaded without all that compiling needs.
+LOADS_BY_ITSELF = ("0.68.",)
 
 
 class CheckedFile(IndexDataCacheFile):
@@ -72,6 +77,19 @@ class UsualPlace(FunctionCache):
         self._cache_file = CheckedFile(
             self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
         )
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Return what is kept for a signature, or None.
+
+        numba first gets its context ready to compile, which takes .3 s at the start of every process. Machine code
+        needs the runtime that counts references, and no more; what is compiled later gets the context ready by itself.
+        That was tried for the versions named here. Others take numba's own way.
+        """
+        if not numba.__version__.startswith(LOADS_BY_ITSELF):
+            return super().load_overload(signature, context)
+        rtsys.initialize(context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, context)
 
 
 class TemporaryLocator(_SourceFileBackedLocatorMixin, _CacheLocator):
