@@ -297,7 +297,7 @@ def test_a_model_of_answers_on_disk_says_where_labels_are(tmp_path):
     assert len(model.labels_) == 500
 
 
-@pytest.mark.parametrize("model", [cs.MajorityVote, cs.MarkovField, cs.MomentMatching])
+@pytest.mark.parametrize("model", [cs.MarkovField, cs.MomentMatching])
 def test_models_that_need_memory_say_so(tmp_path, model):
     path = write(crowd()[0], tmp_path / "a.parquet")
     with pytest.raises(ParameterError, match="memory"):

@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +41,20 @@ if TYPE_CHECKING:
     from ..data.spans import Spans
     from .span_results import Runs
     from .stored import StoredFit
+    from .stored_votes import StoredVote
 
 
 # What a model does not have that was fitted to answers on disk.
 OF_ITEMS = ("posterior_", "uncalibrated_posterior_", "_label_codes", "_keys")
 # What a file holds of texts, beside their ids and the texts themselves.
 PASSAGE_SPECS = {name: ArraySpec("*", WHOLE_COUNTS) for name in ("offsets", "start", "end", "fused")}
+
+
+class Totals(NamedTuple):
+    """What is known of all labels together, where the labels themselves are not in memory."""
+
+    n_items: int
+    confidence: float  # on average
 
 
 class Model(ABC):
@@ -102,7 +110,8 @@ class Model(ABC):
     # What the model was fitted to: the answers, before near-copies count once, and without features and priors of
     # items; the known labels; and the graph as it was given. None if there are none, or if the file holds none.
     _answers: Responses | None = None
-    _stored: StoredFit | None = None  # of a fit to answers on disk
+    _stored: StoredFit | StoredVote | None = None  # of a fit to answers on disk; a file does not hold it
+    _totals: Totals | None = None  # of a fit to answers on disk
     _gold: Gold | None = None
     _graph: Graph | None = None
 
@@ -160,6 +169,16 @@ class Model(ABC):
         They are not copied: the model holds the same arrays. `save` writes them to the file, unless it is told not to.
         """
         self._check_fitted()
+        if self._stored is not None:
+            raise NotFittedError(
+                "The answers that this model was fitted to are on disk, and not held in memory.",
+                Sentence("Read them with {read}.", read=Python("read_responses")),
+            )
+        if self._totals is not None:
+            raise NotFittedError(
+                "This model was fitted to answers on disk, and its file does not hold them.",
+                Sentence("Read them with {scan}, and fit the model again.", scan=Python("scan_responses")),
+            )
         if self._answers is None:
             raise NotFittedError(
                 "The file of this model holds no answers: it was saved with answers=False, or by an earlier release.",
@@ -229,11 +248,10 @@ class Model(ABC):
     def _describe(self) -> str:
         steps = f", {self.n_iter_} iterations" if self.n_iter_ else ""
         settled = "" if self.converged_ else " (not converged)"
-        if self._stored is None:
+        if self._totals is None:
             n_items, confidence = len(self._label_codes), float(self.posterior_.max(axis=1).mean())
         else:
-            n_items = self._stored.answers.n_items
-            confidence = self._stored.tally.confidence / n_items
+            n_items, confidence = self._totals
         return (
             f"{n_items:,} items, {len(self.workers_):,} workers, {len(self.classes_)} classes{steps}{settled}; mean "
             f"confidence {confidence:.3f}"
@@ -244,12 +262,27 @@ class Model(ABC):
 
     def __getattr__(self, name: str) -> Any:
         """Say why a model that was fitted to answers on disk has no labels in memory."""
-        if name in OF_ITEMS and self._stored is not None:
-            raise NotFittedError(
-                "The labels of answers on disk are not held in memory.",
-                Sentence("Write them to files with {write}.", write=Python("write(path)")),
-            )
+        if name in OF_ITEMS and self._totals is not None:
+            raise self._no_labels()
         return super().__getattribute__(name)  # which says what is missing
+
+    def _no_labels(self) -> NotFittedError:
+        """Return the error that there are no labels, and how to get them."""
+        write = Python("write(path)")
+        if self._stored is not None:
+            return NotFittedError(
+                "The labels of answers on disk are not held in memory.",
+                Sentence("Write them to files with {write}.", write=write),
+            )
+        return NotFittedError(
+            "This model was fitted to answers on disk. Its file holds what it learned, but no answers and no labels.",
+            Sentence(
+                "Read the answers with {scan}, fit the model again, and use {write}.",
+                scan=Python("scan_responses"),
+                write=write,
+            ),
+            Sentence("Or give answers that fit in memory to {predict}.", predict=Python("predict")),
+        )
 
     def _check_fitted(self) -> None:
         if not self._is_fitted():
@@ -283,22 +316,26 @@ class Model(ABC):
         """Return all learned values by name that are no arrays, for saving."""
         return {name: getattr(self, name) for name in self._scalars}
 
+    def _held_arrays(self) -> dict[str, ArraySpec]:
+        """Return which arrays the model has: all, or without those of items if answers are on disk."""
+        return {name: spec for name, spec in self._arrays.items() if self._totals is None or name not in OF_ITEMS}
+
     def _state(self) -> dict[str, NDArray[Any]]:
         """Return all learned arrays by name, for saving."""
         texts = {} if self._passages is None else {name: getattr(self._passages, name) for name in PASSAGE_SPECS}
-        kept = {name.strip("_"): getattr(self, name) for name in self._arrays}
+        kept = {name.strip("_"): getattr(self, name) for name in self._held_arrays()}
         return kept | {f"passages {name}": array for name, array in texts.items()}
 
     def _specs(self, names: Iterable[str]) -> dict[str, ArraySpec]:
         """Return what each array of a file must look like; `names` are those that the file has."""
-        specs = {name.strip("_"): spec for name, spec in self._arrays.items()}
+        specs = {name.strip("_"): spec for name, spec in self._held_arrays().items()}
         if any(name.startswith("passages ") for name in names):
             specs |= {f"passages {name}": spec for name, spec in PASSAGE_SPECS.items()}
         return specs
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take back what `_state` gave, after a check by `_specs`."""
-        for name in self._arrays:
+        for name in self._held_arrays():
             setattr(self, name, arrays[name.strip("_")])
 
     def _confidence(self) -> Floats:
@@ -333,7 +370,7 @@ class Model(ABC):
 
         It is for models that were fitted to answers on disk (see `scan_responses`): labels are made block by block, and
         never all in memory. The columns are those of `to_frame`. Items are in the order of the store. What is there is
-        replaced when everything is written.
+        replaced when everything is written. A model that was saved and loaded cannot write: it has no answers.
 
         Parameters
         ----------
@@ -520,7 +557,8 @@ class Model(ABC):
             The file.
         answers : bool, default True
             Whether the answers are written too, and the graph of a `MarkovField`: who said what about which item.
-            Without them `responses_` of the loaded model is not available. All results are, and `predict` works.
+            Without them `responses_` of the loaded model is not available. All results are, and `predict` works. A
+            model that was fitted to answers on disk is always written without them, and without labels.
         texts : bool, default True
             Whether the texts of a model that was fitted to `Spans` are written too. Without them the file still has
             the offsets of all tokens, and `to_spans` of the loaded model gives spans without their texts.

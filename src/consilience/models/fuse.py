@@ -49,9 +49,9 @@ from .latent import LatentModel
 from .majority_vote import MajorityVote
 from .markov_field import MarkovField, find_answered
 from .mask_sample import cut_tiles, is_small
-from .predicting import PredictingModel
+from .predicting import PredictingModel, refuse_content
 from .register import MODELS, model_class
-from .stored import Sample
+from .stored import Sample, StoredFit
 from .stored_comparison import compare_stored
 
 # With fewer answers, single answers of workers and one label for all of them are no surprise.
@@ -199,13 +199,7 @@ def fuse_stored(
     keywords: Mapping[str, Any],
 ) -> Any:
     """Fuse answers on disk; see `fuse`."""
-    for name, value in {"graph": graph, "features": features, "item_prior": item_prior}.items():
-        if value is not None:
-            raise ParameterError(
-                Sentence(f"{{{name}}} is for answers in memory.", **{name: Python(name)}),
-                "Read them with read_responses.",
-                keyword=name,
-            )
+    refuse_content(graph=graph, features=features, item_prior=item_prior)
     columns = [name for name in keywords if name in COLUMNS]
     if columns:
         raise ParameterError(
@@ -217,14 +211,16 @@ def fuse_stored(
     with open_engine(engine) as opened:
         chosen._fit(answers, None, gold, opened, count_copies_once=True)
         chosen.comparison_ = None
-        log.info("Comparing with majority vote")
+        if not isinstance(chosen, MajorityVote):
+            log.info("Comparing with majority vote")
         if chosen._stored is None:  # there are few answers, which were read into memory
             responses = chosen.responses_
             if not isinstance(chosen, MajorityVote) and count_units(responses) > 1:
                 chosen.comparison_ = compare_with_vote(chosen, responses, None, gold, opened)
         else:
             responses = cast(Sample, chosen._stored.sample).responses
-            chosen.comparison_ = compare_stored(cast(LatentModel, chosen), opened)
+            if isinstance(chosen, LatentModel):
+                chosen.comparison_ = compare_stored(chosen, opened)
     if chosen.copies_:
         warn(tell_copies(chosen))
     for warning in find_doubts(chosen, responses, None, gold):
@@ -466,16 +462,17 @@ def describe_collapse(model: Model, comparison: Comparison, responses: Responses
     """Return in words which class takes the items of others."""
     if comparison.kept_share < KEPT:
         r = responses.with_classes(model.classes_)
-        if model._stored is None:
-            kept = keep_shares(r, MajorityVote().fit(r, gold=gold), model._label_codes)
-        else:
+        if isinstance(model._stored, StoredFit):
             kept = share_kept(model._stored.tally.unanimous, model._stored.tally.kept)
+        else:
+            kept = keep_shares(r, MajorityVote().fit(r, gold=gold), model._label_codes)
         lost = shorten(model.classes_[[np.nanargmin(kept)]].tolist()[0])
         return (
             f"Where all workers who answered an item agree on {lost}, {type(model).__name__} gives another label to "
             f"{1 - np.nanmin(kept):.0%} of the items."
         )
-    counts = np.bincount(model._label_codes) if model._stored is None else model._stored.tally.labels
+    stored = model._stored
+    counts = stored.tally.labels if isinstance(stored, StoredFit) else np.bincount(model._label_codes)
     top = shorten(model.classes_[[counts.argmax()]].tolist()[0])
     return (
         f"{type(model).__name__} gives {top} to {comparison.top_share:.1%} of the items, and majority vote to "

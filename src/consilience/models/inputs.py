@@ -11,6 +11,7 @@ from ..data.spans import Spans
 from ..errors import ParameterError, listing
 from ..formats.answers import read_source
 from ..formats.sources import Opened, open_source
+from ..store.answers import StoredResponses
 
 
 def open_answers(source: Any, **columns: Any) -> Opened:
@@ -18,6 +19,11 @@ def open_answers(source: Any, **columns: Any) -> Opened:
 
     A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
     """
+    if isinstance(source, StoredResponses):
+        raise ParameterError(
+            "Answers on disk are only for fit and fuse, and here they must be in memory.",
+            "Read them with read_responses.",
+        )
     if not isinstance(source, (Responses, Spans, Masks)):
         read = open_source if isinstance(source, (str, os.PathLike)) else read_source
         return read(source, **{"gold": False, **columns})

@@ -76,14 +76,13 @@ All intervals take the model at its word that workers err independently. They do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.gold import Gold
 from ..data.graph import Graph
-from ..data.items import Sequences
 from ..data.responses import Responses
 from ..data.vocabulary import MANY, count_codes
 from ..kernels.types import Floats, freeze, read_only
@@ -407,19 +406,37 @@ def judge_voters(right: Floats, total: Floats, information: Floats, prior: Float
     return ends
 
 
-def judge_votes(
-    shares: Floats, label_codes: NDArray[np.int64], prior: Floats, sequences: Sequences | None
-) -> tuple[Floats, Floats]:
+class VoteSums(NamedTuple):
+    """Sums over the items of a vote. Those of different items add."""
+
+    n_items: int
+    n_sequences: int  # 0 if items are independent of each other
+    chosen: float  # the shares of the labels
+    doubt: float  # s (1 - s) for each of these shares s
+    away: Floats  # (K,): squares of shares less the prior, the latter summed over each sequence before
+
+    @classmethod
+    def of(cls, shares: Floats, chosen: Floats, prior: Floats, sequences: NDArray[np.int64] | None) -> VoteSums:
+        """Take the sums over some items; `sequences` are offsets, None if items are independent of each other."""
+        away, n_sequences = shares - prior, 0
+        if sequences is not None:
+            away, n_sequences = sum_sequences(away, sequences), len(sequences) - 1
+        doubt = float(np.sum(chosen * (1 - chosen)))
+        return cls(len(shares), n_sequences, float(chosen.sum()), doubt, np.einsum("nk,nk->k", away, away))
+
+    def plus(self, other: VoteSums) -> VoteSums:
+        """Return the sums over the items of both."""
+        sums: list[Any] = [mine + theirs for mine, theirs in zip(self, other, strict=True)]  # type: ignore[operator]
+        return VoteSums(*sums)
+
+
+def judge_votes(sums: VoteSums, prior: Floats) -> tuple[Floats, Floats]:
     """Return the intervals of class shares and of the accuracy of labels, where vote shares are all that is known."""
-    n_items = len(shares)
-    away = shares - prior
-    factor = 1.0
-    if sequences is not None:
-        away, factor = sum_sequences(away, sequences), few_units(len(sequences))
-    variance = np.einsum("nk,nk->k", away, away) * factor / n_items**2
+    n_items = sums.n_items
+    factor = few_units(sums.n_sequences) if sums.n_sequences else 1.0
+    variance = sums.away * factor / n_items**2
     low, high = beta_ends(prior, prior * (1 - prior) / np.maximum(variance, 1 / n_items**2))
-    chosen = shares[np.arange(n_items), label_codes]
-    expected = accuracy_ends(float(chosen.mean()), float(np.sum(chosen * (1 - chosen))) / n_items**2, n_items)
+    expected = accuracy_ends(sums.chosen / n_items, sums.doubt / n_items**2, n_items)
     alone = np.stack([np.minimum(low, prior), np.maximum(high, prior)]) if len(prior) > 1 else np.stack([prior, prior])
     return alone, np.array(expected)
 
@@ -455,7 +472,7 @@ def find_covariance(
         information += scores.T @ scores
         lack += np.sum(q**2 * (sum_answers(r, expected, run, power=2) - votes**2), axis=0)
         if r.sequences is not None:
-            sums = sum_sequences(scores, r.sequences, run)
+            sums = sum_sequences(scores, r.sequences.offsets, run)
             clustered += sums.T @ sums
     information, clustered, lack = scale * information, scale * clustered, scale * lack
     answered = r.votes_per_worker() > 0
@@ -493,10 +510,10 @@ def cut_runs(r: Responses) -> Iterator[slice]:
         yield slice(first, last)
 
 
-def sum_sequences(values: Floats, sequences: Sequences, run: slice = slice(None)) -> Floats:
+def sum_sequences(values: Floats, offsets: NDArray[np.int64], run: slice = slice(None)) -> Floats:
     """Return the sums of the rows of each sequence that has items in a run; `values` are those of the run."""
-    first = sequences.offsets[:-1][np.diff(sequences.offsets) > 0]
-    begin, end, _ = run.indices(int(sequences.offsets[-1]))
+    first = offsets[:-1][np.diff(offsets) > 0]
+    begin, end, _ = run.indices(int(offsets[-1]))
     return np.asarray(np.add.reduceat(values, first[(first >= begin) & (first < end)] - begin, axis=0))
 
 

@@ -102,12 +102,13 @@ def restore_answers(model: Model, words: Mapping[str, Any] | None, arrays: Array
     graph = None if words is None else _check_words(words, len(model.classes_))["graph"]
     if bool(parts["answers "]) != (words is not None) or bool(parts["graph "]) != (graph is not None):
         raise Fault("it holds only a part of the answers")
+    if model._totals is not None and (parts["answers "] or parts["gold "]):
+        raise Fault("it holds answers, or known labels, but no items")
     if words is not None and (graph is not None) != model._takes_graph:
         raise Fault("there must be a graph if the model is one of a graph")
-    n_items = len(model._label_codes)
     model._answers = model._graph = model._gold = None
     if parts["gold "]:
-        model._gold = _unpack_gold(parts["gold "], n_items)
+        model._gold = _unpack_gold(parts["gold "], len(model._label_codes))
     if words is not None:
         model._answers = _unpack_answers(model, words, parts["answers "])
     if graph is not None and model._answers is not None:

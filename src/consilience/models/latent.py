@@ -71,7 +71,7 @@ from .guidance import (
 )
 from .inputs import as_responses
 from .intervals import find_intervals
-from .predicting import PredictingModel, part_of
+from .predicting import PredictingModel, part_of, refuse_content
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
@@ -193,7 +193,9 @@ class LatentModel(PredictingModel):
         self
         """
         self._check_parameters()
-        if not isinstance(responses, StoredResponses) or features is not None or item_prior is not None:
+        if isinstance(responses, StoredResponses):
+            refuse_content(features=features, item_prior=item_prior)
+        else:
             responses = self._add_content(as_responses(responses), features, item_prior)
         return self._fit(responses, graph, gold, engine)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, reduce
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from ..data.blocks import cut_blocks
 from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
-from ..data.hashing import draw_numbers, hash_ids, hash_items
+from ..data.hashing import Hashes, draw_numbers, hash_ids, hash_items
 from ..data.items import Sequences
 from ..data.responses import Responses
 from ..data.vocabulary import Column, Values, lookup, to_column
@@ -21,13 +23,14 @@ from ..engines.base import Engine
 from ..fitting.em import expect_from_votes, maximise
 from ..formats.reading import open_paths
 from ..kernels.types import Floats
+from ..store.answers import StoredResponses
 from ..structures.base import Summary
 from ..structures.independent import Independent, IndependentParameters
 from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import vote
 from .cells import Cells
 from .checks import check_choice, check_number
-from .intervals import judge_votes
+from .intervals import VoteSums, judge_votes
 from .predicting import VOTE_SMOOTHING, PredictingModel, voters
 from .sizes import START_TABLES, check_matrices
 from .worker_report import describe_voters
@@ -87,20 +90,39 @@ class MajorityVote(PredictingModel):
         label_codes = break_ties(shares, self.ties, self.seed, r.keys, r.classes)
         self._remember(r)
         self.posterior_, self._label_codes = shares, label_codes
-        self.classes_ = r.classes
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
         structure = Independent(r.n_classes, None, 0.0, "em")
         mass = reduce(add, (part.sum(axis=0) for part in parts))
-        self.prior_ = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
-        self._structure = structure.given(self.prior_)
+        prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
+        offsets = None if r.sequences is None else r.sequences.offsets
+        self._keep_votes(r.classes, prior, VoteSums.of(shares, self._confidence(), prior, offsets))
+
+    def _keep_votes(self, classes: Values, prior: Floats, sums: VoteSums) -> None:
+        """Keep what all items say together."""
+        self.classes_, self.prior_ = classes, prior
+        self._structure = Independent(len(classes), None, 0.0, "em").given(prior)
         self._workers_fitted = ConfusionWorkers.name
         self._set_further({})
         self.trace_ = np.empty(0)
         self.n_iter_ = 0
         self.converged_ = True
-        self._prior_interval, self._expected_interval = judge_votes(shares, label_codes, self.prior_, r.sequences)
+        self._prior_interval, self._expected_interval = judge_votes(sums, prior)
         for name in (*_MATRICES, "_copies"):
             self.__dict__.pop(name, None)  # of the answers of an earlier fit
+
+    def _fit_stored(
+        self,
+        s: StoredResponses,
+        graph: Any,
+        gold: Any,
+        engine: Any,
+        copies: list[list[int]] | None,
+        count_copies_once: bool,
+    ) -> Self:
+        from .stored_votes import vote_stored
+
+        vote_stored(self, s, graph, gold, engine, copies, count_copies_once)
+        return self
 
     def __getattr__(self, name: str) -> Any:
         """Work out the matrices when one is first asked for: the vote itself needs none, and they may be large."""
@@ -109,25 +131,35 @@ class MajorityVote(PredictingModel):
         self._check_fitted()
         with open_engine(None) as engine:
             if name == "_copies":
-                self._copies = self._find_copies(self.responses_, self._gold, engine)
+                self._copies = self._find_copies(*self._some_answers(), engine)
             else:
                 self._work_out_matrices(engine)
         return self.__dict__[name]
 
     def _work_out_matrices(self, engine: Engine) -> None:
         """Count the answers, and keep the matrices that they make."""
-        r = self._weighed_answers()
+        r = self._weighed_answers() if self._stored is None else self._stored.answers
         check_matrices(type(self).__name__, voters(r), r.n_items, START_TABLES)
         problem = self._pose_votes(r, None, self._gold, engine)
+        if self._stored is not None:
+            problem = replace(problem, unvoted=self.prior_, steps=None)
         statistics = expect_from_votes(problem)
         self._keep_matrices(problem, maximise(problem, statistics), statistics)
+
+    def _some_answers(self) -> tuple[Responses, Gold | None]:
+        """Return the answers in which copies are looked for, and known labels: all, or a sample of those on disk."""
+        if self._stored is None:
+            return self.responses_, self._gold
+        sample = self._stored.sample
+        assert sample is not None
+        return sample.responses, sample.gold(self._stored.answers)
 
     def _weighed_answers(self) -> Responses:
         """Return the answers as the vote counted them."""
         return self._weigh_copies(self.responses_, np.arange(len(self.workers_)))
 
     def _answer_counts(self) -> Cells:
-        has_matrices = "_counts" in self.__dict__
+        has_matrices = "_counts" in self.__dict__ or self._stored is not None
         return (
             Cells.of_table(self._counts) if has_matrices else Cells.of_answers(self._weighed_answers(), self.posterior_)
         )
@@ -181,10 +213,17 @@ def find_tied(shares: Floats) -> NDArray[np.bool_]:
 
 def break_ties(shares: Floats, rule: str, seed: int, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
     """Return the class with the largest share of each item, ties broken by the rule."""
+    return settle_ties(shares, rule, seed, partial(hash_items, keys), classes)
+
+
+def settle_ties(
+    shares: Floats, rule: str, seed: int, hash_rows: Callable[[NDArray[np.int64]], Hashes], classes: Values
+) -> NDArray[np.int64]:
+    """Return the same as `break_ties`, where a function gives the hashes of some items."""
     tied = find_tied(shares)
     chosen = tied.argmax(axis=1)
     if rule == "random":
         several = np.flatnonzero(reduce(add, tied.T, np.zeros(len(tied), np.int32)) > 1)
-        draws = draw_numbers(seed, hash_items(keys, several)[:, None], hash_ids(classes))
+        draws = draw_numbers(seed, hash_rows(several)[:, None], hash_ids(classes))
         chosen[several] = np.where(tied[several], draws, np.iinfo(np.uint64).max).argmin(axis=1)
     return np.asarray(chosen)

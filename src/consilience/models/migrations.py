@@ -44,6 +44,8 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
         header = header | {"answers": None}  # answers and known labels were not in the file
     if header["schema"] < 7 and _is_calibrated(header.get("model")) and isinstance(header.get("parameters"), dict):
         header = header | {"parameters": {"acceleration": None} | header["parameters"]}
+    if header["schema"] < 8:
+        header = header | {"totals": None}  # answers were in memory
     return header, arrays
 
 

@@ -24,6 +24,10 @@ def show_model(model: Model) -> str:
     head = f'<p style="margin:.3em 0;color:inherit"><code>{escape(model._call())}</code></p>'
     if not model._is_fitted():
         return _frame(head, paragraph("Not fitted yet."))
+    if model._totals is not None:
+        ways = "write(path) writes them." if model._stored is not None else "They are not in its file."
+        text = paragraph(f"Fitted to answers on disk: the labels are not in memory. {ways}")
+        return _frame(head, html_table((), list_facts(model), (False, False)), text)
     confidence = model._confidence()
     alt = "Confidence: how many labels have which"
     picture = draw_histogram(confidence, alt) if len(confidence) else ""
@@ -36,14 +40,18 @@ def list_facts(model: Model) -> list[tuple[str, str]]:
     """Return the figures of a fitted model, as HTML."""
     names = [to_word(name) for name in model.classes_[:MOST_NAMES].tolist()]
     more = f" and {len(model.classes_) - MOST_NAMES:,} more" if len(model.classes_) > MOST_NAMES else ""
-    confidence = model._confidence()
+    if model._totals is None:
+        confidence = model._confidence()
+        n_items, mean = len(confidence), float(confidence.mean()) if len(confidence) else math.nan
+    else:
+        n_items, mean = model._totals
     facts = [
-        ("Items", f"{len(confidence):,}"),
+        ("Items", f"{n_items:,}"),
         ("Workers", f"{len(model.workers_):,}, with {plural(int(model._n_answers.sum()), 'answer')}"),
         ("Classes", f"{len(model.classes_)}: {', '.join(names)}{more}"),
     ]
-    if len(confidence):
-        facts.append(("Mean confidence", f"{confidence.mean():.3f}"))
+    if n_items:
+        facts.append(("Mean confidence", f"{mean:.3f}"))
     if not model.converged_:
         facts.append(("Iterations", f"{model.n_iter_:,}, not converged"))
     compared = getattr(model, "comparison_", None)

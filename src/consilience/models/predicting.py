@@ -138,7 +138,7 @@ class PredictingModel(Model):
             return self._fit_stored(responses, graph, gold, engine, copies, count_copies_once)
         self._check_parameters()
         r = self._prepare(as_responses(responses))
-        self._stored = None
+        self._stored = self._totals = None
         graph = self._align(r, graph)
         links = self._links(r, graph)
         known = match_gold(open_paths(gold), r, r.classes)
@@ -168,8 +168,10 @@ class PredictingModel(Model):
         """Fit to answers on disk, for models that can."""
         raise ParameterError(
             f"{type(self).__name__} takes answers in memory.",
-            Sentence("Use {model}.", model=Python("DawidSkene or HiddenMarkov", "dawid-skene")),
-            "Or read them with read_responses.",
+            Sentence("Use {model}.", model=Python("DawidSkene, HiddenMarkov or MajorityVote", "dawid-skene")),
+            Sentence(
+                "Or read all answers into memory, {read}.", read=Python("with read_responses", "without --memory")
+            ),
             keyword="model",
         )
 
@@ -361,7 +363,7 @@ class PredictingModel(Model):
         shares = r.vote_shares()
         return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, shares, steps)
 
-    def _pose_votes(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> Problem:
+    def _pose_votes(self, r: Crowd, graph: Graph | None, gold: Gold | None, engine: Engine) -> Problem:
         """Return the problem of independent items and confusion matrices, for models that only need the votes."""
         workers = voters(r)
         smoothing = smoothing_array(VOTE_SMOOTHING, r.class_of_label, r.n_classes, r.n_workers)
@@ -430,8 +432,8 @@ class PredictingModel(Model):
     def expected_accuracy_(self) -> float:
         """Share of the labels that are right, by their probabilities."""
         self._check_fitted()
-        if self._stored is not None:
-            return self._stored.tally.confidence / self._stored.answers.n_items
+        if self._totals is not None:
+            return self._totals.confidence
         return float(self._confidence().mean())
 
     @property
@@ -510,7 +512,18 @@ def lay_out(r: Responses, workers: WorkerModel, gold: Gold | None, anchored: boo
     return [anchor(block, votes, unvoted) for block in blocks]
 
 
-def voters(r: Responses) -> ConfusionWorkers:
+def refuse_content(**given: Any) -> None:
+    """Raise an error for what is given of items whose answers are on disk."""
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(
+                Sentence(f"{{{name}}} is for answers in memory.", **{name: Python(name)}),
+                "Read them with read_responses.",
+                keyword=name,
+            )
+
+
+def voters(r: Crowd) -> ConfusionWorkers:
     """Return the workers of models that only need the votes: silence is no vote."""
     return ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
 

@@ -30,7 +30,7 @@ from ..kernels.types import freeze
 from ..specs import Fault, Sizes, is_finite, is_whole
 from ..workers.register import WORKERS
 from .archive import Archive, open_archive, write_archive
-from .base import Model
+from .base import Model, Totals
 from .checks import in_order_of_classes
 from .comparison import Comparison
 from .graph_check import GraphCheck
@@ -52,6 +52,7 @@ _HEADER: dict[str, Any] = {
     "keys": list,
     "notes": dict,
     "answers": dict | None,
+    "totals": dict | None,
 }
 
 # Notes that only `fuse` makes, by attribute.
@@ -64,18 +65,20 @@ _PASSAGES = ("passages documents", "passages texts", "passages origin")
 
 def save_model(model: Model, path: str | os.PathLike[str], texts: bool = True, answers: bool = True) -> Path:
     """Write a fitted model to one file; see `Model.save`."""
+    keys = {} if model._totals is not None else model._keys
     notes = {name: getattr(model, name) for name in _NOTES if hasattr(model, name)}
     header = {
         "model": name_of(model),
         "parameters": {name: _to_json(model, name) for name in model.get_params()},
         "scalars": model._scalar_values(),
         "backend": model._backend,
-        "keys": list(model._keys),
+        "keys": list(keys),
         "notes": {name: None if note is None else asdict(note) for name, note in notes.items()},
         "answers": describe_answers(model, answers),
+        "totals": None if model._totals is None else model._totals._asdict(),
     }
     columns = {name: to_column(getattr(model, attribute)) for name, attribute in _VOCABULARIES.items()}
-    columns |= {f"key {name}": column for name, column in model._keys.items()}
+    columns |= {f"key {name}": column for name, column in keys.items()}
     columns |= _list_passages(model._passages, texts)
     return write_archive(path, header, model._state() | state_of_answers(model, answers), columns)
 
@@ -108,6 +111,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         archive = archive._replace(header=header, arrays=members)
         model = _make_model(header, path)
         model._check_parameters()
+        model._totals = _read_totals(header["totals"])
+        if model._totals is not None and getattr(model, "feature_findings_", None) is not None:
+            raise Fault("it has features, but no items")
         sizes = _restore_vocabularies(model, archive)
         specs = model._specs(archive.arrays) | specs_of_answers(archive.arrays)
         _compare("array", specs, archive.arrays)
@@ -115,7 +121,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         model._restore(arrays)
         model._passages = _restore_passages(model, archive, part_of(arrays, "passages "))
         # Only now is it known that there are as many items as keys, which might have been a few bits each.
-        if pa.table(model._keys).group_by(header["keys"]).aggregate([]).num_rows < sizes["N"]:
+        if model._totals is None and pa.table(model._keys).group_by(header["keys"]).aggregate([]).num_rows < sizes["N"]:
             raise Fault("several items have the same key")
         restore_answers(model, header["answers"], arrays)
         for name, figures in header["notes"].items():
@@ -153,13 +159,15 @@ def _make_model(header: dict[str, Any], path: str | os.PathLike[str]) -> Predict
 def _restore_vocabularies(model: PredictingModel, archive: Archive) -> Sizes:
     """Read the ids of items, workers, labels and classes, and return how many there are of each."""
     keys = archive.header["keys"]
-    if keys not in (["item"], ["sequence", "position"]):
+    if keys not in ((["item"], ["sequence", "position"]) if model._totals is None else ([],)):
         raise Fault(f"items cannot be identified by {shorten(keys)}")
-    further = [name for name in _PASSAGES if name in archive.columns]
+    further = [name for name in _PASSAGES if name in archive.columns and keys]
     _compare("column", [*_VOCABULARIES, *(f"key {key}" for key in keys), *further], archive.columns)
     vocabularies = {name: _read_vocabulary(archive, name) for name in _VOCABULARIES}
-    model._keys = {key: archive.read_column(f"key {key}") for key in keys}
-    lengths = {len(column) for column in model._keys.values()}
+    lengths = {0 if model._totals is None else model._totals.n_items}
+    if keys:
+        model._keys = {key: archive.read_column(f"key {key}") for key in keys}
+        lengths = {len(column) for column in model._keys.values()}
     if len(lengths) > 1 or 0 in lengths or not len(vocabularies["classes"]):
         raise Fault("there must be items, each with all of its keys, and classes")
     if (lookup(vocabularies["answer labels"], to_column(vocabularies["classes"])) < 0).all():
@@ -177,6 +185,19 @@ def _restore_vocabularies(model: PredictingModel, archive: Archive) -> Sizes:
         "A": n_answers,
         "P": n_labels + 1,
     }
+
+
+def _read_totals(figures: dict[str, Any] | None) -> Totals | None:
+    """Return what is known of all labels together, of a model that was fitted to answers on disk."""
+    if figures is None:
+        return None
+    _compare("figure of all labels", Totals._fields, figures)
+    found = Totals(**figures)
+    if not (
+        is_whole(found.n_items) and found.n_items > 0 and is_finite(found.confidence) and 0 <= found.confidence <= 1
+    ):
+        raise Fault(f"the figures of all labels cannot be {shorten(figures)}")
+    return found
 
 
 def _list_passages(passages: Passages | None, texts: bool) -> dict[str, Column]:
@@ -206,7 +227,7 @@ def _restore_passages(model: PredictingModel, archive: Archive, arrays: dict[str
     }
     if not columns and not arrays:
         return None
-    if "documents" not in columns or not arrays or "sequence" not in model._keys:
+    if model._totals is not None or "documents" not in columns or not arrays or "sequence" not in model._keys:
         raise Fault("it holds only a part of the texts")
     documents = to_values(columns["documents"])
     texts = to_values(columns["texts"]).tolist() if "texts" in columns else None

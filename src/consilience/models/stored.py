@@ -44,6 +44,7 @@ from ..workers.base import WorkerModel
 from ..workers.left_out import Counted
 from ..workers.rows import Factors, vote
 from .base import OF_ITEMS
+from .base import Totals as LabelTotals
 from .calibration import (
     ENOUGH_ANSWERS,
     HIDDEN,
@@ -76,6 +77,11 @@ MARGIN = 64
 MOST_UNITS = 30_000
 
 
+def is_small(s: StoredResponses) -> bool:
+    """Tell whether answers on disk are so few that they are read into memory."""
+    return s.n_responses < FEW
+
+
 class StoredFit(NamedTuple):
     """What a model keeps of a fit to answers on disk, so that their labels can be written."""
 
@@ -89,9 +95,34 @@ class StoredFit(NamedTuple):
         """Return a block as the fit took it."""
         return prepare_block(block.open(), self.problem.workers, self.answers.groups)
 
+    def label(self, number: int) -> tuple[NDArray[np.int64], Floats]:
+        """Return the labels of a partition, and the probabilities of all classes."""
+        judged = [self.judge.judge(self.open(block)) for block in self.answers.blocks(number)]
+        return np.concatenate([codes for _, codes, _ in judged]), np.concatenate([each for _, _, each in judged])
+
     def lean(self) -> StoredFit:
         """Return what is needed to judge blocks, without where they are placed and without the sample."""
         return self._replace(problem=replace(self.problem, placed=[], engine=Threads(1), steps=None), sample=None)
+
+    def view(self, model: LatentModel) -> LatentModel:
+        """Return a model as if it had been fitted to the items of the sample, with what it learned from all.
+
+        The comparison with majority vote is that of all items, except for what is counted.
+        """
+        assert self.sample is not None
+        s, r, gold = self.answers, self.sample.responses, self.sample.gold(self.answers)
+        judged = [self.judge.judge(block) for block in lay_out(self.sample.weighed(s), self.problem.workers, gold)]
+        view = copy(model)
+        view._stored = view._totals = None
+        view._answers, view._gold, view._keys = r, gold, r.key_columns()
+        view.uncalibrated_posterior_ = np.concatenate([posterior for posterior, _, _ in judged])
+        view._label_codes = np.concatenate([labels for _, labels, _ in judged])
+        view.posterior_ = np.concatenate([reported for _, _, reported in judged])
+        if hasattr(view, "comparison_") and view.comparison_ is not None:
+            share = r.n_items / s.n_items
+            n_differ = count_differing(share * view.comparison_.n_differ)
+            view.comparison_ = replace(view.comparison_, n_items=r.n_items, n_differ=n_differ)
+        return view
 
 
 class Judge(NamedTuple):
@@ -180,7 +211,7 @@ def fit_stored(
             Sentence("Read the answers with {read}.", read=Python("read_responses")),
             keyword="graph",
         )
-    if s.n_responses < FEW:
+    if is_small(s):
         return model._fit(s.load(), None, gold, engine, copies, count_copies_once)
     s = model._prepare(s)
     with open_engine(engine) as opened:
@@ -226,6 +257,7 @@ def conclude(model: LatentModel, s: StoredResponses, plan: Plan, fits: dict[str,
     model._answers = model._gold = model._graph = model._passages = model._pictures = None
     model.feature_findings_ = model.feature_names_ = model._guide = model._opinions = model._log_prior = None
     model._hidden, model._stored = hidden, StoredFit(s, problem, judge, tally, sample)
+    model._totals = LabelTotals(s.n_items, tally.confidence / s.n_items)
     for name, value in plan.notes.items():
         setattr(model, name, value)
 
@@ -265,29 +297,6 @@ def make_judge(model: LatentModel, problem: Problem, best: Fit, power: float) ->
         problem.find_unsaid(),
         power,
     )
-
-
-def view_sample(model: LatentModel) -> LatentModel:
-    """Return a model as if it had been fitted to the items of its sample, with what it learned from all.
-
-    The comparison with majority vote is that of all items, except for what is counted.
-    """
-    fit = model._stored
-    assert fit is not None
-    assert fit.sample is not None
-    s, r, gold = fit.answers, fit.sample.responses, fit.sample.gold(fit.answers)
-    judged = [fit.judge.judge(block) for block in lay_out(fit.sample.weighed(s), fit.problem.workers, gold)]
-    view = copy(model)
-    view._stored, view._answers, view._gold = None, r, gold
-    view._keys = r.key_columns()
-    view.uncalibrated_posterior_ = np.concatenate([posterior for posterior, _, _ in judged])
-    view._label_codes = np.concatenate([labels for _, labels, _ in judged])
-    view.posterior_ = np.concatenate([reported for _, _, reported in judged])
-    if hasattr(view, "comparison_") and view.comparison_ is not None:
-        share = r.n_items / s.n_items
-        n_differ = count_differing(share * view.comparison_.n_differ)
-        view.comparison_ = replace(view.comparison_, n_items=r.n_items, n_differ=n_differ)
-    return view
 
 
 def tally_blocks(stored: Sequence[StoredBlock], *shared: Any) -> Tally:

@@ -15,12 +15,13 @@ from ..metrics.agreement import krippendorff_interval
 from .comparison import Comparison, are_checked, count_differing, judge, share_kept, withhold_accuracy
 from .latent import LatentModel
 from .majority_vote import MajorityVote
+from .stored import StoredFit
 
 
 def compare_stored(model: LatentModel, engine: Engine) -> Comparison:
     """Compare a model that was fitted to answers on disk with majority vote."""
     fit = model._stored
-    assert fit is not None
+    assert isinstance(fit, StoredFit)
     assert fit.sample is not None
     tally, n_items, r = fit.tally, fit.answers.n_items, fit.sample.weighed(fit.answers)
     with quietly():

@@ -16,19 +16,21 @@ from ..data.frames import build_frame
 from ..data.vocabulary import Values, to_column
 from ..engines import open_engine
 from ..errors import InputError, first_line
-from ..formats.register import writable_formats
+from ..formats.register import usual_suffixes, writable_formats
 from ..formats.writing import check_writable, replace_file, write_table
 from ..store.building import name_beside
 from .base import Model, name_probabilities
-from .stored import Judge, StoredFit
+from .stored import StoredFit
+from .stored_votes import StoredVote
 
 PART = "part-{:05d}.parquet"
 
 
 def write_labels(model: Model, path: str, engine: Any) -> None:
     """Write the labels of a model to a folder of Parquet files, or to one file."""
-    in_one = any(each.fits(path) for each in writable_formats())
-    fit = model._stored
+    if model._totals is not None and model._stored is None:
+        raise model._no_labels()
+    in_one, fit = is_one_file(path), model._stored
     if fit is not None:
         write_file(fit, path, engine) if in_one else write_folder(Path(path), partial(_write_parts, fit, engine))
         return
@@ -37,6 +39,25 @@ def write_labels(model: Model, path: str, engine: Any) -> None:
         write_table(table, path)
     else:
         write_folder(Path(path), lambda folder: parquet().write_table(table, folder / PART.format(0)))
+
+
+def is_one_file(path: str) -> bool:
+    """Tell whether labels are written to one file, by its name, and not to a folder.
+
+    A name such as labels.xlsx is an error, unless there is such a folder, or a slash follows.
+
+    >>> is_one_file("labels.parquet"), is_one_file("labels"), is_one_file("labels.v2/")
+    (True, False, False)
+    """
+    if any(each.fits(path) for each in writable_formats()):
+        return True
+    suffix = os.path.splitext(path)[1]
+    if suffix[1:2].isalpha() and not os.path.isdir(path):
+        raise InputError(
+            f"Labels cannot be written to {path!r}: {suffix} is not among {usual_suffixes(writable_formats())}.",
+            "Name a file such as labels.parquet, or a folder, with a slash at its end.",
+        )
+    return False
 
 
 def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
@@ -75,7 +96,7 @@ def check_folder(folder: Path) -> None:
         check_writable(folder.with_name(f"{folder.name}.parquet"))
 
 
-def write_file(fit: StoredFit, path: str, engine: Any) -> None:
+def write_file(fit: StoredFit | StoredVote, path: str, engine: Any) -> None:
     """Write one file, partition by partition."""
     if not path.lower().endswith(".parquet"):
         tables = list(_tables(fit, engine))
@@ -90,16 +111,16 @@ def write_file(fit: StoredFit, path: str, engine: Any) -> None:
         writer.close()
 
 
-def _tables(fit: StoredFit, engine: Any) -> Any:
+def _tables(fit: StoredFit | StoredVote, engine: Any) -> Any:
     with open_engine(engine) as opened:
         placed = opened.place(list(fit.answers.filled()))
-        yield from opened.map(make_table, placed, fit.lean(), fit.judge)
+        yield from opened.map(make_table, placed, fit.lean())
 
 
-def _write_parts(fit: StoredFit, engine: Any, folder: Path) -> None:
+def _write_parts(fit: StoredFit | StoredVote, engine: Any, folder: Path) -> None:
     with open_engine(engine) as opened:
         placed = opened.place(list(fit.answers.filled()))
-        for _ in opened.map(write_part, placed, fit.lean(), fit.judge, str(folder)):
+        for _ in opened.map(write_part, placed, fit.lean(), str(folder)):
             pass
 
 
@@ -110,21 +131,16 @@ def parquet() -> Any:
     return parquet
 
 
-def write_part(number: int, fit: StoredFit, judge: Judge, folder: str) -> int:
+def write_part(number: int, fit: StoredFit | StoredVote, folder: str) -> int:
     """Write the labels of a partition; return how many there are."""
-    table = make_table(number, fit, judge)
+    table = make_table(number, fit)
     parquet().write_table(table, os.path.join(folder, PART.format(number)), compression="zstd")
     return int(table.num_rows)
 
 
-def make_table(number: int, fit: StoredFit, judge: Judge) -> pa.Table:
+def make_table(number: int, fit: StoredFit | StoredVote) -> pa.Table:
     """Return the labels of a partition, with the columns of `to_frame`."""
-    labels, reported = [], []
-    for block in fit.answers.blocks(number):
-        _, codes, probabilities = judge.judge(fit.open(block))
-        labels.append(codes)
-        reported.append(probabilities)
-    codes, probabilities = np.concatenate(labels), np.concatenate(reported)
+    codes, probabilities = fit.label(number)
     return build_frame(tabulate(fit.answers.keys(number), fit.answers.classes, codes, probabilities), "pyarrow")
 
 

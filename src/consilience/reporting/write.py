@@ -12,7 +12,6 @@ from ..formats.writing import replace_file
 from ..models.base import Model
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
-from ..models.stored import view_sample
 from . import answers, items, overview, sequences, workers
 from .again import Given, tell_again
 from .changes import find_changes
@@ -93,9 +92,9 @@ def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
     """Return what the report is about."""
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
-    n_labels = None if model._stored is None else model._stored.answers.n_items
-    if n_labels is not None:
-        model = view_sample(cast(LatentModel, model))
+    n_labels = None
+    if model._stored is not None:
+        n_labels, model = model._stored.answers.n_items, model._stored.view(cast(Any, model))
     r = model.responses_.with_classes(model.classes_)
     shown = None
     if content is not None:

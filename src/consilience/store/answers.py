@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..data.hashing import Hashes
+from ..data.hashing import Hashes, combine_hashes, hash_ids
 from ..data.items import Sequences
 from ..data.responses import Responses, keep_weights
 from ..data.vocabulary import Values, lookup, to_column, to_values
@@ -137,6 +137,10 @@ class StoredResponses:
         """Return the same answers with other classes."""
         return self if classes is self.classes else replace(self, classes=classes)
 
+    def bare(self) -> StoredResponses:
+        """Return the same answers without known labels, for those who are given blocks that have them."""
+        return replace(self, gold=None)
+
     def blocks(self, number: int | None = None) -> list[StoredBlock]:
         """Return all blocks, in order, or those of one partition."""
         blocks = list_blocks(self.folder, self.partitions, self.weighted, number)
@@ -168,6 +172,15 @@ class StoredResponses:
     def hashes(self, number: int) -> Hashes:
         """Return the hash of the id of each item, or sequence, of a partition."""
         return np.asarray(ArrayFile.open(name_arrays(self.folder, number)).read("hashes"))
+
+    def hash_items(self, number: int, items: NDArray[np.int64]) -> Hashes:
+        """Return the hash of what identifies some items of a partition, as `consilience.data.hashing.hash_items`."""
+        hashes = self.hashes(number)
+        if not self.in_sequences:
+            return hashes[items]
+        sequence = np.searchsorted(self._starts(number), items, side="right") - 1
+        position = self.keys(number)["position"].take(pa.array(items))
+        return combine_hashes(hashes[sequence], hash_ids(to_values(to_column(position))))
 
     def keys(self, number: int) -> dict[str, pa.ChunkedArray]:
         """Return what identifies the items of a partition: columns item, or sequence and position."""

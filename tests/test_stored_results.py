@@ -1,0 +1,147 @@
+"""Models that were fitted to answers on disk: votes, files of models, and what the command says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+
+import consilience as cs
+from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
+from test_store import _small_parts, crowd, fit_both, write  # noqa: F401 (the fixture is for all tests)
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+
+def even_crowd(in_sequences=False):
+    """Return answers with many ties, four per item."""
+    return crowd(n_items=600, per_item=4, in_sequences=in_sequences)[0]
+
+
+def check_votes(tmp_path, on_disk, in_memory):
+    """Check that labels, shares, and what is said of workers are those of a vote in memory."""
+    assert on_disk._stored is not None
+    on_disk.write(tmp_path / "labels")
+    keys = list(in_memory._keys)
+    written = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas().set_index(keys)
+    frame = in_memory.to_frame().to_pandas().set_index(keys)
+    written = written.loc[frame.index]
+    assert written.label.tolist() == frame.label.tolist()
+    np.testing.assert_allclose(written.iloc[:, 1:], frame.iloc[:, 1:], atol=1e-9)
+    for name in ("prior_", "confusion_", "prior_low_", "prior_high_", "_n_answers"):
+        np.testing.assert_allclose(getattr(on_disk, name), getattr(in_memory, name), atol=1e-9)
+    for name in ("expected_accuracy_", "expected_accuracy_low_", "expected_accuracy_high_"):
+        assert getattr(on_disk, name) == pytest.approx(getattr(in_memory, name), abs=1e-9)
+    workers, others = (model.worker_report().to_pandas() for model in (on_disk, in_memory))
+    assert workers.worst_confusion.tolist() == others.worst_confusion.tolist()
+    np.testing.assert_allclose(workers.accuracy, others.accuracy)
+    np.testing.assert_allclose(workers.accuracy_low, others.accuracy_low)
+
+
+@pytest.mark.parametrize("in_sequences", [False, True])
+@pytest.mark.parametrize("ties", ["random", "first"])
+def test_votes_are_those_in_memory(tmp_path, in_sequences, ties):
+    check_votes(tmp_path, *fit_both(tmp_path, even_crowd(in_sequences), lambda: cs.MajorityVote(ties=ties, seed=3)))
+
+
+def test_votes_with_weights_known_labels_and_labels_that_are_no_classes(tmp_path):
+    table = even_crowd()
+    weight = np.random.default_rng(0).choice([0.25, 0.5, 1.0], table.num_rows)
+    table = table.append_column("weight", pa.array(weight))
+    gold = dict.fromkeys(range(0, 500, 7), "class 1")
+    classes = ["class 0", "class 1"]  # some items have no vote
+    check_votes(tmp_path, *fit_both(tmp_path, table, cs.MajorityVote, gold, weight="weight", classes=classes))
+
+
+def test_votes_of_copies_count_once_as_in_memory(tmp_path):
+    rows = crowd(n_items=1500, n_workers=6, per_item=4)[0].to_pandas().sort_values(["item", "worker"])
+    said = dict(zip(zip(rows.item, rows.worker, strict=True), rows.label, strict=True))
+    rows["label"] = [
+        said.get((item, "w0"), label) if worker == "w1" else label
+        for item, worker, label in zip(rows.item, rows.worker, rows.label, strict=True)
+    ]
+    table = pa.table(rows.reset_index(drop=True))
+    on_disk, in_memory = fit_both(tmp_path, table, cs.MajorityVote, fuse=True, classes=["class 0", "class 1"])
+    assert on_disk.copies_ == in_memory.copies_ == [["w0", "w1"]]
+    assert on_disk.comparison_ is None
+    check_votes(tmp_path, on_disk, in_memory)
+    # They are also found when somebody asks.
+    assert cs.MajorityVote().fit(on_disk._stored.answers).copies_ == [["w0", "w1"]]
+
+
+MODELS = {
+    "dawid-skene": cs.DawidSkene,
+    "one-coin": lambda: cs.DawidSkene(workers="one-coin"),
+    "hidden-markov": cs.HiddenMarkov,
+    "majority": cs.MajorityVote,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_are_saved_without_answers_and_labels(tmp_path, name):
+    path = write(crowd(in_sequences=name == "hidden-markov")[0], tmp_path / "a.parquet")
+    s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
+    model = cs.fuse(s, model=MODELS[name]())
+    assert model._stored is not None
+    loaded = cs.load(model.save(tmp_path / "crowd.model"))
+    assert repr(loaded) == repr(model)
+    assert loaded.comparison_ == model.comparison_
+    assert loaded.worker_report().equals(model.worker_report())
+    assert loaded.expected_accuracy_ == model.expected_accuracy_
+    assert np.array_equal(loaded.predict_proba(r), model.predict_proba(r))
+    assert loaded.predict(r).tolist() == model.predict(r).tolist()
+    assert loaded.score(r) == model.score(r)
+    if name != "majority":
+        assert loaded.explain_calibration() == model.explain_calibration()
+    # What it has not, it says.
+    for use in (loaded.to_frame, loaded.next_items, lambda: loaded.labels_, lambda: loaded.write(tmp_path / "labels")):
+        with pytest.raises(NotFittedError, match="no answers and no labels"):
+            use()
+    with pytest.raises(NotFittedError, match="its file does not hold them"):
+        _ = loaded.responses_
+    assert "not in its file" in loaded._repr_html_()
+    assert not (tmp_path / "labels").exists()
+    # It can be saved again, and fitted in memory.
+    assert loaded.save(tmp_path / "again.model").read_bytes() == (tmp_path / "crowd.model").read_bytes()
+    assert len(loaded.fit(r).labels_) == 500
+    assert len(cs.load(loaded.save(tmp_path / "again.model")).labels_) == 500
+
+
+def test_files_of_models_on_disk_are_checked(tmp_path):
+    import zipfile
+
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    good = model.save(tmp_path / "good.model")
+    for totals in ({"n_items": 0, "confidence": 0.5}, {"n_items": 5, "confidence": 2.0}, {"n_items": 5}, None):
+        with zipfile.ZipFile(good) as source, zipfile.ZipFile(tmp_path / "bad.model", "w") as target:
+            for name in source.namelist():
+                content = source.read(name)
+                if name == "model.json":
+                    content = json.dumps(json.loads(content) | {"totals": totals})
+                target.writestr(name, content)
+        with pytest.raises(StoreError, match="damaged"):
+            cs.load(tmp_path / "bad.model")
+
+
+def test_errors_of_models_on_disk_say_what_to_do(tmp_path):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    s = cs.scan_responses(path, store=tmp_path / "stores")
+    model = cs.DawidSkene().fit(s)
+    for use in (model.next_items, lambda: model.undecided(0.9), lambda: cs.evaluate(model, {1: "class 1"})):
+        with pytest.raises(NotFittedError, match=r"Write them to files with write\(path\)"):
+            use()
+    with pytest.raises(NotFittedError, match="are on disk"):
+        _ = model.responses_
+    for use in (model.predict, model.predict_proba, model.score):
+        with pytest.raises(ParameterError, match="read_responses"):
+            use(s)
+    for content in ("features", "item_prior"):
+        with pytest.raises(ParameterError, match=f"{content}.* for answers in memory"):
+            cs.DawidSkene().fit(s, **{content: [[1.0]]})
+    with pytest.raises(InputError, match=r"'labels\.xlsx'.*labels\.parquet"):
+        model.write("labels.xlsx")
+    assert "write(path)" in model._repr_html_()
