@@ -27,8 +27,9 @@ _IN_MEMORY = (
     "undecided",
     "disagreements",
     "content",
-    "save",
 )
+_DEFAULTS = {"abstain": "ignore", "normalise": False}
+_MODELS_IN_MEMORY = ("moments", "markov-field")
 
 
 def goes_to_disk(options: Options) -> bool:
@@ -56,29 +57,47 @@ def _are_large(source: str) -> bool:
 
 
 def check_options(options: Options) -> None:
-    """Raise an error for what needs memory."""
+    """Raise an error for what needs memory, and for what cannot be written."""
     wanted = [name for name in _IN_MEMORY if getattr(options, name) is not None]
-    if options.abstain != "ignore":
-        wanted.append("abstain")
-    if options.normalise:
-        wanted.append("normalise")
-    if wanted:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in wanted)
+    wanted += [name for name, default in _DEFAULTS.items() if getattr(options, name) != default]
+    flags = [f"--{name.replace('_', '-')}" for name in wanted]
+    if options.model in _MODELS_IN_MEMORY:
+        flags.append(f"--model {options.model}")
+    if flags:
+        limited = options.memory is not None or options.resume
         raise click.UsageError(
-            f"Answers on disk do not go with {flags}. Leave it out, or read all answers into memory: without --memory "
-            "and --resume."
+            f"Answers on disk do not go with {', '.join(flags)}. "
+            + (
+                "Leave it out, or read all answers into memory: without --memory and --resume."
+                if limited
+                else "These answers would take more memory than there is, so they are fused on disk. Leave it out, or "
+                "fuse a part of the answers."
+            )
         )
-    if options.output is not None:
-        from pathlib import Path
+    if options.source == "-":
+        raise click.UsageError("Answers on disk cannot come from standard input. Give a file, a folder or a pattern.")
+    if options.no_answers and options.save is None:
+        raise click.UsageError("--no-answers needs --save: it says what the file of the model holds.")
+    check_files(options)
 
-        from ..formats.register import writable_formats
-        from ..formats.writing import check_writable
-        from ..models.stored_labels import check_folder
 
-        if any(each.fits(options.output) for each in writable_formats()):
-            check_writable(options.output)
-        else:
-            check_folder(Path(options.output))
+def check_files(options: Options) -> None:
+    """Raise the error that writing would meet, also where an output would overwrite an input."""
+    from pathlib import Path
+
+    from ..models.stored_labels import check_folder, is_one_file
+    from .fuse import check_report
+    from .outputs import check_folder as check_input
+    from .outputs import check_outputs
+
+    tables, output = [options.workers_report], options.output
+    if output is not None and is_one_file(output):
+        tables.append(output)
+    elif output is not None:
+        check_input(output, options.source)
+        check_folder(Path(output))
+    check_outputs(tables, [options.save, options.report], [options.source, *options.gold])
+    check_report(options)
 
 
 def fuse_on_disk(options: Options, display: Display) -> tuple[Summary, dict[str, str]]:
@@ -86,15 +105,13 @@ def fuse_on_disk(options: Options, display: Display) -> tuple[Summary, dict[str,
     from ..formats.reading import open_file
     from ..formats.writing import write_table
     from ..models.fuse import fuse
-    from ..reporting.write import check_installed, write_page
+    from ..reporting.write import write_page
     from ..store.scanning import scan_responses
     from .fuse import ROLES, open_engine
     from .summary import summarise_stored
     from .text import fit_text
 
     check_options(options)
-    if options.report is not None:
-        check_installed()
     engine = open_engine(options.engine, options.threads, options.scheduler)
     settings = (*ROLES, "classes", "duplicates", "drop_missing", "format", "resume")
     display.say(f"Sorting {fit_text(options.source, 50)} on disk")
@@ -121,6 +138,9 @@ def fuse_on_disk(options: Options, display: Display) -> tuple[Summary, dict[str,
     if options.workers_report is not None:
         write_table(workers, options.workers_report)
         files["workers"] = options.workers_report
+    if options.save is not None:
+        model.save(options.save, answers=not options.no_answers)
+        files["model"] = options.save
     if options.report is not None:
         title = os.path.basename(options.source.rstrip("/"))
         write_page(model, options.report, title=title)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import textwrap
 from collections.abc import Sequence
 
@@ -11,6 +13,7 @@ from ..data.dialects import DIALECTS
 from ..errors import plural
 from ..formats.files import name_of
 from ..formats.register import FORMATS
+from ..memory import format_bytes
 from .summary import Record, Summary
 from .tables import Column, measure, open_console, print_facts, print_table, print_title, spare_width
 from .text import (
@@ -28,6 +31,8 @@ from .text import (
 _SHOWN = ("estimation", "ties", "seed")
 # Two names of ten columns and a share; wider than eighty columns allow where workers' names are long too.
 MOST_CONFUSION = 32
+# The files of labels in a folder.
+PARTS = "part-*.parquet"
 _TITLES = {each.name: each.title for each in (*DIALECTS, *FORMATS)}
 # The least and the most that names of workers take, before they are wrapped.
 NAME, MOST_NAME = 12, 40
@@ -66,6 +71,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
         ("Classes", _list_classes(summary.classes)),
         *([] if summary.spans is None else [("Spans", _count_spans(summary.spans))]),
+        *([] if summary.store is None else [("Store", _describe_store(summary.store))]),
     ]
     if summary.gold:
         keep = "keeps" if summary.gold == 1 else "keep"
@@ -114,6 +120,12 @@ def _count_spans(spans: Record) -> str:
         f"{spans['fused']:,} from {spans['marked']:,} that workers marked in {plural(spans['documents'], 'document')}"
         f"{sure}."
     )
+
+
+def _describe_store(store: Record) -> str:
+    """Return where answers on disk are, what they take, and where they come from."""
+    origin = "built now" if store["built"] else "used again"
+    return f"{fit_text(store['folder'], 50)} ({format_bytes(store['bytes'])}, {origin})"
 
 
 def _list_classes(classes: list[object]) -> str:
@@ -205,8 +217,15 @@ def _describe_item(item: Record, keys: Sequence[str]) -> list[object]:
     ]
 
 
+def _name_file(path: str) -> str:
+    """Return the name of what was written; of a folder of Parquet files also how many there are."""
+    if os.path.isdir(path) and (n_files := len(glob.glob(os.path.join(glob.escape(path), PARTS)))):
+        return f"{fit_text(path, 60)} ({plural(n_files, 'Parquet file')})"
+    return fit_text(path, 60)
+
+
 def _ending(summary: Summary) -> list[tuple[str, str]]:
-    written = [(kind.capitalize(), fit_text(path, 60)) for kind, path in summary.files.items()]
+    written = [(kind.capitalize(), _name_file(path)) for kind, path in summary.files.items()]
     return [
         *(written or [("Written", "nothing; give -o FILE to keep the labels")]),
         ("Time", f"{summary.seconds:.1f} s"),

@@ -58,6 +58,7 @@ class Summary:
     classifier: Record | None
     workers_with_few_answers: int
     least_certain: list[Record]
+    store: Record | None = None
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
 
@@ -154,6 +155,7 @@ def summarise_stored(model: Model, answers: StoredResponses, workers: Any, sourc
         classifier=None,
         workers_with_few_answers=n_few,
         least_certain=[],
+        store={"folder": str(answers.folder), "bytes": answers.measure(), "built": answers.built},
     )
 
 

@@ -177,7 +177,7 @@ class Model(ABC):
         if self._totals is not None:
             raise NotFittedError(
                 "This model was fitted to answers on disk, and its file does not hold them.",
-                Sentence("Read them with {scan}, and fit the model again.", scan=Python("scan_responses")),
+                "Fuse the answers again, and write all that you need then.",
             )
         if self._answers is None:
             raise NotFittedError(
@@ -276,11 +276,7 @@ class Model(ABC):
             )
         return NotFittedError(
             "This model was fitted to answers on disk. Its file holds what it learned, but no answers and no labels.",
-            Sentence(
-                "Read the answers with {scan}, fit the model again, and use {write}.",
-                scan=Python("scan_responses"),
-                write=write,
-            ),
+            "Fuse the answers again, and write all that you need then.",
             Sentence("Or give answers that fit in memory to {predict}.", predict=Python("predict")),
         )
 

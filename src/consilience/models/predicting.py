@@ -169,9 +169,7 @@ class PredictingModel(Model):
         raise ParameterError(
             f"{type(self).__name__} takes answers in memory.",
             Sentence("Use {model}.", model=Python("DawidSkene, HiddenMarkov or MajorityVote", "dawid-skene")),
-            Sentence(
-                "Or read all answers into memory, {read}.", read=Python("with read_responses", "without --memory")
-            ),
+            "Or read them with read_responses.",
             keyword="model",
         )
 

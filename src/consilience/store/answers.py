@@ -45,6 +45,8 @@ class StoredResponses:
         The column of the files that played each role.
     folder : Path
         Where the store is.
+    built : bool
+        Whether it was built just now. Else there was one already, from the same files.
     """
 
     folder: Path
@@ -56,6 +58,7 @@ class StoredResponses:
     in_sequences: bool
     weighted: bool
     columns: Mapping[str, str] = field(default_factory=dict)
+    built: bool = False  # whether it was built just now, and not found
     resume: bool = False  # whether a fit goes on where an earlier one was interrupted
     # Where near-copies count once: the group of each worker, 0 for none.
     groups: NDArray[np.int64] | None = None
@@ -120,6 +123,10 @@ class StoredResponses:
     def label_of_class(self) -> NDArray[np.int64]:
         """For each class, the label that names it, or -1."""
         return lookup(self.labels, to_column(self.classes))
+
+    def measure(self) -> int:
+        """Return how many bytes the store has on disk."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     def vote_shares(self) -> Floats:
         """Return each class's share of all votes."""

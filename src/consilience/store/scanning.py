@@ -90,12 +90,13 @@ def scan_responses(
         "weight": weight,
     }
     folder = find_folder(store) / find_key(scan, {**names, "duplicates": duplicates, "drop_missing": drop_missing})
-    if not (folder / HEADER).exists():
+    built = not (folder / HEADER).exists()
+    if built:
         with open_engine(engine) as opened:
             if isinstance(opened, Threads):
                 opened = Threads(int(min(opened.n_threads, max(1, limit // PER_THREAD - 1))))
             build_store(folder, scan, names, duplicates, drop_missing, opened)
-    return replace(open_store(folder, lambda labels: choose_classes(classes, labels)[0]), resume=resume)
+    return replace(open_store(folder, lambda labels: choose_classes(classes, labels)[0]), built=built, resume=resume)
 
 
 def find_folder(store: str | os.PathLike[str] | None) -> Path:
