@@ -145,3 +145,74 @@ def test_errors_of_models_on_disk_say_what_to_do(tmp_path):
     with pytest.raises(InputError, match=r"'labels\.xlsx'.*labels\.parquet"):
         model.write("labels.xlsx")
     assert "write(path)" in model._repr_html_()
+
+
+# On the command line
+
+
+def fuse_on_disk(tmp_path, *arguments):
+    from command_line import run
+
+    path = tmp_path / "a.parquet"
+    if not path.exists():
+        write(crowd()[0], path)
+    return run("fuse", path, "--memory", "2GB", "--store", tmp_path / "stores", *arguments)
+
+
+def test_the_command_saves_models_and_takes_the_vote(tmp_path):
+    result = fuse_on_disk(
+        tmp_path, "--model", "majority", "--save", tmp_path / "m.model", "-o", tmp_path / "labels.parquet"
+    )
+    assert result.exit_code == 0, result.output
+    loaded, here = cs.load(tmp_path / "m.model"), cs.MajorityVote().fit(cs.read_responses(tmp_path / "a.parquet"))
+    np.testing.assert_allclose(loaded.prior_, here.prior_)
+    labels = pa.dataset.dataset(tmp_path / "labels.parquet").to_table()
+    found = dict(zip(labels["item"].to_pylist(), labels["label"].to_pylist(), strict=True))
+    assert found == dict(zip(here.to_frame()["item"].to_pylist(), here.labels_, strict=True))
+
+
+def test_the_command_says_where_the_store_and_the_labels_are(tmp_path):
+    from command_line import run
+
+    result = fuse_on_disk(tmp_path, "-o", tmp_path / "labels", "--resume")
+    assert "KiB, built now: there was nothing to resume)" in result.stdout
+    assert "Parquet files)" in result.stdout
+    result = fuse_on_disk(tmp_path, "--json")
+    store = json.loads(result.stdout)["store"]
+    (folder,) = (tmp_path / "stores").iterdir()
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    assert store == {"folder": str(folder), "bytes": size, "built": False, "resume": False}
+    assert "KiB, used again)" in fuse_on_disk(tmp_path).stdout
+    assert json.loads(run("fuse", tmp_path / "a.parquet", "--json").stdout)["store"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--model", "moments", "--undecided", "0.9"), "--undecided, --model moments. Leave them out"),
+        (("--columns", "gold=label"), "--columns gold=.... Leave it out"),
+        (("--format", "wide"), "do not go with --format wide"),
+        (("--no-answers",), "--no-answers needs --save"),
+        (("--report", "page.txt"), "does not end in .html"),
+        (("-o", "labels.xlsx"), "Name a file such as labels.parquet"),
+        (("--store", __file__), "choose another place with --store"),
+    ],
+)
+def test_the_command_says_what_does_not_go(tmp_path, arguments, words):
+    result = fuse_on_disk(tmp_path, *arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split())
+
+
+def test_the_command_never_writes_into_its_input(tmp_path):
+    for output in (tmp_path / "a.parquet", tmp_path):
+        result = fuse_on_disk(tmp_path, "-o", output)
+        assert result.exit_code == 2
+        assert "would change the input" in result.stderr
+
+
+def test_the_report_of_a_vote_shows_a_sample(tmp_path):
+    pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
+    result = fuse_on_disk(tmp_path, "--model", "majority", "--report", tmp_path / "report.html")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "report.html").stat().st_size > 10_000

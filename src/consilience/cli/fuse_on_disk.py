@@ -29,6 +29,8 @@ _IN_MEMORY = (
     "content",
 )
 _DEFAULTS = {"abstain": "ignore", "normalise": False}
+_FLAGS = {"gold_column": "--columns gold=..."}
+_FORMS_IN_MEMORY = ("mturk", "toloka", "appen", "wide", "matrix")
 _MODELS_IN_MEMORY = ("moments", "markov-field")
 
 
@@ -60,18 +62,20 @@ def check_options(options: Options) -> None:
     """Raise an error for what needs memory, and for what cannot be written."""
     wanted = [name for name in _IN_MEMORY if getattr(options, name) is not None]
     wanted += [name for name, default in _DEFAULTS.items() if getattr(options, name) != default]
-    flags = [f"--{name.replace('_', '-')}" for name in wanted]
+    flags = [_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in wanted]
     if options.model in _MODELS_IN_MEMORY:
         flags.append(f"--model {options.model}")
+    if options.format in _FORMS_IN_MEMORY:
+        flags.append(f"--format {options.format}")
     if flags:
-        limited = options.memory is not None or options.resume
+        limited, leave = options.memory is not None or options.resume, "it" if len(flags) == 1 else "them"
         raise click.UsageError(
             f"Answers on disk do not go with {', '.join(flags)}. "
             + (
-                "Leave it out, or read all answers into memory: without --memory and --resume."
+                f"Leave {leave} out, or read all answers into memory: without --memory and --resume."
                 if limited
-                else "These answers would take more memory than there is, so they are fused on disk. Leave it out, or "
-                "fuse a part of the answers."
+                else "These answers would take more memory than there is, so they are fused on disk. Leave "
+                f"{leave} out, or fuse a part of the answers."
             )
         )
     if options.source == "-":

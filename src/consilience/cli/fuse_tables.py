@@ -125,6 +125,8 @@ def _count_spans(spans: Record) -> str:
 def _describe_store(store: Record) -> str:
     """Return where answers on disk are, what they take, and where they come from."""
     origin = "built now" if store["built"] else "used again"
+    if store["built"] and store["resume"]:
+        origin += ": there was nothing to resume"
     return f"{fit_text(store['folder'], 50)} ({format_bytes(store['bytes'])}, {origin})"
 
 

@@ -155,7 +155,12 @@ def summarise_stored(model: Model, answers: StoredResponses, workers: Any, sourc
         classifier=None,
         workers_with_few_answers=n_few,
         least_certain=[],
-        store={"folder": str(answers.folder), "bytes": answers.measure(), "built": answers.built},
+        store={
+            "folder": str(answers.folder),
+            "bytes": answers.measure(),
+            "built": answers.built,
+            "resume": answers.resume,
+        },
     )
 
 

@@ -28,7 +28,7 @@ from ..data.long_tables import DROP_ROWS, find_columns, read_answers, read_weigh
 from ..data.tables import Table
 from ..data.vocabulary import Column, Values, is_text, lookup, to_column, to_values
 from ..engines.base import Engine
-from ..errors import InputError, StoreError, first_line, quietly
+from ..errors import InputError, Sentence, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
 from ..formats.files import quote_path
 from ..formats.scanning import Scan, Stretch
@@ -122,7 +122,7 @@ def build_store(
     except (OSError, pa.ArrowException) as error:
         raise StoreError(
             f"The store {str(folder)!r} cannot be written: {first_line(error)}.",
-            "Free some space, or choose another place.",
+            Sentence("Free some space, or choose another place with {store}."),
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
