@@ -31,6 +31,8 @@ def write_labels(model: Model, path: str, engine: Any) -> None:
     fit = model._stored
     if fit is not None:
         write_file(fit, path, engine) if in_one else write_folder(Path(path), partial(_write_parts, fit, engine))
+        if isinstance(fit, StoredFit) and fit.problem.steps is not None:
+            fit.problem.steps.clear()
         return
     table = pa.table(tabulate(model._keys, model.classes_, model._label_codes, model.posterior_))
     if in_one:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from ..data.blocks import Block, cut_blocks
 from ..data.hashing import hash_ids, hash_items
 from ..data.responses import Responses
-from ..errors import StoreError
+from ..errors import StoreError, first_line
 from ..kernels.types import freeze
 
 ALIGNMENT = 64
@@ -65,11 +65,14 @@ class ArrayFile:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ArrayFile:
         """Read which arrays there are."""
-        with open(path, "rb") as file:
-            file.seek(-8, os.SEEK_END)
-            size = int.from_bytes(file.read(8), "little")
-            file.seek(-8 - size, os.SEEK_END)
-            return cls(os.fspath(path), json.loads(file.read(size)))
+        try:
+            with open(path, "rb") as file:
+                file.seek(-8, os.SEEK_END)
+                size = int.from_bytes(file.read(8), "little")
+                file.seek(-8 - size, os.SEEK_END)
+                return cls(os.fspath(path), json.loads(file.read(size)))
+        except (OSError, ValueError) as error:
+            raise damaged_error(path, error) from error
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
@@ -85,9 +88,20 @@ class ArrayFile:
         start = place + first * row
         # A map begins at a whole page.
         skip = start % mmap.ALLOCATIONGRANULARITY
-        with open(self.path, "rb") as file:
-            mapped = mmap.mmap(file.fileno(), skip + count * row, access=mmap.ACCESS_READ, offset=start - skip)
+        try:
+            with open(self.path, "rb") as file:
+                mapped = mmap.mmap(file.fileno(), skip + count * row, access=mmap.ACCESS_READ, offset=start - skip)
+        except (OSError, ValueError) as error:
+            raise damaged_error(self.path, error) from error
         return np.frombuffer(mapped, dtype, count * (row // dtype.itemsize), skip).reshape(count, *shape[1:])
+
+
+def damaged_error(path: str | os.PathLike[str], error: Exception) -> StoreError:
+    """Return the error for a file of a store that cannot be read."""
+    return StoreError(
+        f"{os.fspath(path)!r} cannot be read: {first_line(error)}.",
+        f"Delete the store {os.path.dirname(os.fspath(path))!r}, and build it again.",
+    )
 
 
 def write_partition(folder: Path, number: int, answers: Responses, codes: NDArray[np.int64], n_codes: int) -> list[int]:
