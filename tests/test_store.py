@@ -310,7 +310,7 @@ def test_labels_replace_only_labels(tmp_path):
     model.write(tmp_path / "labels")
     model.write(tmp_path / "labels")
     (tmp_path / "labels" / "notes.txt").write_text("keep me")
-    with pytest.raises(InputError, match=r"holds other files, such as 'notes\.txt'"):
+    with pytest.raises(InputError, match=r"holds other files than labels, such as 'notes\.txt'"):
         model.write(tmp_path / "labels")
     assert (tmp_path / "labels" / "notes.txt").exists()
     assert not [left for left in tmp_path.iterdir() if left.name.startswith(".")]

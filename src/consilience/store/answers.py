@@ -56,6 +56,7 @@ class StoredResponses:
     in_sequences: bool
     weighted: bool
     columns: Mapping[str, str] = field(default_factory=dict)
+    inputs: Sequence[str] = ()  # the files that it was built from, as far as they are on this machine
     resume: bool = False  # whether a fit goes on where an earlier one was interrupted
     # Where near-copies count once: the group of each worker, 0 for none.
     groups: NDArray[np.int64] | None = None
@@ -304,6 +305,7 @@ def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredRespon
             in_sequences=bool(header["in_sequences"]),
             weighted=bool(header["weighted"]),
             columns=header["columns"],
+            inputs=header["inputs"],
         )
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         if isinstance(error, StoreError):
