@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
 from consilience.models import calibration, stored
-from consilience.store import building, partitioning
+from consilience.store import building, layout, partitioning
 from consilience.store.layout import ArrayFile, write_arrays
 from consilience.store.partitioning import GrowingVocabulary, find_partitions
 
@@ -160,6 +161,29 @@ def test_what_a_dead_process_left_is_removed(tmp_path):
     folder.rmdir()
     cs.scan_responses(path, store=tmp_path / "stores")
     assert not left.exists()
+
+
+@pytest.mark.parametrize("size", [None, 0, 4, 1000])
+@pytest.mark.parametrize("suffix", ["blocks", "items.arrow"])
+def test_a_damaged_store_says_so(tmp_path, size, suffix):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    s = cs.scan_responses(path, store=tmp_path / "stores")
+    part = next(s.folder.glob(f"part-*.{suffix}"))
+    part.unlink() if size is None else os.truncate(part, size)
+    with pytest.raises(StoreError, match=r"is not complete\. Delete it, and build it again"):
+        cs.scan_responses(path, store=tmp_path / "stores")
+    if suffix == "blocks":
+        # It was damaged after it was opened.
+        with pytest.raises(StoreError, match="and build it again"):
+            cs.DawidSkene().fit(s)
+
+
+def test_parts_reach_the_disk_before_the_store_has_its_name(tmp_path, monkeypatch):
+    synced, sync = [], layout.sync
+    for module in (layout, building):
+        monkeypatch.setattr(module, "sync", lambda path: (synced.append(path.name), sync(path)))
+    s = cs.scan_responses(write(crowd()[0], tmp_path / "a.parquet"), store=tmp_path / "stores")
+    assert {path.name for path in s.folder.iterdir()} <= {*synced, "lock"}
 
 
 def fit_both(tmp_path, table, model, gold=None, fuse=False, **columns):

@@ -21,7 +21,18 @@ from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import StoreError, first_line, listing
 from ..kernels.types import Floats, freeze
 from .building import HEADER, SCHEMA, read_values
-from .layout import ANSWER, ITEM, ROW, SEQUENCE, ArrayFile, StoredBlock, list_blocks, name_arrays, name_items
+from .layout import (
+    ANSWER,
+    ITEM,
+    ROW,
+    SEQUENCE,
+    ArrayFile,
+    StoredBlock,
+    list_blocks,
+    measure_parts,
+    name_arrays,
+    name_items,
+)
 
 # Sums over so many blocks, of about a million answers, are taken where they are opened.
 BLOCKS_PER_GROUP = 8
@@ -295,6 +306,7 @@ def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredRespon
         workers, labels = read_values(folder / "workers.arrow"), read_values(folder / "labels.arrow")
         if header["schema"] != SCHEMA:
             raise StoreError(f"The store {os.fspath(folder)!r} was made by another release.", "Delete it.")
+        check_parts(folder, header["files"])
         return StoredResponses(
             folder=folder,
             workers=workers,
@@ -313,3 +325,13 @@ def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredRespon
         raise StoreError(
             f"The store {os.fspath(folder)!r} cannot be read: {first_line(error)}.", "Delete it, and build it again."
         ) from error
+
+
+def check_parts(folder: Path, sizes: Mapping[str, int]) -> None:
+    """Raise an error if a file of a store is missing, or has not the size that it had when the store was built."""
+    found = measure_parts(folder)
+    if damaged := sorted(name for name, size in sizes.items() if found.get(name) != size):
+        raise StoreError(
+            f"The store {os.fspath(folder)!r} is damaged: {damaged[0]!r} is not complete.",
+            "Delete it, and build it again.",
+        )

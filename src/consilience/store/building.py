@@ -32,8 +32,9 @@ from ..errors import InputError, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
 from ..formats.files import quote_path
 from ..formats.remote import is_remote
+from ..formats.replacing import sync
 from ..formats.scanning import Scan, Stretch
-from .layout import write_partition
+from .layout import measure_parts, write_partition
 from .partitioning import (
     GrowingVocabulary,
     Piece,
@@ -113,9 +114,12 @@ def build_store(
             "weighted": any(part.weighted for part in parts),
             "votes": n_votes.tolist(),
             "partitions": [part.sizes for part in parts],
+            "files": measure_parts(work),
             "inputs": [os.path.abspath(path) for path in scan.files if not is_remote(path)],
         }
         (work / HEADER).write_text(json.dumps(header))
+        for path in (work / "workers.arrow", work / "labels.arrow", work / HEADER, work):
+            sync(path)
         try:
             work.rename(folder)
         except OSError:

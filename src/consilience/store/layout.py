@@ -35,6 +35,7 @@ from ..data.blocks import Block, cut_blocks
 from ..data.hashing import hash_ids, hash_items
 from ..data.responses import Responses
 from ..errors import StoreError, first_line
+from ..formats.replacing import sync
 from ..kernels.types import freeze
 
 ALIGNMENT = 64
@@ -104,6 +105,11 @@ def damaged_error(path: str | os.PathLike[str], error: Exception) -> StoreError:
     )
 
 
+def measure_parts(folder: Path) -> dict[str, int]:
+    """Return the sizes of the files of all partitions, in bytes."""
+    return {path.name: path.stat().st_size for path in sorted(folder.glob("part-*"))}
+
+
 def write_partition(folder: Path, number: int, answers: Responses, codes: NDArray[np.int64], n_codes: int) -> list[int]:
     """Write the answers of a partition, cut into blocks; return how many items, answers, sequences and blocks it has.
 
@@ -130,6 +136,8 @@ def write_partition(folder: Path, number: int, answers: Responses, codes: NDArra
     table = pa.table(answers.key_columns())
     with pa.OSFile(str(name_items(folder, number)), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
+    for path in (name_arrays(folder, number), name_items(folder, number)):
+        sync(path)
     return [answers.n_items, answers.n_responses, 0 if sequences is None else len(sequences), len(blocks)]
 
 
