@@ -81,15 +81,29 @@ def test_a_fit_may_go_on_with_more_iterations(scan, monkeypatch):
     assert len(passes) == n_anew - n_kept
 
 
-@pytest.mark.parametrize("size", [0, 4, 100, None])
-def test_a_damaged_step_is_computed_again(scan, size):
+def test_only_steps_that_took_long_wait_for_the_disk(scan, monkeypatch):
+    synced = []
+    monkeypatch.setattr(steps, "sync", synced.append)
+    monkeypatch.setattr(steps, "WORTH_WAITING", np.inf)
+    cs.DawidSkene(max_iter=3, tol=0).fit(scan())
+    assert not synced
+    monkeypatch.setattr(steps, "WORTH_WAITING", 0)
+    cs.DawidSkene(max_iter=3, tol=0).fit(scan())
+    assert len(synced) == 2 * len(kept(scan()))
+
+
+def blank(path):
+    """Let zeros stand where the data of a file have not reached the disk, and let its end be as it was."""
+    content = path.read_bytes()
+    path.write_bytes(b"\0" * 100 + content[100:])
+
+
+@pytest.mark.parametrize("damage", [*(partial(os.truncate, length=n) for n in (0, 4, 100)), blank])
+def test_a_damaged_step_is_computed_again(scan, damage):
     expected = cs.DawidSkene().fit(scan())
     interrupt(scan())
     for path in kept(scan()):
-        if size is None:
-            path.write_bytes(b"\0" * path.stat().st_size)
-        else:
-            os.truncate(path, size)
+        damage(path)
     assert np.array_equal(cs.DawidSkene().fit(scan(resume=True)).confusion_, expected.confusion_)
 
 

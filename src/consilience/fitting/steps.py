@@ -15,13 +15,16 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import DataWarning, StoreError, first_line, warn
 from ..formats.replacing import sync
@@ -29,6 +32,8 @@ from ..store.layout import ArrayFile, write_arrays
 from ..structures.base import AnyStructure
 from .statistics import Statistics
 
+# Waiting for the disk takes some 10 ms. A step that took more seconds than this to compute is worth it.
+WORTH_WAITING = 0.5
 # An empty file that says that the fit of a folder came to its end.
 DONE = "done"
 
@@ -65,9 +70,10 @@ class Steps:
         kept = read_step(path, type(structure).summary_type)
         if kept is not None:
             return kept
+        begun = time.monotonic()
         statistics = compute()
         try:
-            write_step(path, statistics)
+            write_step(path, statistics, through=time.monotonic() - begun > WORTH_WAITING)
         except OSError as error:
             self._report(path, error)
         return statistics
@@ -94,27 +100,44 @@ def read_step(path: Path, kind: type) -> Statistics | None:
     """Return the statistics in a file, whose summary is of some kind; None if the file is damaged or not there."""
     try:
         file = ArrayFile.open(path)
-        log_normaliser, *counts = (np.array(file.read(field.name)) for field in fields(kind))
-        return Statistics(np.array(file.read("counts")), kind(float(log_normaliser[0]), *counts))
+        arrays = {name: np.array(file.read(name)) for name in ("counts", *(field.name for field in fields(kind)))}
+        if add_up(arrays) != int(file.read("sum")[0]):
+            return None
+        counts, log_normaliser, *others = arrays.values()
+        return Statistics(counts, kind(float(log_normaliser[0]), *others))
     except (StoreError, OSError, ValueError, LookupError, TypeError):
         return None
 
 
-def write_step(path: Path, statistics: Statistics) -> None:
-    """Write statistics to a file, which is whole or not there whatever happens meanwhile."""
-    arrays = {name: np.atleast_1d(value) for name, value in vars(statistics.summary).items()}
+def write_step(path: Path, statistics: Statistics, through: bool) -> None:
+    """Write statistics to a file; `through` waits until they have reached the disk.
+
+    The file has a checksum: if the system fails before that, it may be there and not whole.
+    """
+    summary = {name: np.atleast_1d(value) for name, value in vars(statistics.summary).items()}
+    arrays = {"counts": statistics.counts, **summary}
     temporary = path.with_suffix(f".{secrets.token_hex(8)}")
     # Another run with the same settings may remove the folder at any time.
     with suppress(FileNotFoundError):
         try:
             for folder in (path.parent.parent, path.parent):
                 folder.mkdir(exist_ok=True)
-            write_arrays(temporary, {"counts": statistics.counts, **arrays})
-            sync(temporary)
+            write_arrays(temporary, {**arrays, "sum": np.array([add_up(arrays)])})
+            if through:
+                sync(temporary)
             temporary.replace(path)
-            sync(path.parent)
+            if through:
+                sync(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def add_up(arrays: Mapping[str, NDArray[Any]]) -> int:
+    """Return a checksum of arrays."""
+    found = 0
+    for array in arrays.values():
+        found = crc32(np.ascontiguousarray(array).data, found)
+    return found
 
 
 def fingerprint(value: Any) -> str:
