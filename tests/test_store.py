@@ -258,6 +258,17 @@ def test_known_labels_count_as_in_memory(tmp_path, how):
     check_same(tmp_path, *fit_both(tmp_path, table, lambda: cs.DawidSkene(calibration=how), gold))
 
 
+def test_known_labels_take_no_room_for_the_other_items(tmp_path):
+    table, truth = crowd()
+    s = cs.scan_responses(write(table, tmp_path / "a.parquet"), store=tmp_path / "stores")
+    blocks = stored.add_gold(s, {7: f"class {truth[7]}"}).blocks()
+    assert sum(len(items) for items, _ in (block.known for block in blocks)) == 1
+    found = np.concatenate([block.open().gold for block in blocks])
+    assert len(found) == s.n_items
+    keys = np.concatenate([s.keys(number)["item"].to_numpy() for number in s.filled()])
+    assert {int(keys[i]): int(found[i]) for i in np.flatnonzero(found >= 0)} == {7: truth[7]}
+
+
 def test_gold_of_items_that_are_not_there_is_an_error(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
     s = cs.scan_responses(path, store=tmp_path / "stores")

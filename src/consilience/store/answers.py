@@ -19,7 +19,7 @@ from ..data.items import Sequences
 from ..data.responses import Responses, keep_weights
 from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import StoreError, first_line, listing
-from ..kernels.types import Floats, freeze
+from ..kernels.types import Floats
 from .building import HEADER, SCHEMA, read_values
 from .layout import (
     ANSWER,
@@ -169,9 +169,7 @@ class StoredResponses:
         items, codes, _ = self.gold.get(block.number, _NOTHING)
         first, last = block.file.read("blocks", block.place, block.place + 2)[:, ITEM].tolist()
         known = slice(*np.searchsorted(items, [first, last]).tolist())
-        gold = np.full(last - first, -1, np.int32)
-        gold[items[known] - first] = codes[known]
-        return replace(block, gold=freeze(gold))
+        return replace(block, known=(items[known] - first, codes[known]))
 
     def filled(self) -> Iterator[int]:
         """Yield the numbers of the partitions that are not empty."""

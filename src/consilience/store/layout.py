@@ -169,8 +169,8 @@ class StoredBlock:
         Answers plus items of the store.
     weighted : bool
         Whether there are weights in the store, of this block or of another.
-    gold : int32 array
-        Known class of each item, or -1; empty if none is known.
+    known : pair of arrays or None
+        The items of the block whose label is known, ascending, and their classes; None if no label in the store is.
     """
 
     number: int
@@ -179,7 +179,7 @@ class StoredBlock:
     first_item: int
     total_size: int
     weighted: bool
-    gold: NDArray[np.int32]
+    known: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
 
     def open(self) -> Block:
         """Return the block, its arrays mapped into memory."""
@@ -194,7 +194,7 @@ class StoredBlock:
             offsets=offsets,
             rows=self.file.read("rows", row, row_end),
             weight=self._weights(answer, answer_end) if self.weighted else freeze(np.empty(0)),
-            gold=self.gold,
+            gold=self._gold(item_end - item),
             sequences=self.file.read("sequences", sequence + self.place, sequence_end + self.place + 1)
             if in_sequences
             else freeze(np.empty(0, np.int64)),
@@ -203,6 +203,14 @@ class StoredBlock:
             total_size=self.total_size,
             anchor=unknown,
         )
+
+    def _gold(self, n_items: int) -> NDArray[np.int32]:
+        """Return the known class of each item, or -1; nothing if no label in the store is known."""
+        gold = np.full(0 if self.known is None else n_items, -1, np.int32)
+        if self.known is not None:
+            items, codes = self.known
+            gold[items] = codes
+        return freeze(gold)
 
     def _weights(self, first: int, last: int) -> NDArray[np.float64]:
         return self.file.read("weight", first, last) if "weight" in self.file else freeze(np.ones(last - first))
@@ -223,8 +231,7 @@ def list_blocks(
         if starts[-1] != n_items:
             raise StoreError(f"{file.path!r} is damaged.", "Delete the store, and build it again.")
         blocks += [
-            StoredBlock(number, file, place, first + starts[place], total_size, weighted, freeze(np.empty(0, np.int32)))
-            for place in range(n_blocks)
+            StoredBlock(number, file, place, first + starts[place], total_size, weighted) for place in range(n_blocks)
         ]
         first += n_items
     return blocks
