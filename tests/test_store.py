@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,8 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
-from consilience.models import calibration, stored
+from consilience.formats.reading import read_table
+from consilience.models import calibration, stored, stored_labels
 from consilience.store import building, layout, partitioning
 from consilience.store.layout import ArrayFile, write_arrays
 from consilience.store.partitioning import GrowingVocabulary, find_partitions
@@ -308,6 +310,30 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path):
     for name, model in (("one", one), ("four", four)):
         model.write(tmp_path / f"{name}.parquet")
     assert pa.parquet.read_table(tmp_path / "one.parquet").equals(pa.parquet.read_table(tmp_path / "four.parquet"))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.arrow", "a.parquet"])
+def test_one_file_is_written_partition_by_partition(tmp_path, name, monkeypatch):
+    path = write(crowd()[0], tmp_path / "answers.parquet")
+    model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    model.write(tmp_path / "labels")
+    expected = pa.dataset.dataset(tmp_path / "labels").to_table()
+    made, n_held, make_table = [], [], stored_labels.make_table
+
+    def count(*arguments):
+        n_held.append(sum(each() is not None for each in made))
+        table = make_table(*arguments)
+        made.append(weakref.ref(table))
+        return table
+
+    monkeypatch.setattr(stored_labels, "make_table", count)
+    model.write(tmp_path / name, engine=cs.engines.Threads(1))
+    assert len(n_held) > 2
+    assert max(n_held) <= 2
+    found = read_table(tmp_path / name).table
+    assert {k: list(map(str, v)) for k, v in found.to_pydict().items()} == {
+        k: list(map(str, v)) for k, v in expected.to_pydict().items()
+    }
 
 
 def test_few_answers_are_read_into_memory(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from ..engines import open_engine
 from ..errors import InputError, first_line
 from ..formats.register import writable_formats
 from ..formats.replacing import hold_signals, sync
-from ..formats.writing import check_writable, replace_file, write_table
+from ..formats.writing import check_writable, write_table, write_tables
 from ..store.claiming import claim_beside
 from .base import Model, name_probabilities
 from .stored import Judge, StoredFit
@@ -35,7 +35,7 @@ def write_labels(model: Model, path: str, engine: Any) -> None:
     fit = model._stored
     if fit is not None:
         check_apart(path, fit.answers.inputs)
-        write_file(fit, path, engine) if in_one else write_folder(path, partial(_write_parts, fit, engine))
+        write_tables(_tables(fit, engine), path) if in_one else write_folder(path, partial(_write_parts, fit, engine))
         if isinstance(fit, StoredFit) and fit.problem.steps is not None:
             fit.problem.steps.clear()
         return
@@ -146,21 +146,6 @@ def check_apart(path: str, inputs: Iterable[str]) -> None:
     for each in inputs:
         if Path(os.path.realpath(each)).is_relative_to(real):
             raise InputError(f"Writing to {path!r} would change the input {each!r}.", "Write to another place.")
-
-
-def write_file(fit: StoredFit, path: str, engine: Any) -> None:
-    """Write one file, partition by partition."""
-    if not path.lower().endswith(".parquet"):
-        tables = list(_tables(fit, engine))
-        write_table(pa.concat_tables(tables), path)
-        return
-    with replace_file(path) as temporary:
-        writer = None
-        for table in _tables(fit, engine):
-            writer = writer or parquet().ParquetWriter(temporary, table.schema, compression="zstd")
-            writer.write_table(table)
-        assert writer is not None
-        writer.close()
 
 
 def _tables(fit: StoredFit, engine: Any) -> Any:
