@@ -508,6 +508,10 @@ def test_answers_that_do_not_fit_are_fused_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "_are_large", lambda _: True)
     monkeypatch.setattr("consilience.memory.available_memory", lambda: 100_000)
     assert command.goes_to_disk(command_options(path))
+    result = run("fuse", path, "-o", tmp_path / "labels", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert pa.dataset.dataset(tmp_path / "labels").count_rows() == 500
+    assert len(list((tmp_path / "stores").iterdir())) == 1
     monkeypatch.setattr("consilience.memory.available_memory", lambda: 10_000_000)
     assert not command.goes_to_disk(command_options(path))
 

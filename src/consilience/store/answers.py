@@ -43,8 +43,8 @@ _NOTHING = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_)
 class StoredResponses:
     """Answers of workers about items, in a store on disk. Make one with `consilience.scan_responses`.
 
-    It has the vocabularies and sizes of `Responses`, and not its arrays. Items are in the order of the store: it
-    depends on their ids alone.
+    It has the vocabularies and sizes of `Responses`, and not its arrays. Items are in the order of the store:
+    by partition, which their ids decide, and within a partition in the order in which they first occur in the files.
 
     Attributes
     ----------
