@@ -66,6 +66,20 @@ def test_labels_never_replace_answers(model, tmp_path):
     assert pa.parquet.read_schema(tmp_path / "others" / "part-00000.parquet").names == ["item", "worker", "label"]
 
 
+@pytest.mark.parametrize("few", [100, 10_000])
+def test_the_command_never_replaces_its_input(tmp_path, monkeypatch, few):
+    from command_line import run
+
+    monkeypatch.setattr(stored, "FEW", few)
+    (tmp_path / "in").mkdir()
+    source = tmp_path / "in" / "part-00000.parquet"
+    write_crowd(source)
+    before = source.read_bytes()
+    result = run("fuse", tmp_path / "in", "-o", tmp_path / "in", "--memory", "2GB", "--store", tmp_path / "stores")
+    assert result.exit_code != 0
+    assert source.read_bytes() == before
+
+
 def test_labels_replace_labels(model, tmp_path):
     for _ in range(2):
         model.write(tmp_path / "labels")
