@@ -31,8 +31,10 @@ from ..engines.base import Engine
 from ..errors import InputError, Sentence, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
 from ..formats.files import quote_path
+from ..formats.remote import is_remote
+from ..formats.replacing import sync
 from ..formats.scanning import Scan, Stretch
-from .layout import write_partition
+from .layout import measure_parts, write_partition
 from .partitioning import (
     GrowingVocabulary,
     Piece,
@@ -46,7 +48,7 @@ from .partitioning import (
 
 log = logging.getLogger("consilience")
 
-SCHEMA = 1
+SCHEMA = 2
 # What a store says of itself. It is written last.
 HEADER = "store.json"
 # So many rows are held in memory at a time, by each thread.
@@ -112,8 +114,12 @@ def build_store(
             "weighted": any(part.weighted for part in parts),
             "votes": n_votes.tolist(),
             "partitions": [part.sizes for part in parts],
+            "files": measure_parts(work),
+            "inputs": [os.path.abspath(path) for path in scan.files if not is_remote(path)],
         }
         (work / HEADER).write_text(json.dumps(header))
+        for path in (work / "workers.arrow", work / "labels.arrow", work / HEADER, work):
+            sync(path)
         try:
             work.rename(folder)
         except OSError:

@@ -54,8 +54,8 @@ def scan_responses(
         How much memory may be used, such as "4GB". Default: what there is.
     store : str or path, optional
         The folder in which stores are kept. Default: ``$CONSILIENCE_STORES``, or else ``consilience`` in the user's
-        cache folder. A store takes about 8 bytes per answer and 20 per item, and ids of items as large as they are.
-        While it is being built, the rows are on the same disk once more.
+        cache folder. With five answers per item, a store takes 9 to 13 bytes per answer. While it is being built, the
+        rows are on the same disk once more.
     item, worker, label, sequence, position, weight, classes, duplicates, drop_missing, format
         As for `read_responses`.
     engine : optional
