@@ -46,6 +46,8 @@ def add_bytes(texts: NDArray[np.uint8], offsets: Integers, hashes: Hashes) -> No
 def scramble(hashes: Hashes) -> Hashes:
     """Return hashes whose every bit depends on all bits of those given (the last steps of splitmix64)."""
     mixed = hashes ^ (hashes >> np.uint64(30))
-    mixed = mixed * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
