@@ -22,7 +22,7 @@ from .silence import warn_of_silence
 from .slips import Source, warn_of_slips
 from .spelling import choose_spelling, merge_spellings
 from .tables import Table, squeeze
-from .vocabulary import are_distinct, encode_sorted, find_missing, is_categorical, to_values
+from .vocabulary import are_distinct, encode_sorted, find_missing, is_categorical, narrow_codes, to_values
 
 _HOW_TO_DROP = {
     "pandas": ", as dropna(subset=[{0!r}]) does. If a label is called NA or None, read it with keep_default_na=False",
@@ -100,7 +100,7 @@ def read_answers(
     answers = Responses(
         offsets=offsets,
         worker=worker,
-        label=label,
+        label=narrow_codes(label, len(labels)),
         weight=weight,
         workers=workers,
         labels=labels,
@@ -112,6 +112,7 @@ def read_answers(
         format=table.format,
         origin=origin,
     )
+    del label
     answers = settle_duplicates(answers, duplicates, item, table)
     del item
     possible, silent = choose_classes(classes, answers.labels, abstain, background, spell)

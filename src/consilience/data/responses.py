@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import listing
-from ..kernels.types import Floats
+from ..kernels.types import Floats, Integers
 from .frames import open_frame
 from .items import Sequences
 from .spelling import merge_spellings, spell_as
@@ -97,7 +97,7 @@ class Responses:
 
     offsets: NDArray[np.int64]
     worker: Codes
-    label: Codes
+    label: Integers
     weight: NDArray[np.float64] | None
     workers: Values
     labels: Values

@@ -42,7 +42,7 @@ from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
-from .calibration import Calibration, Judged, are_findings, calibrate, check_calibration, raise_to
+from .calibration import Calibration, Judged, are_findings, calibrate, check_calibration, raise_in_place, raise_where
 from .checks import (
     PAIR,
     check_callback,
@@ -374,9 +374,7 @@ class LatentModel(PredictingModel):
 
     def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
         """Return the posteriors of these answers raised to a power."""
-        raised = raise_to(posterior, power)
-        changed = self._find_raised(r)
-        return raised if changed.all() else np.where(changed[:, None], raised, posterior)
+        return raise_where(self._find_raised(r), posterior, power)
 
     def _find_raised(self, r: Responses) -> NDArray[np.bool_]:
         """Tell of which items the posterior is raised to a power."""
@@ -448,9 +446,12 @@ class LatentModel(PredictingModel):
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         opinion = None if guided is None else guided.opinion
-        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
         estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
+        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
         intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
+        if found.power != 1:
+            reported = posterior.copy() if reported is posterior else reported
+            raise_in_place(self._find_raised(r), reported, found.power)
         notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
         self.uncalibrated_posterior_ = posterior
