@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from ..kernels.types import Width, freeze
 from .responses import Responses
+from .vocabulary import MANY
 
 # Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
 # in the processor's cache and that two threads have something to share at a hundred thousand answers.
 BLOCK_SIZE = 1 << 17
+# So many rows can be told apart by codes of two bytes.
+MOST_SHORT = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,7 @@ class Block:
     ----------
     first_item : int
         Index of the first item among all items.
-    codes : int32 array
+    codes : int32 or uint16 array
         For each answer, its row among those of the worker model that this block needs.
     offsets : int64 array
         Item i of the block owns the answers offsets[i]:offsets[i + 1].
@@ -55,7 +58,7 @@ class Block:
     """
 
     first_item: int
-    codes: NDArray[np.int32]
+    codes: NDArray[np.int32] | NDArray[np.uint16]
     offsets: NDArray[np.int64]
     rows: NDArray[np.int64]
     weight: NDArray[np.float64]
@@ -92,6 +95,8 @@ def cut_blocks(
     known = responses.log_prior
     if known is not None:
         told |= (known != 0).any(axis=1)
+    # Two bytes less for each answer. The blocks of small data are all of one kind, for which kernels are compiled.
+    many = int(size[-1]) >= MANY
     all_told = responses.silence_counts or bool(told.all())
     # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
     cuts = np.unique(np.searchsorted(size, np.linspace(0, int(size[-1]), n_blocks + 1).astype(np.int64)))
@@ -104,7 +109,7 @@ def cut_blocks(
         blocks.append(
             Block(
                 first_item=start,
-                codes=freeze(local),
+                codes=freeze(local.astype(np.uint16) if many and len(rows) <= MOST_SHORT else local),
                 offsets=freeze(offsets[start : stop + 1] - offsets[start]),
                 rows=freeze(rows),
                 weight=nothing if responses.weight is None else freeze(responses.weight[answers]),

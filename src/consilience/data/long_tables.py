@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import check_truth
 from ..errors import DataWarning, InputError, ParameterError, Sentence, plural, warn
+from ..memory import release_unused
 from .classes import choose_classes
 from .dialects import translate
 from .duplicates import check_policy, settle_duplicates
@@ -85,8 +85,7 @@ def read_answers(
     item, keys = encode_items([table.values(name, fill) for name in key_names], named, table.name)
     n_items = int(keys.offsets[-1]) if isinstance(keys, Sequences) else len(keys)
 
-    # Arrow keeps the memory of its hash tables for later; with millions of items that is most of what was used.
-    pa.default_memory_pool().release_unused()
+    release_unused()  # the memory of Arrow's hash tables: with millions of items that is most of what was used
     if np.all(item[:-1] <= item[1:]):
         # Sorted by item already, as most tables are: nothing to move.
         offsets = find_offsets(item, n_items)

@@ -39,6 +39,7 @@ from ..data.gold import Gold
 from ..data.hashing import draw_units
 from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
+from ..data.vocabulary import VERY_MANY
 from ..errors import DataWarning, Sentence, parameter_error, plural, warn
 from ..fitting.em import (
     Fit,
@@ -52,6 +53,7 @@ from ..fitting.em import (
 )
 from ..fitting.statistics import Statistics, exchange
 from ..kernels.types import Floats
+from ..memory import release_unused
 from ..specs import is_finite, is_whole
 from .held_out import shrink_rows
 from .intervals import ITEMS_AT_ONCE, Confidence
@@ -221,6 +223,8 @@ def calibrate(
 
     @cache  # only where it is needed: the search for the power takes memory itself
     def left_out() -> Floats:
+        if r.n_responses >= VERY_MANY:
+            release_unused()
         # Matrices that were given have learned from no item.
         return infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
 

@@ -18,7 +18,7 @@ from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior, vote_shares_by_item
 from ..data.responses import Responses, empty_responses
-from ..data.vocabulary import Values
+from ..data.vocabulary import VERY_MANY, Values
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import (
@@ -35,6 +35,7 @@ from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
 from ..formats.features import open_item_data
 from ..kernels.types import Floats, freeze
+from ..memory import release_unused
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names
 from ..store.answers import StoredResponses
 from ..structures.base import AnyStructure, StructureParameters
@@ -444,6 +445,8 @@ class LatentModel(PredictingModel):
         """Calibrate the best fit, and keep all that was learned."""
         problem, best = plan.problem, self._choose(plan.problem, fits)
         self._warn_of_iterations(best, r.n_responses)
+        if r.n_responses >= VERY_MANY:
+            release_unused()  # before the results, which are most of what a fit takes
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         opinion = None if guided is None else guided.opinion
         estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)

@@ -103,7 +103,7 @@ def write_partition(folder: Path, number: int, answers: Responses, codes: NDArra
     sequences = answers.sequences
     arrays: dict[str, NDArray[Any]] = {
         "blocks": bounds,
-        "codes": np.concatenate([block.codes for block in blocks]),
+        "codes": np.concatenate([block.codes for block in blocks]).astype(np.int32, copy=False),
         "offsets": np.concatenate([block.offsets for block in blocks]),
         "rows": np.concatenate([block.rows for block in blocks]),
         "hashes": hash_items(answers.keys) if sequences is None else hash_ids(sequences.ids),
