@@ -33,7 +33,7 @@ class Block:
         Index of the first item among all items.
     codes : int32 or uint16 array
         For each answer, its row among those of the worker model that this block needs.
-    offsets : int64 array
+    offsets : int64 or int32 array
         Item i of the block owns the answers offsets[i]:offsets[i + 1].
     rows : int64 array
         Which of all rows of the worker model these are. Only workers met in the block have rows here, so that what a
@@ -59,7 +59,7 @@ class Block:
 
     first_item: int
     codes: NDArray[np.int32] | NDArray[np.uint16]
-    offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64] | NDArray[np.int32]
     rows: NDArray[np.int64]
     weight: NDArray[np.float64]
     gold: NDArray[np.int32]
@@ -89,13 +89,14 @@ def cut_blocks(
     ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
     size = offsets[ends] + ends
     n_blocks = max(1, int(size[-1]) // BLOCK_SIZE)
-    told = np.diff(offsets) > 0
+    told = offsets[1:] > offsets[:-1]
     if gold is not None:
         told |= gold >= 0
     known = responses.log_prior
     if known is not None:
         told |= (known != 0).any(axis=1)
-    # Two bytes less for each answer. The blocks of small data are all of one kind, for which kernels are compiled.
+    # Blocks are much of the memory of a fit, so they hold short numbers. Those of small data are all of one kind, for
+    # which kernels are compiled.
     many = int(size[-1]) >= MANY
     all_told = responses.silence_counts or bool(told.all())
     # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
@@ -110,7 +111,7 @@ def cut_blocks(
             Block(
                 first_item=start,
                 codes=freeze(local.astype(np.uint16) if many and len(rows) <= MOST_SHORT else local),
-                offsets=freeze(offsets[start : stop + 1] - offsets[start]),
+                offsets=freeze((offsets[start : stop + 1] - offsets[start]).astype(np.int32 if many else np.int64)),
                 rows=freeze(rows),
                 weight=nothing if responses.weight is None else freeze(responses.weight[answers]),
                 gold=freeze(np.empty(0, np.int32) if gold is None else gold[start:stop].astype(np.int32)),

@@ -116,13 +116,13 @@ def draw_units(rows: NDArray[np.int64], unit: NDArray[np.int64], most: int) -> N
 
 def combine_hashes(*hashes: Hashes) -> Hashes:
     """Return one hash for each combination of hashes; their order matters."""
-    from ..kernels.hashing import scramble
+    from ..kernels.hashing import mix_bits
 
     total = np.zeros(1, np.uint64)
     for each in hashes:
         total = total * STEP + each
         total += STEP
-        total = scramble(total)
+        mix_bits(total)
     return total
 
 

@@ -252,7 +252,7 @@ class Responses:
 
     def answers_about(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the indices of the answers about some of the items, and for each the place of its item among these."""
-        sizes = np.diff(self.offsets)[items]
+        sizes = self.offsets[items + 1] - self.offsets[items]
         first = np.cumsum(sizes) - sizes
         answers = np.arange(sizes.sum()) + np.repeat(self.offsets[items] - first, sizes)
         return answers, np.repeat(np.arange(len(items)), sizes)

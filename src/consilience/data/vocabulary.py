@@ -47,7 +47,7 @@ VERY_MANY = 1_000_000
 # Arrow is the faster one for texts if the first ones are of fewer kinds.
 SAMPLE, MANY_DISTINCT = 1 << 14, 1 << 12
 # So many codes are counted together.
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 17
 
 
 def to_column(values: Any, what: str = "The data") -> Column:

@@ -237,7 +237,7 @@ def calibrate(
         )
         powers = draw_powers(log_weights)
 
-    honest, changed = left_out(), owner._find_raised(r)
+    changed, honest = owner._find_raised(r), left_out()
 
     def raised(power: float, run: slice) -> Floats:
         return raise_where(changed[run], honest[run], power)
