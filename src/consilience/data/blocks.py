@@ -8,6 +8,7 @@ why results are the same to the bit wherever they are computed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +88,9 @@ def cut_blocks(
     """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows."""
     offsets, sequences = responses.offsets, responses.sequences
     ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
-    size = offsets[ends] + ends
-    n_blocks = max(1, int(size[-1]) // BLOCK_SIZE)
+    size = (offsets if sequences is None else offsets[ends]) + ends
+    total_size = int(size[-1])
+    n_blocks = max(1, total_size // BLOCK_SIZE)
     told = offsets[1:] > offsets[:-1]
     if gold is not None:
         told |= gold >= 0
@@ -97,14 +99,15 @@ def cut_blocks(
         told |= (known != 0).any(axis=1)
     # Blocks are much of the memory of a fit, so they hold short numbers. Those of small data are all of one kind, for
     # which kernels are compiled.
-    many = int(size[-1]) >= MANY
+    many = total_size >= MANY
     all_told = responses.silence_counts or bool(told.all())
     # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
-    cuts = np.unique(np.searchsorted(size, np.linspace(0, int(size[-1]), n_blocks + 1).astype(np.int64)))
+    cuts = np.unique(np.searchsorted(size, np.linspace(0, total_size, n_blocks + 1).astype(np.int64)))
+    bounds = ends[cuts].tolist()
+    del ends, size
     nothing, unknown = freeze(np.empty(0)), freeze(np.empty((0, 0)))
     blocks = []
-    for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        start, stop = int(ends[first]), int(ends[last])
+    for (first, start), (last, stop) in pairwise(zip(cuts.tolist(), bounds, strict=True)):
         answers = slice(int(offsets[start]), int(offsets[stop]))
         rows, local = renumber(codes[answers], n_codes)
         blocks.append(
@@ -120,7 +123,7 @@ def cut_blocks(
                 ),
                 log_prior=unknown if known is None else freeze(known[start:stop].copy()),
                 told=freeze(np.empty(0, np.bool_) if all_told else told[start:stop].copy()),
-                total_size=int(size[-1]),
+                total_size=total_size,
                 anchor=unknown,
             )
         )

@@ -411,14 +411,17 @@ def judge_votes(
     shares: Floats, label_codes: NDArray[np.int64], prior: Floats, sequences: Sequences | None
 ) -> tuple[Floats, Floats]:
     """Return the intervals of class shares and of the accuracy of labels, where vote shares are all that is known."""
-    n_items = len(shares)
-    away = shares - prior
-    factor = 1.0
+    n_items, squares, factor = len(shares), np.zeros(len(prior)), 1.0
     if sequences is not None:
-        away, factor = sum_sequences(away, sequences), few_units(len(sequences))
-    variance = np.einsum("nk,nk->k", away, away) * factor / n_items**2
+        away, factor = sum_sequences(shares - prior, sequences), few_units(len(sequences))
+        squares = np.einsum("nk,nk->k", away, away)
+    else:
+        for first in range(0, n_items, ITEMS_AT_ONCE):
+            away = shares[first : first + ITEMS_AT_ONCE] - prior
+            squares += np.einsum("nk,nk->k", away, away)
+    variance = squares * factor / n_items**2
     low, high = beta_ends(prior, prior * (1 - prior) / np.maximum(variance, 1 / n_items**2))
-    chosen = shares[np.arange(n_items), label_codes]
+    chosen = choose(shares, label_codes)
     expected = accuracy_ends(float(chosen.mean()), float(np.sum(chosen * (1 - chosen))) / n_items**2, n_items)
     alone = np.stack([np.minimum(low, prior), np.maximum(high, prior)]) if len(prior) > 1 else np.stack([prior, prior])
     return alone, np.array(expected)

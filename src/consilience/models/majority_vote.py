@@ -82,15 +82,13 @@ class MajorityVote(PredictingModel):
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:  # noqa: ARG002
         # What may be interrupted comes first.
         unvoted = r.vote_shares()
-        parts = collect_votes(engine, r, gold, unvoted)
-        shares = np.concatenate(parts)
+        shares, mass = collect_votes(engine, r, gold, unvoted)
         label_codes = break_ties(shares, self.ties, self.seed, r.keys, r.classes)
         self._remember(r)
         self.posterior_, self._label_codes = shares, label_codes
         self.classes_ = r.classes
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
         structure = Independent(r.n_classes, None, 0.0, "em")
-        mass = reduce(add, (part.sum(axis=0) for part in parts))
         self.prior_ = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
         self._structure = structure.given(self.prior_)
         self._workers_fitted = ConfusionWorkers.name
@@ -156,7 +154,7 @@ class MajorityVote(PredictingModel):
         known = match_gold(open_paths(gold), r, self.classes_)
         unvoted = r.vote_shares() if r.silence_counts else self.prior_
         with open_engine(engine) as opened:
-            return np.concatenate(collect_votes(opened, r, known, unvoted))
+            return collect_votes(opened, r, known, unvoted)[0]
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
         r = self._read(responses)
@@ -164,11 +162,15 @@ class MajorityVote(PredictingModel):
         return break_ties(shares, self.ties, self.seed, r.keys, self.classes_)
 
 
-def collect_votes(engine: Engine, r: Responses, gold: Gold | None, unvoted: Floats) -> list[Floats]:
-    """Return the vote shares of the items in each block; those without votes get `unvoted`."""
+def collect_votes(engine: Engine, r: Responses, gold: Gold | None, unvoted: Floats) -> tuple[Floats, Floats]:
+    """Return the vote shares of all items, and their sums; items without votes get `unvoted`."""
     # It does not matter who votes: the row of an answer is its label.
     placed = engine.place(cut_blocks(r, r.label, r.n_labels, None if gold is None else gold.codes))
-    return list(engine.map(vote, placed, r.class_of_label, unvoted))
+    shares, mass, first = np.empty((r.n_items, r.n_classes)), np.zeros(r.n_classes), 0
+    for part in engine.map(vote, placed, r.class_of_label, unvoted):
+        shares[first : first + len(part)] = part
+        mass, first = mass + part.sum(axis=0), first + len(part)
+    return shares, mass
 
 
 def find_tied(shares: Floats) -> NDArray[np.bool_]:
