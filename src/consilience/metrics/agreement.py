@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..data.responses import Responses
 
 # Items whose sums are worked on together.
-ITEMS_AT_ONCE = 1 << 18
+ITEMS_AT_ONCE = 1 << 16
 _MOST_WORKERS = 5_000  # two dense matrices of this side take 400 MB
 
 

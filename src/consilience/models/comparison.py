@@ -26,9 +26,11 @@ from numpy.typing import NDArray
 
 from ..data.hidden_answers import find_owners, hide_answers
 from ..data.responses import Responses
+from ..data.vocabulary import VERY_MANY
 from ..engines.base import Engine
 from ..errors import plural, quietly
 from ..kernels.types import Floats
+from ..memory import release_unused
 from ..metrics.agreement import krippendorff_interval
 from .calibration import HIDDEN, Fold, Judged, find_judging, log_chance
 from .held_out import mean_and_error, shrink_rows
@@ -242,6 +244,8 @@ def compare_with_vote(
     The fits made here give no warnings: `model` gave them when it was fitted.
     """
     with quietly():
+        if responses.n_responses >= VERY_MANY:
+            release_unused()  # the blocks of the fit
         r = responses.with_classes(model.classes_)  # tag schemes add classes that nobody said
         # A copy would give away what is hidden from another: they count once together, in the vote as well.
         used = model._weigh_copies(r, np.arange(r.n_workers))
@@ -250,6 +254,8 @@ def compare_with_vote(
         fair = vote if used is r else MajorityVote().fit(used, gold=gold, engine=engine)
         hidden = find_hidden(model, used, fair, graph, gold, engine, seed)
         if hidden:
+            if r.n_responses >= VERY_MANY:
+                release_unused()
             fair._work_out_matrices(engine)
         gain, error, informed_gain, informed_error = judge(used, fair, hidden)
     ours = model._label_codes

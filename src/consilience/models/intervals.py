@@ -95,7 +95,7 @@ MOST_ENTRIES = 1 << 16
 # So many items are worked on at a time, however many classes there are.
 FEWEST_ITEMS = 1 << 10
 # Items whose answers are looked at together.
-ITEMS_AT_ONCE = 1 << 18
+ITEMS_AT_ONCE = 1 << 16
 # Two-sided 95 %.
 TAILS = (0.025, 0.975)
 NORMAL = 1.959963984540054

@@ -27,7 +27,7 @@ from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import vote
 from .cells import Cells
 from .checks import check_choice, check_number
-from .intervals import judge_votes
+from .intervals import ITEMS_AT_ONCE, judge_votes
 from .predicting import VOTE_SMOOTHING, PredictingModel, voters
 from .sizes import START_TABLES, check_matrices
 from .worker_report import describe_voters
@@ -183,10 +183,18 @@ def find_tied(shares: Floats) -> NDArray[np.bool_]:
 
 def break_ties(shares: Floats, rule: str, seed: int, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
     """Return the class with the largest share of each item, ties broken by the rule."""
-    tied = find_tied(shares)
-    chosen = tied.argmax(axis=1)
+    chosen, is_tied = np.empty(len(shares), np.int64), np.empty(len(shares), bool)
+    for first in range(0, len(shares), ITEMS_AT_ONCE):
+        run = slice(first, first + ITEMS_AT_ONCE)
+        tied = find_tied(shares[run])
+        chosen[run] = tied.argmax(axis=1)
+        is_tied[run] = reduce(add, tied.T, np.zeros(len(tied), np.int32)) > 1
     if rule == "random":
-        several = np.flatnonzero(reduce(add, tied.T, np.zeros(len(tied), np.int32)) > 1)
-        draws = draw_numbers(seed, hash_items(keys, several)[:, None], hash_ids(classes))
-        chosen[several] = np.where(tied[several], draws, np.iinfo(np.uint64).max).argmin(axis=1)
-    return np.asarray(chosen)
+        several = np.flatnonzero(is_tied)
+        of_items, of_classes = hash_items(keys, several), hash_ids(classes)
+        for first in range(0, len(several), ITEMS_AT_ONCE):
+            run = slice(first, first + ITEMS_AT_ONCE)
+            draws = draw_numbers(seed, of_items[run, None], of_classes)
+            tied = find_tied(shares[several[run]])
+            chosen[several[run]] = np.where(tied, draws, np.iinfo(np.uint64).max).argmin(axis=1)
+    return chosen
