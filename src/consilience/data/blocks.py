@@ -8,16 +8,20 @@ why results are the same to the bit wherever they are computed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.types import Width, freeze
 from .responses import Responses
+from .vocabulary import MANY
 
 # Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
 # in the processor's cache and that two threads have something to share at a hundred thousand answers.
 BLOCK_SIZE = 1 << 17
+# So many rows can be told apart by codes of two bytes.
+MOST_SHORT = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +32,9 @@ class Block:
     ----------
     first_item : int
         Index of the first item among all items.
-    codes : int32 array
+    codes : int32 or uint16 array
         For each answer, its row among those of the worker model that this block needs.
-    offsets : int64 array
+    offsets : int64 or int32 array
         Item i of the block owns the answers offsets[i]:offsets[i + 1].
     rows : int64 array
         Which of all rows of the worker model these are. Only workers met in the block have rows here, so that what a
@@ -55,8 +59,8 @@ class Block:
     """
 
     first_item: int
-    codes: NDArray[np.int32]
-    offsets: NDArray[np.int64]
+    codes: NDArray[np.int32] | NDArray[np.uint16]
+    offsets: NDArray[np.int64] | NDArray[np.int32]
     rows: NDArray[np.int64]
     weight: NDArray[np.float64]
     gold: NDArray[np.int32]
@@ -84,28 +88,33 @@ def cut_blocks(
     """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows."""
     offsets, sequences = responses.offsets, responses.sequences
     ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
-    size = offsets[ends] + ends
-    n_blocks = max(1, int(size[-1]) // BLOCK_SIZE)
-    told = np.diff(offsets) > 0
+    size = (offsets if sequences is None else offsets[ends]) + ends
+    total_size = int(size[-1])
+    n_blocks = max(1, total_size // BLOCK_SIZE)
+    told = offsets[1:] > offsets[:-1]
     if gold is not None:
         told |= gold >= 0
     known = responses.log_prior
     if known is not None:
         told |= (known != 0).any(axis=1)
+    # Blocks are much of the memory of a fit, so they hold short numbers. Those of small data are all of one kind, for
+    # which kernels are compiled.
+    many = total_size >= MANY
     all_told = responses.silence_counts or bool(told.all())
     # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
-    cuts = np.unique(np.searchsorted(size, np.linspace(0, int(size[-1]), n_blocks + 1).astype(np.int64)))
+    cuts = np.unique(np.searchsorted(size, np.linspace(0, total_size, n_blocks + 1).astype(np.int64)))
+    bounds = ends[cuts].tolist()
+    del ends, size
     nothing, unknown = freeze(np.empty(0)), freeze(np.empty((0, 0)))
     blocks = []
-    for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        start, stop = int(ends[first]), int(ends[last])
+    for (first, start), (last, stop) in pairwise(zip(cuts.tolist(), bounds, strict=True)):
         answers = slice(int(offsets[start]), int(offsets[stop]))
         rows, local = renumber(codes[answers], n_codes)
         blocks.append(
             Block(
                 first_item=start,
-                codes=freeze(local),
-                offsets=freeze(offsets[start : stop + 1] - offsets[start]),
+                codes=freeze(local.astype(np.uint16) if many and len(rows) <= MOST_SHORT else local),
+                offsets=freeze((offsets[start : stop + 1] - offsets[start]).astype(np.int32 if many else np.int64)),
                 rows=freeze(rows),
                 weight=nothing if responses.weight is None else freeze(responses.weight[answers]),
                 gold=freeze(np.empty(0, np.int32) if gold is None else gold[start:stop].astype(np.int32)),
@@ -114,7 +123,7 @@ def cut_blocks(
                 ),
                 log_prior=unknown if known is None else freeze(known[start:stop].copy()),
                 told=freeze(np.empty(0, np.bool_) if all_told else told[start:stop].copy()),
-                total_size=int(size[-1]),
+                total_size=total_size,
                 anchor=unknown,
             )
         )

@@ -22,12 +22,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .items import Sequences
-from .vocabulary import MANY, Values, to_column, to_values
+from .vocabulary import Values, to_column, to_values
 
 Hashes = NDArray[np.uint64]
 
 # Odd, and without a pattern: the golden ratio in 64 bits.
 STEP = np.uint64(0x9E3779B97F4A7C15)
+# Ids that are hashed together.
+AT_ONCE = 1 << 17
 
 
 def hash_ids(ids: Values) -> Hashes:
@@ -50,14 +52,14 @@ def hash_ids(ids: Values) -> Hashes:
 
     if len(ids) and type(ids[0]) is tuple and (parts := _split_tuples(ids)) is not None:
         return combine_hashes(*map(hash_ids, parts))
-    texts = _texts_of(ids)
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    data = texts.buffers()[2]
-    hashes = hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets)
-    if len(ids) >= MANY:
-        del texts, offsets, data
-        pa.default_memory_pool().release_unused()  # Arrow would keep the memory of all texts
-    return scramble(hashes)
+    hashes = np.empty(len(ids), np.uint64)
+    for first in range(0, len(ids), AT_ONCE):  # the texts of all ids together would take much memory
+        run = slice(first, first + AT_ONCE)
+        texts = _texts_of(ids[run])
+        offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        data = texts.buffers()[2]
+        hashes[run] = scramble(hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets))
+    return hashes
 
 
 def hash_items(keys: Values | Sequences, rows: NDArray[np.integer[Any]] | None = None) -> Hashes:
@@ -114,11 +116,13 @@ def draw_units(rows: NDArray[np.int64], unit: NDArray[np.int64], most: int) -> N
 
 def combine_hashes(*hashes: Hashes) -> Hashes:
     """Return one hash for each combination of hashes; their order matters."""
-    from ..kernels.hashing import scramble
+    from ..kernels.hashing import mix_bits
 
     total = np.zeros(1, np.uint64)
     for each in hashes:
-        total = scramble(total * STEP + each + STEP)
+        total = total * STEP + each
+        total += STEP
+        mix_bits(total)
     return total
 
 

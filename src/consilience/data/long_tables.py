@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import check_truth
 from ..errors import DataWarning, InputError, ParameterError, Sentence, plural, warn
+from ..memory import release_unused
 from .classes import choose_classes
 from .dialects import translate
 from .duplicates import check_policy, settle_duplicates
@@ -22,7 +22,7 @@ from .silence import warn_of_silence
 from .slips import Source, warn_of_slips
 from .spelling import choose_spelling, merge_spellings
 from .tables import Table, squeeze
-from .vocabulary import are_distinct, encode_sorted, find_missing, is_categorical, to_values
+from .vocabulary import are_distinct, encode_sorted, find_missing, is_categorical, narrow_codes, to_values
 
 _HOW_TO_DROP = {
     "pandas": ", as dropna(subset=[{0!r}]) does. If a label is called NA or None, read it with keep_default_na=False",
@@ -85,8 +85,7 @@ def read_answers(
     item, keys = encode_items([table.values(name, fill) for name in key_names], named, table.name)
     n_items = int(keys.offsets[-1]) if isinstance(keys, Sequences) else len(keys)
 
-    # Arrow keeps the memory of its hash tables for later; with millions of items that is most of what was used.
-    pa.default_memory_pool().release_unused()
+    release_unused()  # the memory of Arrow's hash tables: with millions of items that is most of what was used
     if np.all(item[:-1] <= item[1:]):
         # Sorted by item already, as most tables are: nothing to move.
         offsets = find_offsets(item, n_items)
@@ -100,7 +99,7 @@ def read_answers(
     answers = Responses(
         offsets=offsets,
         worker=worker,
-        label=label,
+        label=narrow_codes(label, len(labels)),
         weight=weight,
         workers=workers,
         labels=labels,
@@ -112,6 +111,7 @@ def read_answers(
         format=table.format,
         origin=origin,
     )
+    del label
     answers = settle_duplicates(answers, duplicates, item, table)
     del item
     possible, silent = choose_classes(classes, answers.labels, abstain, background, spell)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import listing
-from ..kernels.types import Floats
+from ..kernels.types import Floats, Integers
 from .frames import open_frame
 from .items import Sequences
 from .spelling import merge_spellings, spell_as
@@ -97,7 +97,7 @@ class Responses:
 
     offsets: NDArray[np.int64]
     worker: Codes
-    label: Codes
+    label: Integers
     weight: NDArray[np.float64] | None
     workers: Values
     labels: Values
@@ -252,7 +252,7 @@ class Responses:
 
     def answers_about(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the indices of the answers about some of the items, and for each the place of its item among these."""
-        sizes = np.diff(self.offsets)[items]
+        sizes = self.offsets[items + 1] - self.offsets[items]
         first = np.cumsum(sizes) - sizes
         answers = np.arange(sizes.sum()) + np.repeat(self.offsets[items] - first, sizes)
         return answers, np.repeat(np.arange(len(items)), sizes)

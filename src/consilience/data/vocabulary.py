@@ -42,10 +42,12 @@ _ZONED = {datetime.datetime, datetime.time}
 _NOTHING = type(None)
 # From so many entries on, compiled code is faster than Arrow, which need not be loaded first.
 MANY = 100_000
+# From so many entries on, memory counts more than the time to compile kernels for codes of one byte.
+VERY_MANY = 1_000_000
 # Arrow is the faster one for texts if the first ones are of fewer kinds.
 SAMPLE, MANY_DISTINCT = 1 << 14, 1 << 12
 # So many codes are counted together.
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 17
 
 
 def to_column(values: Any, what: str = "The data") -> Column:
@@ -323,6 +325,11 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
     rank = np.empty(len(values), np.int32)
     rank[order] = np.arange(len(values), dtype=np.int32)
     return rank[codes], values[order]
+
+
+def narrow_codes(codes: Codes, n_values: int) -> NDArray[np.signedinteger[Any]]:
+    """Return the codes of very many entries in one byte each, if there are few values; other codes as they are."""
+    return codes.astype(np.int8) if len(codes) >= VERY_MANY and n_values <= 127 else codes
 
 
 def count_codes(codes: NDArray[np.signedinteger[Any]], n_values: int) -> NDArray[np.int64]:

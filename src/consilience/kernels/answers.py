@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compile import kernel
-from .types import Floats, Integers, Width
+from .types import Floats, Integers, Rows, Width
 
 # A running product below TINY is multiplied by HUGE until it is not, and this is counted, class by class. It is looked
 # at every STRIDE answers, so a table entry may be as small as SMALLEST without the product leaving the range of a
@@ -22,7 +22,7 @@ LOG_IMPOSSIBLE = -690.0
 
 
 def multiply_rows(
-    codes: Integers, offsets: Integers, gold: Integers, table: Floats, base: Floats, out: Floats, width: Width
+    codes: Rows, offsets: Integers, gold: Integers, table: Floats, base: Floats, out: Floats, width: Width
 ) -> float:
     """Write evidence out[i, k] = c_i * base[k] * prod_j table[codes[j], k]; return sum_i log(1 / c_i).
 
@@ -35,7 +35,7 @@ def multiply_rows(
 
 @kernel
 def multiply_and_scale(
-    codes: Integers,
+    codes: Rows,
     offsets: Integers,
     gold: Integers,
     table: Floats,
@@ -100,7 +100,7 @@ def multiply_and_scale(
 
 @kernel
 def add_log_rows(
-    codes: Integers,
+    codes: Rows,
     offsets: Integers,
     gold: Integers,
     weight: Floats,
@@ -144,7 +144,7 @@ def add_log_rows(
 
 
 @kernel
-def add_votes(codes: Integers, offsets: Integers, weight: Floats, choice: Integers, out: Floats) -> None:
+def add_votes(codes: Rows, offsets: Integers, weight: Floats, choice: Integers, out: Floats) -> None:
     """Add votes: out[i, choice[codes[j]]] += w_j for each answer j of each item i; a row of choice -1 has no vote."""
     for i in range(offsets.size - 1):
         for j in range(offsets[i], offsets[i + 1]):
@@ -154,7 +154,7 @@ def add_votes(codes: Integers, offsets: Integers, weight: Floats, choice: Intege
 
 
 @kernel
-def sum_rows(codes: Integers, offsets: Integers, weight: Floats, power: int, table: Floats, out: Floats) -> None:
+def sum_rows(codes: Rows, offsets: Integers, weight: Floats, power: int, table: Floats, out: Floats) -> None:
     """Add out[i, k] += w_j ** power * table[codes[j], k] for each answer j of each item i."""
     for i in range(offsets.size - 1):
         for j in range(offsets[i], offsets[i + 1]):
@@ -185,9 +185,7 @@ def sum_chances(
 
 
 @kernel
-def count_rows(
-    codes: Integers, offsets: Integers, weight: Floats, posterior: Floats, out: Floats, width: Width
-) -> None:
+def count_rows(codes: Rows, offsets: Integers, weight: Floats, posterior: Floats, out: Floats, width: Width) -> None:
     """Add expected counts: out[codes[j], k] += w_j posterior[i, k] for each answer j of each item i."""
     n_classes = len(width)
     for i in range(offsets.size - 1):

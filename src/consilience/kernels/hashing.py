@@ -44,8 +44,16 @@ def add_bytes(texts: NDArray[np.uint8], offsets: Integers, hashes: Hashes) -> No
 
 
 def scramble(hashes: Hashes) -> Hashes:
-    """Return hashes whose every bit depends on all bits of those given (the last steps of splitmix64)."""
-    mixed = hashes ^ (hashes >> np.uint64(30))
-    mixed = mixed * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+    """Return hashes whose every bit depends on all bits of those given."""
+    mixed = hashes.copy()
+    mix_bits(mixed)
+    return mixed
+
+
+def mix_bits(hashes: Hashes) -> None:
+    """Do what `scramble` says in place, by the last steps of splitmix64."""
+    hashes ^= hashes >> np.uint64(30)
+    hashes *= np.uint64(0xBF58476D1CE4E5B9)
+    hashes ^= hashes >> np.uint64(27)
+    hashes *= np.uint64(0x94D049BB133111EB)
+    hashes ^= hashes >> np.uint64(31)

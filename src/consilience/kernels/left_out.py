@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compile import kernel
-from .types import Floats, Integers, Width
+from .types import Floats, Integers, Rows, Width
 
 # What is left of a count, however much is taken away: rounding must not make it negative.
 LEAST = 1e-12
@@ -16,7 +16,7 @@ STRIDE = 12
 
 @kernel
 def add_left_out(
-    codes: Integers,
+    codes: Rows,
     offsets: Integers,
     weight: Floats,
     above: Floats,

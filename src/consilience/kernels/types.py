@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
+Rows = NDArray[np.signedinteger[Any]] | NDArray[np.uint16]  # codes that are only used as indices
 Codes = NDArray[np.int32]
 Truths = NDArray[np.bool_]
 Width = tuple[int, ...] | NDArray[np.int8]  # as long as there are classes; see `consilience.kernels.compile`

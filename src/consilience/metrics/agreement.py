@@ -13,6 +13,7 @@ weights they are :math:`\sum_c n_{ic} (n_{ic} - 1)` and :math:`n_i (n_i - 1)`. W
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from ..kernels.types import freeze, read_only
 if TYPE_CHECKING:
     from ..data.responses import Responses
 
+# Items whose sums are worked on together.
+ITEMS_AT_ONCE = 1 << 16
 _MOST_WORKERS = 5_000  # two dense matrices of this side take 400 MB
 
 
@@ -113,7 +116,8 @@ def krippendorff_interval(r: Responses) -> AlphaInterval:
     if alpha >= 1 - 1e-12:
         # With probability 2.5 % no unit disagrees if each does so with this one.
         return AlphaInterval(alpha, max(-1.0, 1 - (1 - 0.025 ** (1 / n_units)) / _expected(pairs)), 1.0)
-    error = np.sqrt(np.sum((influence - influence.mean()) ** 2) * n_units / (n_units - 1))
+    influence -= influence.mean()
+    error = np.sqrt(np.sum(influence**2) * n_units / (n_units - 1))
     centre = np.arctanh(max(alpha, -1 + 1e-12))
     reach = float(stdtrit(n_units - 1, 0.975)) * error / max(1 - alpha**2, 1e-12)
     return AlphaInterval(alpha, float(np.tanh(centre - reach)), float(np.tanh(centre + reach)))
@@ -217,6 +221,13 @@ class _Pairs(NamedTuple):
     own_total: NDArray[np.float64]  # sum of m_iw^2 of each item
     chance: NDArray[np.float64]  # sum over labels of n_c n_ic
 
+    def runs(self) -> Iterator[_Pairs]:
+        """Yield the sums of some items at a time, so that what is made of them takes little memory."""
+        for first in range(0, len(self.paired), ITEMS_AT_ONCE):
+            run = slice(first, first + ITEMS_AT_ONCE)
+            by_item = {name: value[run] for name, value in self._asdict().items() if name != "label_mass"}
+            yield self._replace(**by_item)
+
 
 def _alpha_of(pairs: _Pairs) -> float:
     if np.count_nonzero(pairs.label_mass) < 2:
@@ -225,7 +236,8 @@ def _alpha_of(pairs: _Pairs) -> float:
 
 
 def _observed(pairs: _Pairs) -> float:
-    return float(np.average(1 - pairs.agreeing / pairs.total, weights=pairs.mass))
+    total = sum(float(np.sum((1 - part.agreeing / part.total) * part.mass)) for part in pairs.runs())
+    return total / float(pairs.mass.sum())
 
 
 def _expected(pairs: _Pairs) -> float:
@@ -236,12 +248,15 @@ def _expected(pairs: _Pairs) -> float:
 def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
     """Return the derivative of alpha by the weight of each item, at weights of 1."""
     observed, expected, n = _observed(pairs), _expected(pairs), pairs.mass.sum()
-    by_observed = pairs.mass * (1 - pairs.agreeing / pairs.total - observed) / n
-    # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are those of one item, and linear in it.
-    by_agreeing = 2 * pairs.chance - pairs.own_agreeing
-    by_total = 2 * n * pairs.mass - pairs.own_total
-    by_expected = ((1 - expected) * by_total - by_agreeing) / (n**2 - pairs.own_total.sum())
-    return np.asarray(-(by_observed - (1 - alpha) * by_expected) / expected)
+    n_pairs, influences = n**2 - pairs.own_total.sum(), list[NDArray[np.float64]]()
+    for part in pairs.runs():
+        by_observed = part.mass * (1 - part.agreeing / part.total - observed) / n
+        # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are of one item, and linear in it.
+        by_agreeing = 2 * part.chance - part.own_agreeing
+        by_total = 2 * n * part.mass - part.own_total
+        by_expected = ((1 - expected) * by_total - by_agreeing) / n_pairs
+        influences.append(-(by_observed - (1 - alpha) * by_expected) / expected)
+    return np.concatenate(influences)
 
 
 def _check_answers(r: object) -> None:

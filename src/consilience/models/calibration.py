@@ -26,8 +26,9 @@ there are no hidden answers, the prior is around 1, with a standard deviation of
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from ..data.gold import Gold
 from ..data.hashing import draw_units
 from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
+from ..data.vocabulary import VERY_MANY
 from ..errors import DataWarning, Sentence, parameter_error, plural, warn
 from ..fitting.em import (
     Fit,
@@ -51,9 +53,10 @@ from ..fitting.em import (
 )
 from ..fitting.statistics import Statistics, exchange
 from ..kernels.types import Floats
+from ..memory import release_unused
 from ..specs import is_finite, is_whole
 from .held_out import shrink_rows
-from .intervals import Confidence
+from .intervals import ITEMS_AT_ONCE, Confidence
 
 log = logging.getLogger("consilience")
 
@@ -176,7 +179,7 @@ class Calibrated(NamedTuple):
     """What calibration found."""
 
     found: Calibration
-    posterior: Floats  # calibrated
+    left_out: Floats  # posteriors that are yet to be raised to the power
     confidence: Confidence
     hidden: list[Judged]  # answers that were hidden, in folds
 
@@ -209,15 +212,22 @@ def calibrate(
     totals: Totals | None = None,
     known: KnownScores | None = None,
 ) -> Calibrated:
-    """Return how a model calibrates the posteriors of its fit, and the calibrated ones.
+    """Return how a model calibrates the posteriors of its fit.
 
     `opinion` is what a classifier says of the items, if it has a say. If the answers are a sample of a larger
     crowd, `totals` says how large that is, and `known` how well the known labels of all items are predicted.
     """
     if owner.calibration == "none":
-        return Calibrated(Calibration(1.0, given=True), posterior, Confidence(np.ones(1), lambda _: posterior), [])
-    # Matrices that were given have learned from no item.
-    left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
+        confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
+        return Calibrated(Calibration(1.0, given=True), posterior, confidence, [])
+
+    @cache  # only where it is needed: the search for the power takes memory itself
+    def left_out() -> Floats:
+        if r.n_responses >= VERY_MANY:
+            release_unused()
+        # Matrices that were given have learned from no item.
+        return infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
+
     if not isinstance(owner.calibration, str):
         found = Calibration(float(owner.calibration), given=True)
         powers, hidden = np.array([found.power]), list[Judged]()
@@ -227,10 +237,12 @@ def calibrate(
         )
         powers = draw_powers(log_weights)
 
-    def raised(power: float) -> Floats:
-        return owner._calibrate(r, left_out, power)
+    changed, honest = owner._find_raised(r), left_out()
 
-    return Calibrated(found, raised(found.power), Confidence(powers, raised, found.power), hidden)
+    def raised(power: float, run: slice) -> Floats:
+        return raise_where(changed[run], honest[run], power)
+
+    return Calibrated(found, honest, Confidence(powers, raised, found.power), hidden)
 
 
 def find_power(
@@ -239,7 +251,7 @@ def find_power(
     problem: Problem,
     fit: Fit,
     posterior: Floats,
-    left_out: Floats,
+    left_out: Callable[[], Floats],
     gold: Gold | None,
     opinion: Opinion | None,
     totals: Totals | None = None,
@@ -254,7 +266,7 @@ def find_power(
     if owner.calibration == "hidden answers":
         found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold, totals)
         if opinion is not None:
-            found, log_weights = limit_power(r, left_out, opinion, found, log_weights)
+            found, log_weights = limit_power(r, left_out(), opinion, found, log_weights)
         hidden = [fold.judge(found.power) for fold in folds]
     if known is None and gold is not None:
         known = score_known(owner, r, problem, fit, posterior, gold)
@@ -453,6 +465,19 @@ def raise_to(posterior: Floats, power: float) -> Floats:
     raised = (posterior / reduce(np.maximum, posterior.T)[:, None]) ** power
     raised[posterior <= 0] = 0.0
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def raise_where(changed: NDArray[np.bool_], posterior: Floats, power: float) -> Floats:
+    """Return the posteriors, those that are to be `changed` raised to a power."""
+    raised = raise_to(posterior, power)
+    return raised if changed.all() else np.where(changed[:, None], raised, posterior)
+
+
+def raise_in_place(changed: NDArray[np.bool_], posterior: Floats, power: float) -> None:
+    """Raise posteriors to a power run by run, since a second array of all of them would take much memory."""
+    for first in range(0, len(posterior), ITEMS_AT_ONCE):
+        run = slice(first, first + ITEMS_AT_ONCE)
+        posterior[run] = raise_where(changed[run], posterior[run], power)
 
 
 def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int]:

@@ -26,12 +26,15 @@ from numpy.typing import NDArray
 
 from ..data.hidden_answers import find_owners, hide_answers
 from ..data.responses import Responses
+from ..data.vocabulary import VERY_MANY
 from ..engines.base import Engine
 from ..errors import plural, quietly
 from ..kernels.types import Floats
+from ..memory import release_unused
 from ..metrics.agreement import krippendorff_interval
 from .calibration import HIDDEN, Fold, Judged, find_judging, log_chance
 from .held_out import mean_and_error, shrink_rows
+from .intervals import ITEMS_AT_ONCE, choose
 from .latent import LatentModel
 from .majority_vote import MajorityVote, find_tied
 from .predicting import PredictingModel
@@ -241,36 +244,58 @@ def compare_with_vote(
     The fits made here give no warnings: `model` gave them when it was fitted.
     """
     with quietly():
+        if responses.n_responses >= VERY_MANY:
+            release_unused()  # the blocks of the fit
         r = responses.with_classes(model.classes_)  # tag schemes add classes that nobody said
-        vote = MajorityVote().fit(r, gold=gold, engine=engine)
         # A copy would give away what is hidden from another: they count once together, in the vote as well.
         used = model._weigh_copies(r, np.arange(r.n_workers))
+        agreement = krippendorff_interval(used)  # before the vote, since both take much memory
+        vote = MajorityVote().fit(r, gold=gold, engine=engine)
         fair = vote if used is r else MajorityVote().fit(used, gold=gold, engine=engine)
         hidden = find_hidden(model, used, fair, graph, gold, engine, seed)
         if hidden:
+            if r.n_responses >= VERY_MANY:
+                release_unused()
             fair._work_out_matrices(engine)
         gain, error, informed_gain, informed_error = judge(used, fair, hidden)
-    tied = find_tied(vote.posterior_)
-    chances = tied / tied.sum(axis=1, keepdims=True)
-    rows, ours = np.arange(len(chances)), model._label_codes
+    ours = model._label_codes
     top = int(np.bincount(ours).argmax())
+    n_differ, n_right, n_top = compare_labels(vote.posterior_, model.posterior_, ours, top)
     comparison = Comparison(
-        n_items=len(rows),
-        n_differ=count_differing(float((1 - chances[rows, ours]).sum())),
+        n_items=r.n_items,
+        n_differ=count_differing(n_differ),
         expected_accuracy=model.expected_accuracy_,
         expected_accuracy_low=model.expected_accuracy_low_,
         expected_accuracy_high=model.expected_accuracy_high_,
-        expected_gain=model.expected_accuracy_ - float(np.einsum("nk,nk->", chances, model.posterior_)) / len(rows),
-        **dict(zip(("alpha", "alpha_low", "alpha_high"), krippendorff_interval(used), strict=True)),
+        expected_gain=model.expected_accuracy_ - n_right / r.n_items,
+        **dict(zip(("alpha", "alpha_low", "alpha_high"), agreement, strict=True)),
         held_out_gain=gain,
         held_out_error=error,
         informed_gain=informed_gain,
         informed_error=informed_error,
         top_share=float((ours == top).mean()),
-        vote_top_share=float(chances[:, top].mean()),
+        vote_top_share=n_top / r.n_items,
         kept_share=float(np.nan_to_num(keep_shares(r, vote, ours), nan=1.0).min()),
     )
     return withhold_accuracy(comparison, are_checked(r, graph, gold))
+
+
+def compare_labels(
+    shares: Floats, posterior: Floats, labels: NDArray[np.int64], top: int
+) -> tuple[float, float, float]:
+    """Return how many labels are not the vote's, how many of the vote's are right, and how many are the class `top`.
+
+    All three are expectations over random ties, and the second over the posterior.
+    """
+    sums = np.zeros(3)
+    for first in range(0, len(labels), ITEMS_AT_ONCE):
+        run = slice(first, first + ITEMS_AT_ONCE)
+        tied = find_tied(shares[run])
+        chances = tied / tied.sum(axis=1, keepdims=True)
+        right = np.einsum("nk,nk->", chances, posterior[run])
+        sums += np.sum(1 - choose(chances, labels[run])), right, chances[:, top].sum()
+    n_differ, n_right, n_top = sums.tolist()
+    return n_differ, n_right, n_top
 
 
 def withhold_accuracy(comparison: Comparison, checked: bool) -> Comparison:
@@ -306,7 +331,7 @@ def keep_shares(r: Responses, vote: MajorityVote, labels: NDArray[np.int64]) -> 
     if vote._gold is not None:
         agreed &= vote._gold.codes < 0
     items = np.flatnonzero(agreed)
-    voted = vote.posterior_[items].argmax(axis=1)
+    voted = vote._label_codes[items]
     n_items = np.bincount(voted, minlength=r.n_classes)
     return share_kept(n_items, np.bincount(voted[labels[items] == voted], minlength=r.n_classes))
 

@@ -162,4 +162,4 @@ class DawidSkene(LatentModel):
             return super()._find_raised(r)
         # Of an item without answers all that speaks is the class prior, and what else is known of the item. There are
         # no errors that workers could share.
-        return np.asarray(np.diff(r.offsets) > 0)
+        return np.asarray(r.offsets[1:] > r.offsets[:-1])

@@ -94,7 +94,7 @@ MOST_ENTRIES = 1 << 16
 # So many items are worked on at a time, however many classes there are.
 FEWEST_ITEMS = 1 << 10
 # Items whose answers are looked at together.
-ITEMS_AT_ONCE = 1 << 18
+ITEMS_AT_ONCE = 1 << 16
 # Two-sided 95 %.
 TAILS = (0.025, 0.975)
 NORMAL = 1.959963984540054
@@ -137,7 +137,7 @@ class Confidence(NamedTuple):
     """Reported posteriors at each power that they may have to be raised to. All are equally likely."""
 
     powers: Floats
-    raised: Callable[[float], Floats]
+    raised: Callable[[float, slice], Floats]  # those of a run of items at a power
     reported: float = 1.0  # the power that is reported
 
 
@@ -418,11 +418,16 @@ class VoteSums(NamedTuple):
     @classmethod
     def of(cls, shares: Floats, chosen: Floats, prior: Floats, sequences: NDArray[np.int64] | None) -> VoteSums:
         """Take the sums over some items; `sequences` are offsets, None if items are independent of each other."""
-        away, n_sequences = shares - prior, 0
+        squares, n_sequences = np.zeros(len(prior)), 0
         if sequences is not None:
-            away, n_sequences = sum_sequences(away, sequences), len(sequences) - 1
+            away, n_sequences = sum_sequences(shares - prior, sequences), len(sequences) - 1
+            squares = np.einsum("nk,nk->k", away, away)
+        else:
+            for first in range(0, len(shares), ITEMS_AT_ONCE):
+                away = shares[first : first + ITEMS_AT_ONCE] - prior
+                squares += np.einsum("nk,nk->k", away, away)
         doubt = float(np.sum(chosen * (1 - chosen)))
-        return cls(len(shares), n_sequences, float(chosen.sum()), doubt, np.einsum("nk,nk->k", away, away))
+        return cls(len(shares), n_sequences, float(chosen.sum()), doubt, squares)
 
     def plus(self, other: VoteSums) -> VoteSums:
         """Return the sums over the items of both."""
@@ -616,11 +621,10 @@ def judge_labels(
     n_labels, means, variances = len(label_codes), [], []
     n_items = n_labels if whole is None else whole.n_items
     for power in powers.tolist():
-        reported = confidence.raised(power)
         sums, slope = np.zeros(3), np.zeros(2 * r.n_classes)
         for run in cut_runs(r):
-            q, codes = reported[run], label_codes[run]
-            chosen = q[np.arange(len(q)), codes]
+            q, codes = confidence.raised(power, run), label_codes[run]
+            chosen = choose(q, codes)
             free = chosen * (1 - chosen)
             sums += chosen.sum(), free.sum(), np.sum(sum_answers(r, doubt, run, power=2) * free * (2 * chosen - 1))
             if shared is not None:
@@ -634,14 +638,20 @@ def judge_labels(
     mean = float(np.average(means, weights=times))
     spread = float(np.average((np.array(means) - mean) ** 2, weights=times))
     # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
-    rows = np.arange(n_labels)
-    gap = float(np.mean(posterior[rows, label_codes] - confidence.raised(1.0)[rows, label_codes])) / 2
+    gap = 0.0
+    for run in cut_runs(r):
+        gap += float(np.sum(choose(posterior[run] - confidence.raised(1.0, run), label_codes[run]))) / 2 / n_labels
     if whole is not None:
         # The sample has another mean than all items by chance.
-        sampled = float(confidence.raised(confidence.reported)[rows, label_codes].mean())
+        sampled = float(choose(confidence.raised(confidence.reported, slice(None)), label_codes).mean())
         mean = min(max(mean + whole.confidence - sampled, 0.0), 1.0)
     low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread + gap**2, n_items)
     return np.array([low, high])
+
+
+def choose(values: Floats, codes: NDArray[np.int64]) -> Floats:
+    """Return the entry of each row that belongs to its label."""
+    return np.asarray(values[np.arange(len(values)), codes])
 
 
 def sum_slopes(q: Floats, codes: NDArray[np.int64], chosen: Floats, surprise: Floats) -> Floats:

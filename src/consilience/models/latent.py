@@ -18,7 +18,7 @@ from ..data.gold import Gold
 from ..data.graph import Graph
 from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior, vote_shares_by_item
 from ..data.responses import Responses, empty_responses
-from ..data.vocabulary import Values
+from ..data.vocabulary import VERY_MANY, Values
 from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import (
@@ -35,6 +35,7 @@ from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
 from ..formats.features import open_item_data
 from ..kernels.types import Floats, freeze
+from ..memory import release_unused
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names
 from ..store.answers import StoredResponses
 from ..structures.base import AnyStructure, StructureParameters
@@ -42,7 +43,7 @@ from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
-from .calibration import Calibration, Judged, are_findings, calibrate, check_calibration, raise_to
+from .calibration import Calibration, Judged, are_findings, calibrate, check_calibration, raise_in_place, raise_where
 from .checks import (
     PAIR,
     check_callback,
@@ -376,9 +377,7 @@ class LatentModel(PredictingModel):
 
     def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
         """Return the posteriors of these answers raised to a power."""
-        raised = raise_to(posterior, power)
-        changed = self._find_raised(r)
-        return raised if changed.all() else np.where(changed[:, None], raised, posterior)
+        return raise_where(self._find_raised(r), posterior, power)
 
     def _find_raised(self, r: Responses) -> NDArray[np.bool_]:
         """Tell of which items the posterior is raised to a power."""
@@ -448,11 +447,16 @@ class LatentModel(PredictingModel):
         """Calibrate the best fit, and keep all that was learned."""
         problem, best = plan.problem, self._choose(plan.problem, fits)
         self._warn_of_iterations(best, r.n_responses)
+        if r.n_responses >= VERY_MANY:
+            release_unused()  # before the results, which are most of what a fit takes
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         opinion = None if guided is None else guided.opinion
-        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
         estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
+        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
         intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
+        if found.power != 1:
+            reported = posterior.copy() if reported is posterior else reported
+            raise_in_place(self._find_raised(r), reported, found.power)
         notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
         self.uncalibrated_posterior_ = posterior

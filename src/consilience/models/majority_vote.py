@@ -30,7 +30,7 @@ from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import vote
 from .cells import Cells
 from .checks import check_choice, check_number
-from .intervals import VoteSums, judge_votes
+from .intervals import ITEMS_AT_ONCE, VoteSums, judge_votes
 from .predicting import VOTE_SMOOTHING, PredictingModel, voters
 from .sizes import START_TABLES, check_matrices
 from .worker_report import describe_voters
@@ -85,14 +85,12 @@ class MajorityVote(PredictingModel):
     def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:  # noqa: ARG002
         # What may be interrupted comes first.
         unvoted = r.vote_shares()
-        parts = collect_votes(engine, r, gold, unvoted)
-        shares = np.concatenate(parts)
+        shares, mass = collect_votes(engine, r, gold, unvoted)
         label_codes = break_ties(shares, self.ties, self.seed, r.keys, r.classes)
         self._remember(r)
         self.posterior_, self._label_codes = shares, label_codes
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
         structure = Independent(r.n_classes, None, 0.0, "em")
-        mass = reduce(add, (part.sum(axis=0) for part in parts))
         prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
         offsets = None if r.sequences is None else r.sequences.offsets
         self._keep_votes(r.classes, prior, VoteSums.of(shares, self._confidence(), prior, offsets))
@@ -188,7 +186,7 @@ class MajorityVote(PredictingModel):
         known = match_gold(open_paths(gold), r, self.classes_)
         unvoted = r.vote_shares() if r.silence_counts else self.prior_
         with open_engine(engine) as opened:
-            return np.concatenate(collect_votes(opened, r, known, unvoted))
+            return collect_votes(opened, r, known, unvoted)[0]
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
         r = self._read(responses)
@@ -196,11 +194,15 @@ class MajorityVote(PredictingModel):
         return break_ties(shares, self.ties, self.seed, r.keys, self.classes_)
 
 
-def collect_votes(engine: Engine, r: Responses, gold: Gold | None, unvoted: Floats) -> list[Floats]:
-    """Return the vote shares of the items in each block; those without votes get `unvoted`."""
+def collect_votes(engine: Engine, r: Responses, gold: Gold | None, unvoted: Floats) -> tuple[Floats, Floats]:
+    """Return the vote shares of all items, and their sums; items without votes get `unvoted`."""
     # It does not matter who votes: the row of an answer is its label.
     placed = engine.place(cut_blocks(r, r.label, r.n_labels, None if gold is None else gold.codes))
-    return list(engine.map(vote, placed, r.class_of_label, unvoted))
+    shares, mass, first = np.empty((r.n_items, r.n_classes)), np.zeros(r.n_classes), 0
+    for part in engine.map(vote, placed, r.class_of_label, unvoted):
+        shares[first : first + len(part)] = part
+        mass, first = mass + part.sum(axis=0), first + len(part)
+    return shares, mass
 
 
 def find_tied(shares: Floats) -> NDArray[np.bool_]:
@@ -220,10 +222,18 @@ def settle_ties(
     shares: Floats, rule: str, seed: int, hash_rows: Callable[[NDArray[np.int64]], Hashes], classes: Values
 ) -> NDArray[np.int64]:
     """Return the same as `break_ties`, where a function gives the hashes of some items."""
-    tied = find_tied(shares)
-    chosen = tied.argmax(axis=1)
+    chosen, is_tied = np.empty(len(shares), np.int64), np.empty(len(shares), bool)
+    for first in range(0, len(shares), ITEMS_AT_ONCE):
+        run = slice(first, first + ITEMS_AT_ONCE)
+        tied = find_tied(shares[run])
+        chosen[run] = tied.argmax(axis=1)
+        is_tied[run] = reduce(add, tied.T, np.zeros(len(tied), np.int32)) > 1
     if rule == "random":
-        several = np.flatnonzero(reduce(add, tied.T, np.zeros(len(tied), np.int32)) > 1)
-        draws = draw_numbers(seed, hash_rows(several)[:, None], hash_ids(classes))
-        chosen[several] = np.where(tied[several], draws, np.iinfo(np.uint64).max).argmin(axis=1)
-    return np.asarray(chosen)
+        several = np.flatnonzero(is_tied)
+        of_items, of_classes = hash_rows(several), hash_ids(classes)
+        for first in range(0, len(several), ITEMS_AT_ONCE):
+            run = slice(first, first + ITEMS_AT_ONCE)
+            draws = draw_numbers(seed, of_items[run, None], of_classes)
+            tied = find_tied(shares[several[run]])
+            chosen[several[run]] = np.where(tied, draws, np.iinfo(np.uint64).max).argmin(axis=1)
+    return chosen

@@ -156,7 +156,7 @@ class MomentMatching(PredictingModel):
         learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
         statistics = expect(problem, learned)
         posterior, label_codes = self._conclude(r, problem, learned)
-        confidence = Confidence(np.ones(1), lambda _: posterior)
+        confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
         estimates = self._gather_estimates(r, problem, learned, statistics, gold)
         intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
         self._keep(r, problem, learned, statistics, posterior, label_codes, intervals)

@@ -69,7 +69,7 @@ def recover_answers(block: Block, workers: WorkerModel) -> Responses:
         else Sequences(np.arange(len(block.sequences) - 1), block.sequences, numbers)
     )
     return Responses(
-        offsets=block.offsets,
+        offsets=block.offsets.astype(np.int64, copy=False),
         worker=worker.astype(np.int32),
         label=label.astype(np.int32),
         weight=block.weight if len(block.weight) else None,

@@ -123,8 +123,8 @@ def write_partition(folder: Path, number: int, answers: Responses, codes: NDArra
     sequences = answers.sequences
     arrays: dict[str, NDArray[Any]] = {
         "blocks": bounds,
-        "codes": np.concatenate([block.codes for block in blocks]),
-        "offsets": np.concatenate([block.offsets for block in blocks]),
+        "codes": np.concatenate([block.codes for block in blocks]).astype(np.int32, copy=False),
+        "offsets": np.concatenate([block.offsets for block in blocks]).astype(np.int64, copy=False),
         "rows": np.concatenate([block.rows for block in blocks]),
         "hashes": hash_items(answers.keys) if sequences is None else hash_ids(sequences.ids),
     }
