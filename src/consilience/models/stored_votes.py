@@ -56,9 +56,7 @@ class StoredVote(NamedTuple):
         view._stored = view._totals = None
         view._answers, view._gold, view._keys = r, gold, r.key_columns()
         with open_engine(None) as engine:
-            view.posterior_ = np.concatenate(
-                collect_votes(engine, self.sample.weighed(self.answers), gold, self.unvoted)
-            )
+            view.posterior_, _ = collect_votes(engine, self.sample.weighed(self.answers), gold, self.unvoted)
         view._label_codes = break_ties(view.posterior_, self.ties, self.seed, r.keys, r.classes)
         return view
 
