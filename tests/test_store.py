@@ -144,24 +144,6 @@ def test_a_failed_store_leaves_nothing(tmp_path, monkeypatch):
     assert cs.scan_responses(path, store=tmp_path / "stores").n_items == 500
 
 
-def test_what_a_dead_process_left_is_removed(tmp_path):
-    import socket
-    import subprocess
-
-    path = write(crowd()[0], tmp_path / "a.parquet")
-    folder = cs.scan_responses(path, store=tmp_path / "stores").folder
-    dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True).stdout.strip()
-    left = folder.with_name(f".{folder.name}.{socket.gethostname()}.{dead}.building")
-    left.mkdir()
-    (left / "rows-00000.arrows").write_bytes(b"half")
-    (folder / "store.json").unlink()
-    for part in folder.iterdir():
-        part.unlink()
-    folder.rmdir()
-    cs.scan_responses(path, store=tmp_path / "stores")
-    assert not left.exists()
-
-
 def fit_both(tmp_path, table, model, gold=None, fuse=False, **columns):
     """Fit a model to answers on disk and in memory."""
     path = write(table, tmp_path / "a.parquet")

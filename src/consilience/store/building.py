@@ -1,7 +1,8 @@
 """A store built from files: rows are split into partitions, and partitions become blocks.
 
-A store is known by its key, a hash of the paths, sizes and times of the files and of how they are read. It is built in
-a folder of another name, which takes the name of the store at the end. A store that is there is therefore complete.
+A store is known by its key: a hash of the paths, sizes and times of the files, of how they are read, and of the release
+that cuts them into blocks. It is built in a folder of another name, which takes the name of the store at the end. So a
+store that is there is complete. If a file changes while it is read, there is an error and no store.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .. import __version__
+from ..data import blocks
 from ..data.duplicates import check_policy
 from ..data.frames import open_arrow
 from ..data.long_tables import DROP_ROWS, find_columns, read_answers, read_weights
@@ -32,6 +35,8 @@ from ..errors import InputError, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
 from ..formats.files import quote_path
 from ..formats.scanning import Scan, Stretch
+from . import partitioning
+from .claiming import claim_beside
 from .layout import write_partition
 from .partitioning import (
     GrowingVocabulary,
@@ -58,15 +63,17 @@ DROP = "A missing answer needs no row: drop it."
 FILL = "Every answer must say who gave it about what: fill it in or drop the row."
 
 
-def find_key(scan: Scan, options: Mapping[str, Any]) -> str:
+def find_key(scan: Scan, fingerprint: object, options: Mapping[str, Any]) -> str:
     """Return the key of the store of some files, read in some way."""
-    content = json.dumps([SCHEMA, scan.fingerprint(), sorted(options.items())], default=str)
+    release = [SCHEMA, __version__, partitioning.ROWS_PER_PARTITION, blocks.BLOCK_SIZE]
+    content = json.dumps([release, scan.format.name, fingerprint, sorted(options.items())], default=str)
     return hashlib.sha256(content.encode()).hexdigest()[:20]
 
 
 def build_store(
     folder: Path,
     scan: Scan,
+    fingerprint: object,
     names: Mapping[str, str | None],
     duplicates: str,
     drop_missing: bool,
@@ -80,6 +87,8 @@ def build_store(
         Where to build it. All workers of the engine must be able to read and write there.
     scan : Scan
         The files.
+    fingerprint
+        What they were recognised by.
     names : mapping
         For each role that a column can play its name, None where it is not given.
     duplicates, drop_missing
@@ -89,43 +98,49 @@ def build_store(
     """
     check_policy(duplicates)
     columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), **names)
-    work = name_beside(folder, "building")
     try:
-        work.mkdir(parents=True)
-        rows = split_rows(work, scan, columns, drop_missing, engine)
-        placed = engine.place(list(range(rows.n_partitions)))
-        parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
-        n_votes = np.sum([part.votes for part in parts], axis=0)
-        if (n_votes == 0).any():
-            # A label that only occurred in answers that were dropped as duplicates is a label nobody gave.
-            rows = rows.without(n_votes == 0)
-            parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
-            n_votes = n_votes[n_votes > 0]
-        for piece in rows.pieces:
-            (work / piece.name).unlink()
-        write_values(work / "workers.arrow", rows.workers)
-        write_values(work / "labels.arrow", rows.labels)
-        header = {
-            "schema": SCHEMA,
-            "columns": rows.columns,
-            "in_sequences": len(rows.whole) == 2,
-            "weighted": any(part.weighted for part in parts),
-            "votes": n_votes.tolist(),
-            "partitions": [part.sizes for part in parts],
-        }
-        (work / HEADER).write_text(json.dumps(header))
-        try:
-            work.rename(folder)
-        except OSError:
-            if not (folder / HEADER).exists():  # else another process was faster
-                raise
+        with claim_beside(folder, "building") as work:
+            write_store(work, scan, columns, duplicates, drop_missing, engine)
+            if scan.fingerprint() != fingerprint:
+                raise InputError(f"While {scan.describe()} was read, it changed.", "Read it again once it is complete.")
+            try:
+                work.rename(folder)
+            except OSError:
+                if not (folder / HEADER).exists():  # else somebody else was faster
+                    raise
     except (OSError, pa.ArrowException) as error:
         raise StoreError(
             f"The store {str(folder)!r} cannot be written: {first_line(error)}.",
             "Free some space, or choose another place.",
         ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+
+
+def write_store(
+    work: Path, scan: Scan, columns: dict[str, str], duplicates: str, drop_missing: bool, engine: Engine
+) -> None:
+    """Write all files of a store to a folder."""
+    rows = split_rows(work, scan, columns, drop_missing, engine)
+    placed = engine.place(list(range(rows.n_partitions)))
+    parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
+    n_votes = np.sum([part.votes for part in parts], axis=0)
+    if (n_votes == 0).any():
+        # A label that only occurred in answers that were dropped as duplicates is a label nobody gave.
+        rows = rows.without(n_votes == 0)
+        parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
+        n_votes = n_votes[n_votes > 0]
+    for piece in rows.pieces:
+        (work / piece.name).unlink()
+    write_values(work / "workers.arrow", rows.workers)
+    write_values(work / "labels.arrow", rows.labels)
+    header = {
+        "schema": SCHEMA,
+        "columns": rows.columns,
+        "in_sequences": len(rows.whole) == 2,
+        "weighted": any(part.weighted for part in parts),
+        "votes": n_votes.tolist(),
+        "partitions": [part.sizes for part in parts],
+    }
+    (work / HEADER).write_text(json.dumps(header))
 
 
 class Rows(NamedTuple):

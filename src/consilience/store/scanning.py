@@ -89,12 +89,14 @@ def scan_responses(
         "position": position,
         "weight": weight,
     }
-    folder = find_folder(store) / find_key(scan, {**names, "duplicates": duplicates, "drop_missing": drop_missing})
+    fingerprint = scan.fingerprint()
+    options = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
+    folder = find_folder(store) / find_key(scan, fingerprint, options)
     if not (folder / HEADER).exists():
         with open_engine(engine) as opened:
             if isinstance(opened, Threads):
                 opened = Threads(int(min(opened.n_threads, max(1, limit // PER_THREAD - 1))))
-            build_store(folder, scan, names, duplicates, drop_missing, opened)
+            build_store(folder, scan, fingerprint, names, duplicates, drop_missing, opened)
     return replace(open_store(folder, lambda labels: choose_classes(classes, labels)[0]), resume=resume)
 
 
