@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import consilience as cs
-from consilience.errors import InputError
+from consilience.errors import InputError, StoreError
 from consilience.store import building, partitioning
 from consilience.store.claiming import claim_beside, remove_abandoned
 
@@ -115,3 +115,58 @@ def test_only_what_has_no_owner_is_removed(tmp_path):
     kept.rename(mine)
     with claim_beside(tmp_path / "another store", "building"):
         assert not mine.exists()
+
+
+TYPES = {
+    "widths": ([1, 2, 3], pa.int64(), [1, 2, 4], pa.int32()),
+    "narrow": ([1, 2, 3], pa.int32(), [1, 2, 4], pa.int8()),
+    "text": ([1, 2, 3], pa.int64(), ["1", "2", "q"], pa.string()),
+    "floats": ([1, 2, 3], pa.int64(), [1.0, 2.5, 3.0], pa.float64()),
+    "large": ([1, 2, 2**63 + 5], pa.uint64(), [1, 2, 2**63 + 6], pa.uint64()),
+    "wide": (["1", "2", "r"], pa.large_string(), ["1", "2", "q"], pa.string()),
+    "categories": (["y", "x", "y"], pa.dictionary(pa.int8(), pa.string()), ["x", "b", "a"], pa.string()),
+}
+
+
+@pytest.mark.parametrize("role", ["item", "worker", "label", "sequence"])
+@pytest.mark.parametrize("name", TYPES)
+def test_types_may_differ_between_files_as_in_memory(tmp_path, monkeypatch, name, role):
+    monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 2)
+    first, kind, second, other = TYPES[name]
+    columns = {key: ["u", "v", "w"] for key in ("sequence" if role == "sequence" else "item", "worker", "label")}
+    columns |= {"position": [1, 2, 3]} if role == "sequence" else {}
+    write_parquet(tmp_path / "in" / "a.parquet", **columns | {role: pa.array(first, kind)})
+    if role != "worker":
+        columns["worker"] = ["x", "y", "z"]
+    write_parquet(tmp_path / "in" / "b.parquet", **columns | {role: pa.array(second, other)})
+    policy = {"duplicates": "first"}
+    found, expected = scan(tmp_path / "in", tmp_path, **policy), cs.read_responses(tmp_path / "in", **policy)
+    assert list_answers(found.load()) == list_answers(expected)
+    assert found.workers.tolist() == expected.workers.tolist()
+    assert found.labels.tolist() == expected.labels.tolist()
+    assert found.n_items == expected.n_items
+
+
+def test_types_that_do_not_go_together_are_an_error_that_names_the_column(tmp_path):
+    columns = {"item": ["1", "2"], "worker": ["a", "b"]}
+    write_parquet(tmp_path / "in" / "a.parquet", **columns, label=[True, False])
+    write_parquet(tmp_path / "in" / "b.parquet", **columns, label=[1.5, 2.5])
+    with pytest.raises(InputError, match="Column 'label' holds values of the types 'bool', 'double'"):
+        scan(tmp_path / "in", tmp_path)
+
+
+@pytest.mark.parametrize(("number", "remedy"), [(28, "Free some space"), (13, "Check this folder")])
+def test_space_is_asked_for_only_where_there_is_none(tmp_path, monkeypatch, number, remedy):
+    def fail(*_):
+        raise OSError(number, "It does not work")
+
+    monkeypatch.setattr(building, "write_values", fail)
+    with pytest.raises(StoreError, match=remedy):
+        scan(write_crowd(tmp_path / "a.parquet"), tmp_path)
+
+
+def test_missing_numbers_are_dropped_as_in_memory(tmp_path):
+    columns = {"item": [1, 2, 3], "worker": ["a", "b", "c"], "label": [1.0, float("nan"), 2.0]}
+    path = write_parquet(tmp_path / "a.parquet", **columns)
+    found, expected = scan(path, tmp_path, drop_missing=True), cs.read_responses(path, drop_missing=True)
+    assert list_answers(found.load()) == list_answers(expected)

@@ -7,6 +7,7 @@ store that is there is complete. If a file changes while it is read, there is an
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -29,7 +30,7 @@ from ..data.duplicates import check_policy
 from ..data.frames import open_arrow
 from ..data.long_tables import DROP_ROWS, find_columns, read_answers, read_weights
 from ..data.tables import Table
-from ..data.vocabulary import Column, Values, is_text, lookup, to_column, to_values
+from ..data.vocabulary import Column, Values, find_missing, is_text, lookup, to_column, to_values
 from ..engines.base import Engine
 from ..errors import InputError, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
@@ -41,10 +42,10 @@ from .layout import write_partition
 from .partitioning import (
     GrowingVocabulary,
     Piece,
-    check_kinds,
     count_partitions,
-    merge_all,
+    find_common_type,
     plain,
+    plain_type,
     read_piece,
     write_piece,
 )
@@ -111,8 +112,13 @@ def build_store(
     except (OSError, pa.ArrowException) as error:
         raise StoreError(
             f"The store {str(folder)!r} cannot be written: {first_line(error)}.",
-            "Free some space, or choose another place.",
+            f"{'Free some space' if is_full(error) else 'Check this folder'}, or choose another place.",
         ) from error
+
+
+def is_full(error: BaseException) -> bool:
+    """Tell whether an error says that there is no space left on a disk, or for a user."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def write_store(
@@ -193,85 +199,144 @@ def _is_running(process: int) -> bool:
     return process != os.getpid()
 
 
-def split_rows(work: Path, scan: Scan, columns: dict[str, str], drop_missing: bool, engine: Engine) -> Rows:
-    """Sort all rows by partition, and find the vocabularies."""
+def split_rows(
+    work: Path,
+    scan: Scan,
+    columns: dict[str, str],
+    drop_missing: bool,
+    engine: Engine,
+    kinds: Mapping[str, pa.DataType] | None = None,
+) -> Rows:
+    """Sort all rows by partition, and find the vocabularies.
+
+    Partitions and codes depend on the type of a column. If it has several, in different files or parts of a file, all
+    rows are read again, and `kinds` says which type holds them all.
+    """
     n_partitions, stretches = count_partitions(sum(scan.sizes)), scan.stretches(ROWS_PER_PIECE)
-    tasks, n_rows = list[Split](), 0
+    vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
+    codes: dict[str, list[NDArray[np.int32]]] = {role: [] for role in vocabularies}
+    found: dict[str, set[pa.DataType]] = {role: set() for role in ROLES if role in columns and role != "weight"}
+    whole, n_rows = [scan.all_text] * (len(found) - len(vocabularies)), 0
+    pieces, task = list[Piece](), list[int]()
     placed = engine.place(list(enumerate(stretches)))
-    for split in engine.map(split_stretch, placed, str(work), scan, columns, drop_missing, n_partitions):
-        tasks.append(split)
-        n_rows += sum(int(piece.offsets[-1]) for piece in split.pieces)
+    shared = (str(work), scan, columns, drop_missing, n_partitions, kinds or {})
+    for number, split in enumerate(engine.map(split_stretch, placed, *shared)):
+        for role, vocabulary in vocabularies.items():
+            codes[role].append(vocabulary.merge(split.vocabularies[role]))
+        for role, types in found.items():
+            types |= split.kinds[role]
+        whole = [both and here for both, here in zip(whole, split.whole, strict=True)]
+        pieces += split.pieces
+        task += [number] * len(split.pieces)
+        n_rows += split.n_rows
         log.info("Sorting answers: %s rows", f"{n_rows:,}")
     if not n_rows:
         raise InputError(f"{scan.describe()} has columns but no rows: there are no answers to fuse.")
-    workers, worker_index = merge_all([task.workers for task in tasks], scan.all_text)
-    labels, label_index = merge_all([task.labels for task in tasks], scan.all_text)
-    pieces = [piece for task in tasks for piece in task.pieces]
-    owner = [number for number, task in enumerate(tasks) for _ in task.pieces]
-    whole = [all(each) for each in zip(*(task.whole for task in tasks), strict=True)]
-    return Rows(columns, n_partitions, pieces, owner, workers, labels, worker_index, label_index, whole)
+    common = {role: find_common_type(types, columns[role]) for role, types in found.items()}
+    if any(len(types) > 1 for types in found.values()):
+        for piece in pieces:
+            (work / piece.name).unlink()
+        return split_rows(work, scan, columns, drop_missing, engine, common)
+    workers, worker_index = vocabularies["worker"].settle(common["worker"], scan.all_text)
+    labels, label_index = vocabularies["label"].settle(common["label"], scan.all_text)
+    return Rows(
+        columns=columns,
+        n_partitions=n_partitions,
+        pieces=pieces,
+        task=task,
+        workers=workers,
+        labels=labels,
+        worker_index=[worker_index[own] for own in codes["worker"]],
+        label_index=[label_index[own] for own in codes["label"]],
+        whole=whole,
+    )
 
 
 class Split(NamedTuple):
     """A stretch of rows that were sorted by partition."""
 
+    n_rows: int
     pieces: list[Piece]
-    workers: GrowingVocabulary
-    labels: GrowingVocabulary
+    vocabularies: dict[str, GrowingVocabulary]  # of workers and labels
+    kinds: dict[str, set[pa.DataType]]  # the types that each column had
     whole: list[bool]
 
 
 def split_stretch(
-    numbered: tuple[int, Stretch], work: str, scan: Scan, columns: dict[str, str], drop_missing: bool, n_partitions: int
+    numbered: tuple[int, Stretch],
+    work: str,
+    scan: Scan,
+    columns: dict[str, str],
+    drop_missing: bool,
+    n_partitions: int,
+    kinds: Mapping[str, pa.DataType],
 ) -> Split:
-    """Sort a stretch of rows by partition, in pieces that fit in memory."""
+    """Sort a stretch of rows by partition, in pieces that fit in memory.
+
+    `kinds` are types that columns are given. If a column without one changes its type, no more pieces are written.
+    """
     number, stretch = numbered
-    keys = [columns[role] for role in ("item", "sequence", "position") if role in columns]
-    split = Split([], GrowingVocabulary(), GrowingVocabulary(), [scan.all_text] * len(keys))
-    waiting, n_waiting = list[dict[str, Any]](), 0
+    keys = [role for role in ("item", "sequence", "position") if role in columns]
+    vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
+    found: dict[str, set[pa.DataType]] = {role: set() for role in (*keys, *vocabularies)}
+    pieces, whole = list[Piece](), [scan.all_text] * len(keys)
+    waiting, n_waiting, n_rows = list[dict[str, Any]](), 0, 0
 
     def write() -> None:
         joined = {name: join([part[name] for part in waiting]) for name in waiting[0]}
-        path = Path(work, f"rows-{number:05d}-{len(split.pieces):05d}.arrow")
-        split.pieces.append(write_piece(path, joined["key 0"], joined, n_partitions))
+        path = Path(work, f"rows-{number:05d}-{len(pieces):05d}.arrow")
+        pieces.append(write_piece(path, joined["key 0"], joined, n_partitions))
 
     for first, part in scan.read(stretch, list(columns.values())):
         table = _as_table(part, scan, stretch.file, first)
         row = np.arange(first, first + part.num_rows) + stretch.file * ROWS_PER_FILE
         if drop_missing:
-            kept = np.flatnonzero(part.column(columns["label"]).is_valid().to_numpy())
-            table, row = (table, row) if len(kept) == len(row) else (table.keep(kept), row[kept])
+            missing = find_missing(table.read(columns["label"]))
+            kept = np.setdiff1d(np.arange(len(row)), missing, assume_unique=True) if len(missing) else None
+            table, row = (table, row) if kept is None else (table.keep(kept), row[kept])
         if not len(row):
             continue
-        found: dict[str, Any] = {
-            "row": row,
-            "worker": split.workers.encode(table.values(columns["worker"], FILL)),
-            "label": split.labels.encode(table.values(columns["label"], DROP, DROP_ROWS)),
-        }
+        n_rows += len(row)
+        given: dict[str, pa.Array] = {}
+        for role, types in found.items():
+            remedies = (DROP, DROP_ROWS) if role == "label" else (FILL,)
+            given[role] = give_type(table.values(columns[role], *remedies), kinds.get(role), columns[role])
+            types.add(plain_type(given[role].type))
+        if any(len(types) > 1 for types in found.values()):
+            continue
+        ready: dict[str, Any] = {"row": row}
+        ready |= {role: vocabulary.encode(given[role]) for role, vocabulary in vocabularies.items()}
         if "weight" in columns:
-            found["weight"] = read_weights(table, columns["weight"])
-        for place, name in enumerate(keys):
-            column = table.values(name, FILL)
-            split.whole[place] = split.whole[place] and not is_text(read_integers(column).type)
-            found[f"key {place}"] = plain(column)
-        waiting.append(found)
+            ready["weight"] = read_weights(table, columns["weight"])
+        for place, role in enumerate(keys):
+            whole[place] = whole[place] and not is_text(read_integers(given[role]).type)
+            ready[f"key {place}"] = plain(given[role])
+        waiting.append(ready)
         n_waiting += len(row)
         if n_waiting >= ROWS_PER_PIECE:
             write()
             waiting, n_waiting = [], 0
     if waiting:
         write()
-    return split
+    return Split(n_rows, pieces, vocabularies, found, whole)
+
+
+def give_type(column: Column, kind: pa.DataType | None, name: str) -> pa.Array:
+    """Return a column with the values of another type; as it is if none is given."""
+    if isinstance(column, np.ndarray):
+        column = pa.array(column)
+    try:
+        return column if kind is None else plain(column, kind)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"Column {name!r} holds values of several types: {first_line(error)}.",
+            "Give all values of a column one type.",
+        ) from error
 
 
 def join(parts: list[Any]) -> Any:
     """Return the parts of a column in one."""
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    kinds = {part.type for part in parts}
-    if len(kinds) > 1:
-        check_kinds(*list(kinds)[:2])
-    return pa.concat_arrays(parts)
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
 
 
 def _as_table(part: pa.Table, scan: Scan, file: int = 0, first: int = 0) -> Table:
