@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError, StoreError
+from consilience.formats.scanning import scan_table
 from consilience.store import building, partitioning
 from consilience.store.claiming import claim_beside, remove_abandoned
 
@@ -170,3 +172,24 @@ def test_missing_numbers_are_dropped_as_in_memory(tmp_path):
     path = write_parquet(tmp_path / "a.parquet", **columns)
     found, expected = scan(path, tmp_path, drop_missing=True), cs.read_responses(path, drop_missing=True)
     assert list_answers(found.load()) == list_answers(expected)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "parts.csv.gz", "a.jsonl", "a.jsonl.gz"])
+def test_rows_of_text_are_estimated_from_the_beginning(tmp_path, name):
+    row = '{{"item":{},"worker":{},"label":{}}}\n' if "jsonl" in name else "{},{},{}\n"
+    text = ("" if "jsonl" in name else "item,worker,label\n") + "".join(
+        row.format(i // 5, i % 5, i % 3) for i in range(200_000)
+    )
+    half = text.index("\n", len(text) // 2) + 1
+    parts = [text[:half], text[half:]] if "parts" in name else [text]
+    pack = gzip.compress if name.endswith("gz") else bytes
+    (tmp_path / name).write_bytes(b"".join(pack(part.encode()) for part in parts))
+    assert 100_000 < scan_table(tmp_path / name).sizes[0] < 400_000
+
+
+def test_damaged_text_has_some_size_too(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"item,worker,label\n1,2,3\n")[:10] + b"damaged" * 100)
+    with pytest.raises(InputError, match="cannot be read"):
+        scan(tmp_path / "a.csv.gz", tmp_path)
+    (tmp_path / "b.csv").write_text("item,worker,label")
+    assert scan_table(tmp_path / "b.csv").sizes == (2,)

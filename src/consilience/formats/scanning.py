@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,14 +13,17 @@ import pyarrow as pa
 
 from ..arguments import to_path
 from ..errors import InputError, listing
-from .files import ROWS_AT_ONCE, PathLike, open_raw, quote_path
+from .files import ROWS_AT_ONCE, PathLike, is_gzip, open_raw, quote_path
 from .lines import place_of_row
 from .reading import UNREADABLE, find_files, permission_error, unreadable_error
 from .register import Format
 from .remote import describe_remote, is_remote
 
-# Bytes of an answer in a text file, more or less.
+# Bytes of an answer in an Arrow file, more or less.
 BYTES_PER_ROW = 24
+# In text a row is a line. So many bytes at the beginning of a file, and so many of its text, show how long lines are.
+HEAD_OF_TEXT = 1 << 20
+MOST_TEXT = 1 << 25
 
 
 class Stretch(NamedTuple):
@@ -185,4 +190,18 @@ def count_rows(path: str, format: Format) -> int:
         with open_raw(path, "rb") as stream:
             return int(parquet.read_metadata(stream).num_rows)
     size = describe_remote(path)[0] if is_remote(path) else os.path.getsize(path)
-    return size // BYTES_PER_ROW + 1
+    return int(size * _count_lines(path) if format.text else size / BYTES_PER_ROW) + 1
+
+
+def _count_lines(path: str) -> float:
+    """Return the number of lines for each byte of a file, as it is at its beginning, before or after compression."""
+    with open_raw(path, "rb") as stream:
+        head = bytes(stream.read(HEAD_OF_TEXT))
+    text, n_read = head, len(head)
+    if is_gzip(head):
+        unpack = zlib.decompressobj(zlib.MAX_WBITS + 16)
+        with suppress(zlib.error):  # whoever reads it says what is wrong
+            text = unpack.decompress(head, MOST_TEXT)
+            # What follows the first of several parts, or would be more text than enough, was not used.
+            n_read -= len(unpack.unused_data) + len(unpack.unconsumed_tail)
+    return max(text.count(b"\n"), 1) / max(n_read, 1)
