@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import consilience as cs
-from consilience.errors import InputError, StoreError
+from consilience.errors import DataWarning, InputError, StoreError
 from consilience.formats.scanning import scan_table
 from consilience.store import building, partitioning
 from consilience.store.claiming import claim_beside, remove_abandoned
@@ -193,3 +193,60 @@ def test_damaged_text_has_some_size_too(tmp_path):
         scan(tmp_path / "a.csv.gz", tmp_path)
     (tmp_path / "b.csv").write_text("item,worker,label")
     assert scan_table(tmp_path / "b.csv").sizes == (2,)
+
+
+# Remote files
+
+
+ADDRESS = "memory://service/a.csv"
+
+
+@pytest.fixture
+def details(monkeypatch):
+    """Put a file on a service, and return what the service says of files, beside name and size."""
+    pytest.importorskip("fsspec", reason="remote files need fsspec: pip install 'consilience[big]'")
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    def describe(self, path, **options):
+        found = info(self, path, **options)
+        return {name: found[name] for name in ("name", "size", "type")} | details
+
+    info, details = MemoryFileSystem.info, {}
+    monkeypatch.setattr(MemoryFileSystem, "info", describe)
+    put_remote(b"item,worker,label\n1,ann,cat\n1,bob,dog\n")
+    yield details
+    MemoryFileSystem().rm("/service", recursive=True)
+
+
+def put_remote(content):
+    """Replace the file on the service."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    MemoryFileSystem().pipe("/service/a.csv", content)
+
+
+@pytest.mark.parametrize("name", ["Last-Modified", "ETag", "Content-MD5", "updated", "modify"])
+def test_changes_of_remote_files_are_seen(tmp_path, details, name):
+    details[name] = "one"
+    first = scan(ADDRESS, tmp_path)
+    assert scan(ADDRESS, tmp_path).folder == first.folder
+    put_remote(b"item,worker,label\n1,ann,cow\n1,bob,pig\n")
+    details[name] = "two"
+    assert scan(ADDRESS, tmp_path).labels.tolist() == ["cow", "pig"]
+
+
+def test_remote_files_that_tell_nothing_are_read_each_time(tmp_path, details):
+    details |= {"size": None, "mimetype": "text/csv"}
+    with pytest.warns(DataWarning, match="a new store is built each time"):
+        first = scan(ADDRESS, tmp_path)
+    put_remote(b"item,worker,label\n1,ann,cow\n1,bob,pig\n")
+    with pytest.warns(DataWarning, match="a new store is built each time"):
+        assert scan(ADDRESS, tmp_path).labels.tolist() == ["cow", "pig"]
+    assert first.labels.tolist() == ["cat", "dog"]
+
+
+def test_a_file_that_is_removed_while_it_is_read_makes_no_store(tmp_path, monkeypatch):
+    path = write_crowd(tmp_path / "a.parquet")
+    monkeypatch.setattr(building, "write_values", lambda *_: path.unlink(missing_ok=True))
+    with pytest.raises(InputError, match=r"a\.parquet' cannot be read"):
+        scan(path, tmp_path)

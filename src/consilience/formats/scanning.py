@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ..arguments import to_path
-from ..errors import InputError, listing
+from ..errors import InputError, first_line, listing
 from .files import ROWS_AT_ONCE, PathLike, is_gzip, open_raw, quote_path
 from .lines import place_of_row
 from .reading import UNREADABLE, find_files, permission_error, unreadable_error
@@ -91,16 +91,12 @@ class Scan:
             yield row, table
             row += table.num_rows
 
-    def fingerprint(self) -> list[tuple[str, int, str]]:
-        """Return the path, size and time of change of each file: what a store is recognised by."""
-        found = []
-        for path in self.files:
-            if is_remote(path):
-                found.append((path, *describe_remote(path)))
-            else:
-                status = os.stat(path)
-                found.append((os.path.abspath(path), status.st_size, str(status.st_mtime_ns)))
-        return found
+    def fingerprint(self) -> list[tuple[str, int, str | None]]:
+        """Return the path, size and time of change of each file: what a store is recognised by.
+
+        The time is None for a remote file of which nothing is known that changes when its content does.
+        """
+        return [_describe_file(path) for path in self.files]
 
     def describe(self) -> str:
         """Return what messages call the files."""
@@ -135,6 +131,16 @@ def scan_table(path: PathLike, format: str | None = None) -> Scan:
                 "Give all files the same columns.",
             )
     return Scan(tuple(files), found, tuple(names), tuple(count_rows(file, found) for file in files))
+
+
+def _describe_file(path: str) -> tuple[str, int, str | None]:
+    try:
+        if is_remote(path):
+            return path, *describe_remote(path)
+        status = os.stat(path)
+    except OSError as error:
+        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the path.") from error
+    return os.path.abspath(path), status.st_size, str(status.st_mtime_ns)
 
 
 def open_scan(path: str, format: Format, columns: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
@@ -189,7 +195,7 @@ def count_rows(path: str, format: Format) -> int:
 
         with open_raw(path, "rb") as stream:
             return int(parquet.read_metadata(stream).num_rows)
-    size = describe_remote(path)[0] if is_remote(path) else os.path.getsize(path)
+    _, size, _ = _describe_file(path)
     return int(size * _count_lines(path) if format.text else size / BYTES_PER_ROW) + 1
 
 

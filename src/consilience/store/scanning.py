@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from ..arguments import check_truth, to_path
 from ..data.classes import choose_classes
 from ..engines import Threads, open_engine
-from ..errors import parameter_error
+from ..errors import DataWarning, listing, parameter_error, warn
 from ..formats.scanning import scan_table
 from ..memory import available_memory
 from .answers import StoredResponses, open_store
@@ -90,7 +91,16 @@ def scan_responses(
         "weight": weight,
     }
     fingerprint = scan.fingerprint()
-    options = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
+    options: dict[str, Any] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
+    unknown = [path for path, _, changed in fingerprint if changed is None]
+    if unknown:
+        warn(
+            DataWarning(
+                f"It cannot be seen whether {listing(unknown)} changes, so that a new store is built each time.",
+                "Keep a copy on disk, or where files have times.",
+            )
+        )
+        options["run"] = secrets.token_hex(8)
     folder = find_folder(store) / find_key(scan, fingerprint, options)
     if not (folder / HEADER).exists():
         with open_engine(engine) as opened:
