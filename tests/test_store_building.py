@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import threading
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import consilience as cs
+from consilience.engines.base import Engine
 from consilience.errors import DataWarning, InputError, StoreError
 from consilience.formats.scanning import scan_table
 from consilience.store import building, partitioning
@@ -193,6 +196,43 @@ def test_damaged_text_has_some_size_too(tmp_path):
         scan(tmp_path / "a.csv.gz", tmp_path)
     (tmp_path / "b.csv").write_text("item,worker,label")
     assert scan_table(tmp_path / "b.csv").sizes == (2,)
+
+
+class Twice(Engine):
+    """An engine that does all work twice, once long after its result has arrived."""
+
+    def __init__(self, late):
+        self.late, self.again = late, []
+
+    def place(self, blocks):
+        return blocks
+
+    def map(self, function, placed, *shared):
+        earlier = list(self.again)
+        for block in placed:
+            yield function(block, *shared)
+            self.again.append(partial(function, block, *shared))
+            if not self.late:
+                function(block, *shared)
+        for work in earlier if self.late else ():
+            with suppress(FileNotFoundError):
+                work()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_work_that_is_done_twice_counts_once(tmp_path, monkeypatch, late):
+    monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 200)
+    columns = {"item": np.arange(900) // 2, "worker": ["a", "b"] * 450, "label": ["x", "y", "z"] * 300}
+    # The label "other" is only in answers that are dropped, so that partitions are made again without it.
+    again = {"item": [7, 300], "worker": ["b", "a"], "label": ["other"] * 2}
+    table = pa.concat_tables([pa.table(columns), pa.table(again)])
+    path = write_parquet(tmp_path / "a.parquet", **dict(zip(table.column_names, table.columns, strict=True)))
+    found = scan(path, tmp_path, duplicates="first", engine=Twice(late))
+    assert list_answers(found.load()) == list_answers(cs.read_responses(path, duplicates="first"))
+    names = {each.name for each in found.folder.iterdir()}
+    filled = [f"part-{number:05d}" for number in found.filled()]
+    parts = {f"{name}.{suffix}" for name in filled for suffix in ("blocks", "items.arrow")}
+    assert names == parts | {"store.json", "workers.arrow", "labels.arrow", "lock"}
 
 
 # Remote files

@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import os
+import secrets
 import shutil
 import socket
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ from ..formats.files import quote_path
 from ..formats.scanning import Scan, Stretch
 from . import partitioning
 from .claiming import claim_beside
-from .layout import write_partition
+from .layout import name_arrays, name_items, write_partition
 from .partitioning import (
     GrowingVocabulary,
     Piece,
@@ -55,6 +56,9 @@ log = logging.getLogger("consilience")
 SCHEMA = 1
 # What a store says of itself. It is written last.
 HEADER = "store.json"
+# While a store is built, rows and partitions are in these folders. An engine may do some work twice. So whoever does it
+# chooses a new name, and only what has arrived counts.
+ROWS, PARTS = "rows", "parts"
 # So many rows are held in memory at a time, by each thread.
 ROWS_PER_PIECE = 1 << 22
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
@@ -125,17 +129,20 @@ def write_store(
     work: Path, scan: Scan, columns: dict[str, str], duplicates: str, drop_missing: bool, engine: Engine
 ) -> None:
     """Write all files of a store to a folder."""
-    rows = split_rows(work, scan, columns, drop_missing, engine)
-    placed = engine.place(list(range(rows.n_partitions)))
-    parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
+    (work / ROWS).mkdir()
+    rows = split_rows(work / ROWS, scan, columns, drop_missing, engine)
+    parts = make_partitions(work, scan, rows, duplicates, engine)
     n_votes = np.sum([part.votes for part in parts], axis=0)
     if (n_votes == 0).any():
         # A label that only occurred in answers that were dropped as duplicates is a label nobody gave.
         rows = rows.without(n_votes == 0)
-        parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
+        parts = make_partitions(work, scan, rows, duplicates, engine)
         n_votes = n_votes[n_votes > 0]
-    for piece in rows.pieces:
-        (work / piece.name).unlink()
+    for number, part in enumerate(parts):
+        for name in (name_arrays, name_items) if part.sizes[3] else ():
+            name(work / PARTS / part.folder, number).rename(name(work, number))
+    for folder in (ROWS, PARTS):
+        shutil.rmtree(work / folder, ignore_errors=True)
     write_values(work / "workers.arrow", rows.workers)
     write_values(work / "labels.arrow", rows.labels)
     header = {
@@ -147,6 +154,13 @@ def write_store(
         "partitions": [part.sizes for part in parts],
     }
     (work / HEADER).write_text(json.dumps(header))
+
+
+def make_partitions(work: Path, scan: Scan, rows: Rows, duplicates: str, engine: Engine) -> list[Part]:
+    """Write the blocks of all partitions."""
+    shutil.rmtree(work / PARTS, ignore_errors=True)
+    (work / PARTS).mkdir(exist_ok=True)
+    return list(engine.map(make_partition, engine.place(range(rows.n_partitions)), str(work), scan, rows, duplicates))
 
 
 class Rows(NamedTuple):
@@ -172,6 +186,7 @@ class Rows(NamedTuple):
 class Part(NamedTuple):
     """What is known of a partition after it was written."""
 
+    folder: str  # where it is among the partitions
     sizes: list[int]  # items, answers, sequences, blocks
     votes: NDArray[np.float64]  # sum of weights of each label
     weighted: bool
@@ -284,7 +299,7 @@ def split_stretch(
 
     def write() -> None:
         joined = {name: join([part[name] for part in waiting]) for name in waiting[0]}
-        path = Path(work, f"rows-{number:05d}-{len(pieces):05d}.arrow")
+        path = Path(work, f"rows-{number:05d}-{len(pieces):05d}-{secrets.token_hex(8)}.arrow")
         pieces.append(write_piece(path, joined["key 0"], joined, n_partitions))
 
     for first, part in scan.read(stretch, list(columns.values())):
@@ -349,7 +364,7 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
     """Write the blocks of a partition."""
     work, tables = Path(folder), []
     for piece, task in zip(rows.pieces, rows.task, strict=True):
-        table = read_piece(work, piece, number)
+        table = read_piece(work / ROWS, piece, number)
         if table is None:
             continue
         said = rows.label_index[task][table.column("label").to_numpy()]
@@ -359,7 +374,7 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
         # A label that nobody gave is only in rows that are duplicates.
         tables.append(table if (said >= 0).all() else table.filter(pa.array(said >= 0)))
     if not sum(table.num_rows for table in tables):
-        return Part([0, 0, 0, 0], np.zeros(len(rows.labels)), False)
+        return Part("", [0, 0, 0, 0], np.zeros(len(rows.labels)), False)
     # Pieces are in the order of the input.
     table = pa.concat_tables(tables)
     origin = table.column("row").to_numpy()
@@ -387,9 +402,11 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
     all_labels = lookup(rows.labels, to_column(answers.labels))[answers.label]
     all_workers = lookup(rows.workers, to_column(answers.workers))[answers.worker]
     codes = all_workers * len(rows.labels) + all_labels
-    sizes = write_partition(work, number, answers, codes, len(rows.workers) * len(rows.labels))
+    made = work / PARTS / secrets.token_hex(8)
+    made.mkdir()
+    sizes = write_partition(made, number, answers, codes, len(rows.workers) * len(rows.labels))
     votes = np.bincount(all_labels, answers.weight, len(rows.labels)).astype(np.float64)
-    return Part(sizes, votes, answers.weight is not None)
+    return Part(made.name, sizes, votes, answers.weight is not None)
 
 
 def as_categories(codes: pa.ChunkedArray, values: Values) -> pa.DictionaryArray:
