@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import threading
 from contextlib import suppress
 from functools import partial
@@ -15,6 +16,7 @@ import pytest
 import consilience as cs
 from consilience.engines.base import Engine
 from consilience.errors import DataWarning, InputError, StoreError
+from consilience.formats import json_lines
 from consilience.formats.scanning import scan_table
 from consilience.store import building, partitioning
 from consilience.store.claiming import claim_beside, remove_abandoned
@@ -233,6 +235,21 @@ def test_work_that_is_done_twice_counts_once(tmp_path, monkeypatch, late):
     filled = [f"part-{number:05d}" for number in found.filled()]
     parts = {f"{name}.{suffix}" for name in filled for suffix in ("blocks", "items.arrow")}
     assert names == parts | {"store.json", "workers.arrow", "labels.arrow", "lock"}
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [({"label": 1}, {"label": 1.5}), ({"label": "x"}, {"label": "y", "weight": 1}), ({}, {"label": 1})],
+)
+def test_columns_of_json_lines_may_change_on_the_way(tmp_path, monkeypatch, first, last):
+    monkeypatch.setattr(json_lines, "TEXT_AT_ONCE", 100)
+    lines = [{"item": i, "worker": "a", **(first if i < 20 else last)} for i in range(30)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert scan_table(path).names == tuple({"item": 0, "worker": 0} | first | last)
+    found, expected = scan(path, tmp_path, drop_missing=True), cs.read_responses(path, drop_missing=True)
+    assert list_answers(found.load()) == list_answers(expected)
+    assert found.labels.tolist() == expected.labels.tolist()
 
 
 # Remote files
