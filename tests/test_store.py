@@ -413,7 +413,7 @@ def test_what_needs_memory_is_refused(tmp_path, option):
 
 
 def test_a_size_must_be_one(tmp_path):
-    for size in ("much", "-4GB", "0"):
+    for size in ("much", "-4GB", "0", "100MB"):
         with pytest.raises(ParameterError, match="a size such as '4GB'"):
             cs.scan_responses(tmp_path / "a.parquet", memory=size)
 

@@ -16,7 +16,7 @@ import pytest
 import consilience as cs
 from consilience.engines.base import Engine
 from consilience.errors import DataWarning, InputError, StoreError
-from consilience.formats import json_lines
+from consilience.formats import json_lines, scanning
 from consilience.formats.scanning import scan_table
 from consilience.store import building, partitioning
 from consilience.store.claiming import claim_beside, remove_abandoned
@@ -250,6 +250,32 @@ def test_columns_of_json_lines_may_change_on_the_way(tmp_path, monkeypatch, firs
     found, expected = scan(path, tmp_path, drop_missing=True), cs.read_responses(path, drop_missing=True)
     assert list_answers(found.load()) == list_answers(expected)
     assert found.labels.tolist() == expected.labels.tolist()
+
+
+def test_long_rows_of_parquet_are_read_few_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(scanning, "BYTES_AT_ONCE", 20_000)
+    ids = [f"{i}{'x' * 1000}" for i in range(100)]
+    found = scan_table(write_parquet(tmp_path / "a.parquet", item=ids, note=ids, label=[1] * 100))
+    tables = list(found.read(found.stretches(1000)[0], ["item", "label"]))
+    assert len(tables) > 3
+    assert [first for first, _ in tables[:2]] == [0, tables[0][1].num_rows]
+    assert sum(table.num_rows for _, table in tables) == 100
+
+
+@pytest.mark.parametrize("limit", ["ROWS_PER_PIECE", "BYTES_PER_PIECE"])
+def test_pieces_are_small_in_rows_and_bytes(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(scanning, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(building, limit, 250)
+    sizes = []
+
+    def note(*arguments):
+        sizes.append(len(arguments[1]))
+        return write_piece(*arguments)
+
+    write_piece = building.write_piece
+    monkeypatch.setattr(building, "write_piece", note)
+    scan(write_crowd(tmp_path / "a.parquet"), tmp_path)
+    assert sizes == ([300] * 4 if limit == "ROWS_PER_PIECE" else [100] * 12)
 
 
 # Remote files

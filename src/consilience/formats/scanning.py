@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -19,6 +19,8 @@ from .reading import UNREADABLE, find_files, permission_error, unreadable_error
 from .register import Format
 from .remote import describe_remote, is_remote
 
+# Of Parquet files, so many bytes of rows are held at a time, or ROWS_AT_ONCE.
+BYTES_AT_ONCE = 1 << 27
 # Bytes of an answer in an Arrow file, more or less.
 BYTES_PER_ROW = 24
 # In text a row is a line. So many bytes at the beginning of a file, and so many of its text, show how long lines are.
@@ -184,8 +186,17 @@ def read_groups(path: str, groups: range, columns: Collection[str]) -> Iterator[
 
     with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
         chosen = [name for name in file.schema_arrow.names if name in columns]
-        for batch in file.iter_batches(ROWS_AT_ONCE, list(groups), columns=chosen):
+        for batch in file.iter_batches(_rows_at_once(file.metadata, groups, chosen), list(groups), columns=chosen):
             yield pa.table(batch).select(chosen)
+
+
+def _rows_at_once(metadata: Any, groups: range, columns: Collection[str]) -> int:
+    """Return how many rows of a Parquet file to hold at a time: fewer where they are long."""
+    found = [metadata.row_group(group) for group in groups]
+    n_rows = sum(group.num_rows for group in found)
+    each = [group.column(place) for group in found for place in range(group.num_columns)]
+    n_bytes = sum(column.total_uncompressed_size for column in each if column.path_in_schema in columns)
+    return int(min(ROWS_AT_ONCE, max(1, n_rows * BYTES_AT_ONCE // max(n_bytes, 1))))
 
 
 def count_rows(path: str, format: Format) -> int:

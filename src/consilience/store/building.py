@@ -59,8 +59,9 @@ HEADER = "store.json"
 # While a store is built, rows and partitions are in these folders. An engine may do some work twice. So whoever does it
 # chooses a new name, and only what has arrived counts.
 ROWS, PARTS = "rows", "parts"
-# So many rows are held in memory at a time, by each thread.
+# So many rows, or bytes of them, are held in memory at a time, by each thread.
 ROWS_PER_PIECE = 1 << 22
+BYTES_PER_PIECE = 1 << 28
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 # A row is known by the number of its file, times this, plus its number in the file.
 ROWS_PER_FILE = 1 << 40
@@ -295,7 +296,7 @@ def split_stretch(
     vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
     found: dict[str, set[pa.DataType]] = {role: set() for role in (*keys, *vocabularies)}
     pieces, whole = list[Piece](), [scan.all_text] * len(keys)
-    waiting, n_waiting, n_rows = list[dict[str, Any]](), 0, 0
+    waiting, n_waiting, n_bytes, n_rows = list[dict[str, Any]](), 0, 0, 0
 
     def write() -> None:
         joined = {name: join([part[name] for part in waiting]) for name in waiting[0]}
@@ -328,9 +329,10 @@ def split_stretch(
             ready[f"key {place}"] = plain(given[role])
         waiting.append(ready)
         n_waiting += len(row)
-        if n_waiting >= ROWS_PER_PIECE:
+        n_bytes += sum(column.nbytes for column in ready.values())
+        if n_waiting >= ROWS_PER_PIECE or n_bytes >= BYTES_PER_PIECE:
             write()
-            waiting, n_waiting = [], 0
+            waiting, n_waiting, n_bytes = [], 0, 0
     if waiting:
         write()
     return Split(n_rows, pieces, vocabularies, found, whole)
