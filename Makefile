@@ -39,8 +39,9 @@ check: $(STAMPS)/dev  ## lint, types, contracts, docs and all tests but the slow
 	@$(MAKE) --no-print-directory ARGS= lint types contracts docs
 	@$(MAKE) --no-print-directory ARGS='-m "not slow and not experiment" $(ARGS)' test
 
-fuzz: $(STAMPS)/test  ## feed damaged files, odd objects and random crowds to the package (ARGS=--minutes=30 for more)
+fuzz: $(STAMPS)/test  ## feed damaged files, odd objects and random crowds to the package, and kill runs on disk (ARGS=--minutes=30 for more)
 	@cd tests && ../$(BIN)/python -m fuzz $(ARGS)
+	@$(BIN)/python tests/fuzz/disk_kills.py
 
 lint: $(STAMPS)/lint  ## style: ruff's rules and its formatter
 	@echo "ruff check";  $(BIN)/ruff check --quiet .

@@ -31,6 +31,17 @@ def test_the_benchmark_runs():
     assert "# League table" in out.stdout or "No league table" in out.stdout
 
 
+def test_the_fastest_run_is_kept_as_a_whole(script):
+    choose = script("scale").choose_run
+    slow, fast = {"seconds": 3, "read": 1, "peak": 7}, {"seconds": 2, "read": 1.5, "peak": 9}
+    assert choose(None, slow) == slow
+    assert choose(slow, fast) == choose(fast, slow) == fast
+    assert choose({**slow, "peak": 11}, fast) == {**fast, "peak": 11}
+    failed = {"reason": "out of memory"}
+    assert choose(fast, failed) == choose(failed, fast) == fast
+    assert choose(None, failed) == failed
+
+
 def test_a_section_is_renewed_alone(script):
     run = script("run")
     page = "# Speed\n\n## One\n\nOld.\n\n### Below\n\nMore.\n\n## Two\n\nKept.\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import weakref
 from functools import partial
 
 import numpy as np
@@ -14,8 +16,9 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
-from consilience.models import calibration, stored
-from consilience.store import building, partitioning
+from consilience.formats.reading import read_table
+from consilience.models import calibration, stored, stored_labels
+from consilience.store import building, layout, partitioning
 from consilience.store.layout import ArrayFile, write_arrays
 from consilience.store.partitioning import GrowingVocabulary, find_partitions
 
@@ -144,6 +147,29 @@ def test_a_failed_store_leaves_nothing(tmp_path, monkeypatch):
     assert cs.scan_responses(path, store=tmp_path / "stores").n_items == 500
 
 
+@pytest.mark.parametrize("size", [None, 0, 4, 1000])
+@pytest.mark.parametrize("suffix", ["blocks", "items.arrow"])
+def test_a_damaged_store_says_so(tmp_path, size, suffix):
+    path = write(crowd()[0], tmp_path / "a.parquet")
+    s = cs.scan_responses(path, store=tmp_path / "stores")
+    part = next(s.folder.glob(f"part-*.{suffix}"))
+    part.unlink() if size is None else os.truncate(part, size)
+    with pytest.raises(StoreError, match=r"is not complete\. Delete it, and build it again"):
+        cs.scan_responses(path, store=tmp_path / "stores")
+    if suffix == "blocks":
+        # It was damaged after it was opened.
+        with pytest.raises(StoreError, match="and build it again"):
+            cs.DawidSkene().fit(s)
+
+
+def test_parts_reach_the_disk_before_the_store_has_its_name(tmp_path, monkeypatch):
+    synced, sync = [], layout.sync
+    for module in (layout, building):
+        monkeypatch.setattr(module, "sync", lambda path: (synced.append(path.name), sync(path)))
+    s = cs.scan_responses(write(crowd()[0], tmp_path / "a.parquet"), store=tmp_path / "stores")
+    assert {path.name for path in s.folder.iterdir()} <= {*synced, "lock"}
+
+
 def fit_both(tmp_path, table, model, gold=None, fuse=False, **columns):
     """Fit a model to answers on disk and in memory."""
     path = write(table, tmp_path / "a.parquet")
@@ -216,6 +242,17 @@ def test_known_labels_count_as_in_memory(tmp_path, how):
     check_same(tmp_path, *fit_both(tmp_path, table, lambda: cs.DawidSkene(calibration=how), gold))
 
 
+def test_known_labels_take_no_room_for_the_other_items(tmp_path):
+    table, truth = crowd()
+    s = cs.scan_responses(write(table, tmp_path / "a.parquet"), store=tmp_path / "stores")
+    blocks = stored.add_gold(s, {7: f"class {truth[7]}"}).blocks()
+    assert sum(len(items) for items, _ in (block.known for block in blocks)) == 1
+    found = np.concatenate([block.open().gold for block in blocks])
+    assert len(found) == s.n_items
+    keys = np.concatenate([s.keys(number)["item"].to_numpy() for number in s.filled()])
+    assert {int(keys[i]): int(found[i]) for i in np.flatnonzero(found >= 0)} == {7: truth[7]}
+
+
 def test_gold_of_items_that_are_not_there_is_an_error(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
     s = cs.scan_responses(path, store=tmp_path / "stores")
@@ -257,6 +294,30 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path):
     assert pa.parquet.read_table(tmp_path / "one.parquet").equals(pa.parquet.read_table(tmp_path / "four.parquet"))
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.arrow", "a.parquet"])
+def test_one_file_is_written_partition_by_partition(tmp_path, name, monkeypatch):
+    path = write(crowd()[0], tmp_path / "answers.parquet")
+    model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    model.write(tmp_path / "labels")
+    expected = pa.dataset.dataset(tmp_path / "labels").to_table()
+    made, n_held, make_table = [], [], stored_labels.make_table
+
+    def count(*arguments):
+        n_held.append(sum(each() is not None for each in made))
+        table = make_table(*arguments)
+        made.append(weakref.ref(table))
+        return table
+
+    monkeypatch.setattr(stored_labels, "make_table", count)
+    model.write(tmp_path / name, engine=cs.engines.Threads(1))
+    assert len(n_held) > 2
+    assert max(n_held) <= 2
+    found = read_table(tmp_path / name).table
+    assert {k: list(map(str, v)) for k, v in found.to_pydict().items()} == {
+        k: list(map(str, v)) for k, v in expected.to_pydict().items()
+    }
+
+
 def test_few_answers_are_read_into_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(stored, "FEW", 10_000)
     on_disk, in_memory = fit_both(tmp_path, crowd()[0], cs.DawidSkene)
@@ -292,7 +353,7 @@ def test_labels_replace_only_labels(tmp_path):
     model.write(tmp_path / "labels")
     model.write(tmp_path / "labels")
     (tmp_path / "labels" / "notes.txt").write_text("keep me")
-    with pytest.raises(InputError, match=r"holds other files, such as 'notes\.txt'"):
+    with pytest.raises(InputError, match=r"holds other files than labels, such as 'notes\.txt'"):
         model.write(tmp_path / "labels")
     assert (tmp_path / "labels" / "notes.txt").exists()
     assert not [left for left in tmp_path.iterdir() if left.name.startswith(".")]
@@ -429,6 +490,10 @@ def test_answers_that_do_not_fit_are_fused_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "_are_large", lambda _: True)
     monkeypatch.setattr("consilience.memory.available_memory", lambda: 100_000)
     assert command.goes_to_disk(command_options(path))
+    result = run("fuse", path, "-o", tmp_path / "labels", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert pa.dataset.dataset(tmp_path / "labels").count_rows() == 500
+    assert len(list((tmp_path / "stores").iterdir())) == 1
     monkeypatch.setattr("consilience.memory.available_memory", lambda: 10_000_000)
     assert not command.goes_to_disk(command_options(path))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -84,18 +85,28 @@ def _scan_arrow(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.
     return batches(), names
 
 
-def _write_parquet(table: pa.Table, path: str) -> None:
+def _write_parquet(tables: Iterable[pa.Table], path: str) -> None:
     from pyarrow import parquet
 
-    # Probabilities are hardly ever the same, and a dictionary of them only takes time.
-    repeated = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
-    with open_raw(path, "wb") as sink:
-        parquet.write_table(table, sink, compression="zstd", use_dictionary=repeated)
+    def open_writer(sink: Any, schema: pa.Schema) -> Any:
+        # Probabilities are hardly ever the same, and a dictionary of them only takes time.
+        repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
+        return parquet.ParquetWriter(sink, schema, compression="zstd", use_dictionary=repeated)
+
+    _write_all(tables, path, open_writer)
 
 
-def _write_arrow(table: pa.Table, path: str) -> None:
-    with open_raw(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+def _write_arrow(tables: Iterable[pa.Table], path: str) -> None:
+    _write_all(tables, path, pa.ipc.new_file)
+
+
+def _write_all(tables: Iterable[pa.Table], path: str, open_writer: Callable[[Any, pa.Schema], Any]) -> None:
+    """Write tables of one schema, of which there is at least one."""
+    others = iter(tables)
+    first = next(others)
+    with open_raw(path, "wb") as sink, open_writer(sink, first.schema) as writer:
+        for table in chain([first], others):
+            writer.write_table(table)
 
 
 def _recognise_parquet(head: bytes, path: str) -> bool:

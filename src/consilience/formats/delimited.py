@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any, Literal
@@ -175,14 +175,15 @@ def _ends_in_quote(path: str) -> bool:
     return tail.rstrip(b"\r\n").endswith(b'"')
 
 
-def _write(delimiter: str, table: pa.Table, path: str) -> None:
+def _write(delimiter: str, tables: Iterable[pa.Table], path: str) -> None:
     """Write the names in the first line, then the rows, with quotes only where they are needed."""
-    header = pa.table({str(i): [name] for i, name in enumerate(table.column_names)})
     with open_output(path) as sink:
-        for batch in (*header.to_batches(), *table.to_batches(ROWS_PER_WRITE)):
-            fields = [_quote(column, delimiter, alone=table.num_columns == 1) for column in batch.columns]
-            lines = pc.binary_join_element_wise(*fields, pa.scalar(delimiter, pa.large_string()))
-            sink.write(("\n".join(lines.to_pylist()) + "\n").encode())
+        for number, table in enumerate(tables):
+            header = pa.table({str(i): [name] for i, name in enumerate(table.column_names)})
+            for batch in (*(() if number else header.to_batches()), *table.to_batches(ROWS_PER_WRITE)):
+                fields = [_quote(column, delimiter, alone=table.num_columns == 1) for column in batch.columns]
+                lines = pc.binary_join_element_wise(*fields, pa.scalar(delimiter, pa.large_string()))
+                sink.write(("\n".join(lines.to_pylist()) + "\n").encode())
 
 
 def _quote(column: Any, delimiter: str, alone: bool) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Literal
 
 import pyarrow as pa
@@ -137,8 +137,17 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
     return list(names), pa.schema(schema), longest
 
 
-def _write(table: pa.Table, path: str) -> None:
+def _write(tables: Iterable[pa.Table], path: str) -> None:
     """Write one object per row; a number that is not finite becomes null."""
+    encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+    with open_output(path) as sink:
+        for table in map(_to_plain, tables):
+            for batch in table.to_batches(ROWS_PER_WRITE):
+                sink.write("".join(f"{encode(record)}\n" for record in batch.to_pylist()).encode())
+
+
+def _to_plain(table: pa.Table) -> pa.Table:
+    """Return a table of what JSON has: finite numbers, and times as Python knows them."""
     for i, field in enumerate(table.schema):
         if pa.types.is_floating(field.type):
             values = table.column(i)
@@ -146,10 +155,7 @@ def _write(table: pa.Table, path: str) -> None:
         elif pa.types.is_temporal(field.type) and getattr(field.type, "unit", None) == "ns":
             # Python's own times have no nanoseconds.
             table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
-    encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
-    with open_output(path) as sink:
-        for batch in table.to_batches(ROWS_PER_WRITE):
-            sink.write("".join(f"{encode(record)}\n" for record in batch.to_pylist()).encode())
+    return table
 
 
 def _recognise(head: bytes, _path: str) -> bool:

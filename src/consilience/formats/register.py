@@ -61,7 +61,7 @@ class Codec:
     """
 
     read: Callable[[str, Collection[str] | None], tuple[pa.Table, list[str]]] | None = None
-    write: Callable[[pa.Table, str], None] | None = None
+    write: Callable[[Iterable[pa.Table], str], None] | None = None
     recognise: Callable[[bytes, str], bool] | None = None
     find_lines: LineFinder | None = None
     read_spans: Callable[[str], Spans] | None = None

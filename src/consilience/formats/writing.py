@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -30,13 +30,18 @@ def write_table(table: pa.Table, path: PathLike) -> None:
     path : str or path-like
         Where to write.
     """
+    write_tables([table.unify_dictionaries()], path)
+
+
+def write_tables(tables: Iterable[pa.Table], path: PathLike) -> None:
+    """Write tables of one schema to a file, one after the other, as `write_table` does; there must be one at least."""
     target = os.fspath(path)
     check_table_path(target)
     write = next(each for each in writable_formats() if each.fits(target)).codec.write
     assert write is not None
     with replace_file(target) as temporary:
         try:
-            write(table.unify_dictionaries(), os.fspath(temporary))
+            write(tables, os.fspath(temporary))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(
                 f"The table cannot be written to {target!r}: {first_line(error)}.", "Write Parquet, or drop the column."

@@ -354,7 +354,7 @@ class PredictingModel(Model):
         """Return what is to be fitted, its blocks cut and put where they will be worked on."""
         if isinstance(r, StoredResponses):
             engine, placed = place_stored(r, workers, engine)
-            weighted, steps = r.weighted or r.groups is not None, find_steps(r, workers.name)
+            weighted, steps = r.weighted or r.groups is not None, find_steps(r, self)
         else:
             assert isinstance(r, Responses)
             placed, weighted, steps = engine.place(lay_out(r, workers, gold)), r.weight is not None, None

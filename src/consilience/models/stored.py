@@ -190,11 +190,12 @@ def fit_stored(
             copies = model._find_copies(large.responses, large.gold(s), opened)
         if copies and count_copies_once:
             s = replace(s, groups=number_groups(copies, s.n_workers))
-        if not s.resume:
-            find_steps(s, model.workers).clear()
+        steps = find_steps(s, model)
+        steps.begin(s.resume)
         plan = model._plan(s, None, None, opened, (large.weighed(s), large.gold(s)))
         fits = model._run(plan)
         conclude(model, s, plan, fits, opened)
+        steps.finish()
     model._copies, model.copies_count_once_ = copies, s.groups is not None
     return model
 

@@ -19,7 +19,11 @@ from ..store.layout import StoredBlock
 from ..store.opening import Opening
 from ..workers.base import WorkerModel
 from ..workers.confusion import ConfusionWorkers
+from .base import Model
 from .copies import share_votes
+
+# Settings that say when a fit stops, and not which way it goes.
+STOPPING = ("callback", "max_iter", "tol")
 
 
 def place_stored(s: StoredResponses, workers: WorkerModel, engine: Engine) -> tuple[Engine, Sequence[Placed]]:
@@ -28,9 +32,11 @@ def place_stored(s: StoredResponses, workers: WorkerModel, engine: Engine) -> tu
     return opening, opening.place(s.grouped_blocks())
 
 
-def find_steps(s: StoredResponses, workers: str) -> Steps:
-    """Return where the E-steps of fits to these answers, with a worker model, are kept."""
-    return Steps(s.folder / "steps", (s.gold, s.groups, s.classes.tolist(), workers))
+def find_steps(s: StoredResponses, model: Model) -> Steps:
+    """Return where the E-steps of a fit of a model to these answers are kept."""
+    settings = {name: value for name, value in model.get_params().items() if name not in STOPPING}
+    run = s.gold, s.groups, s.classes.tolist(), type(model).__name__, settings
+    return Steps(s.folder / "steps", run, needed=s.resume)
 
 
 def open_stored(block: StoredBlock, workers: WorkerModel, groups: Integers | None) -> Block:

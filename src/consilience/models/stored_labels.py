@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,15 @@ from ..data.vocabulary import Values, to_column
 from ..engines import open_engine
 from ..errors import InputError, first_line
 from ..formats.register import writable_formats
-from ..formats.writing import check_writable, replace_file, write_table
-from ..store.building import name_beside
+from ..formats.replacing import hold_signals, sync
+from ..formats.writing import check_writable, write_table, write_tables
+from ..store.claiming import claim_beside
 from .base import Model, name_probabilities
 from .stored import Judge, StoredFit
 
 PART = "part-{:05d}.parquet"
+# What files in a folder of labels say of themselves, so that only such folders are replaced.
+MARK = {b"consilience": b"labels"}
 
 
 def write_labels(model: Model, path: str, engine: Any) -> None:
@@ -30,64 +34,118 @@ def write_labels(model: Model, path: str, engine: Any) -> None:
     in_one = any(each.fits(path) for each in writable_formats())
     fit = model._stored
     if fit is not None:
-        write_file(fit, path, engine) if in_one else write_folder(Path(path), partial(_write_parts, fit, engine))
+        check_apart(path, fit.answers.inputs)
+        write_tables(_tables(fit, engine), path) if in_one else write_folder(path, partial(_write_parts, fit, engine))
+        if isinstance(fit, StoredFit) and fit.problem.steps is not None:
+            fit.problem.steps.clear()
         return
     table = pa.table(tabulate(model._keys, model.classes_, model._label_codes, model.posterior_))
     if in_one:
         write_table(table, path)
     else:
-        write_folder(Path(path), lambda folder: parquet().write_table(table, folder / PART.format(0)))
+        write_folder(path, lambda folder: dict([save_part(table, folder, 0)]))
 
 
-def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
-    """Write files into a folder, which takes its place when all are there."""
-    check_folder(folder)
-    work, old = name_beside(folder, "writing"), name_beside(folder, "old")
+def write_folder(path: str, write: Callable[[Path], Mapping[str, int]]) -> None:
+    """Write files into a folder, which takes its place when all are there.
+
+    Whatever happens, the old labels are there or the new ones. If the process is killed between the two renames, the
+    old ones come back with the next run.
+
+    Parameters
+    ----------
+    path : str
+        The folder. Of a link, the folder that it leads to is replaced.
+    write : callable
+        Writes files into a folder, and returns their names and sizes.
+    """
+    folder = Path(os.path.realpath(path))
     try:
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        write(work)
-        if folder.exists():
-            folder.rename(old)
-            work.rename(folder)
-            shutil.rmtree(old)
-        else:
-            work.rename(folder)
+        bring_back(folder)
+        check_folder(folder)
+        with claim_beside(folder, "writing") as work:
+            keep_only(work, write(work))
+            sync(work)
+            exchange(work, folder)
     except (OSError, pa.ArrowException) as error:
         raise InputError(
             f"{str(folder)!r} cannot be written: {first_line(error)}.", "Free some space or write elsewhere."
         ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
-def check_folder(folder: Path) -> None:
+def name_old(folder: Path) -> Path:
+    """Return the name that a folder has while another takes its place."""
+    return folder.with_name(f".{folder.name}.replaced")
+
+
+def bring_back(folder: Path) -> None:
+    """Give a folder its name again if the process was killed that was about to replace it."""
+    old = name_old(folder)
+    if old.is_dir() and not folder.exists():
+        old.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def keep_only(folder: Path, sizes: Mapping[str, int]) -> None:
+    """Remove all other files from a folder, after a check that these are complete.
+
+    There may be others if work was done twice, since a worker of a cluster was taken for lost.
+    """
+    found = {path.name: path.stat().st_size for path in folder.iterdir()}
+    if damaged := sorted(name for name, size in sizes.items() if found.get(name) != size):
+        raise OSError(f"the file {damaged[0]!r} is not complete")
+    for name in found.keys() - sizes.keys():
+        (folder / name).unlink()
+
+
+def exchange(work: Path, folder: Path) -> None:
+    """Give a new folder the name of an old one, which is removed; if that fails, the old one keeps its name."""
+    old = name_old(folder)
+    with hold_signals():
+        if folder.exists():
+            folder.rename(old)
+        try:
+            work.rename(folder)
+        except BaseException:
+            if old.exists():
+                old.rename(folder)
+            raise
+    sync(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_folder(path: Path) -> None:
     """Raise an error for a folder that holds something else than labels, or that cannot be made."""
+    folder = Path(os.path.realpath(path))
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{str(folder)!r} is a file.", "Name a folder, or a file such as labels.parquet.")
-    if folder.is_dir():
-        others = sorted(path.name for path in folder.iterdir() if not path.match("part-*.parquet"))
-        if others:
-            raise InputError(
-                f"The folder {str(folder)!r} holds other files, such as {others[0]!r}.", "Name a new folder."
-            )
-    else:
+        raise InputError(f"{str(path)!r} is a file.", "Name a folder, or a file such as labels.parquet.")
+    if Path.cwd().is_relative_to(folder):
+        raise InputError(f"{str(path)!r} is the folder in which you are, or holds it.", "Name a new folder.")
+    if not folder.is_dir():
         check_writable(folder.with_name(f"{folder.name}.parquet"))
-
-
-def write_file(fit: StoredFit, path: str, engine: Any) -> None:
-    """Write one file, partition by partition."""
-    if not path.lower().endswith(".parquet"):
-        tables = list(_tables(fit, engine))
-        write_table(pa.concat_tables(tables), path)
         return
-    with replace_file(path) as temporary:
-        writer = None
-        for table in _tables(fit, engine):
-            writer = writer or parquet().ParquetWriter(temporary, table.schema, compression="zstd")
-            writer.write_table(table)
-        assert writer is not None
-        writer.close()
+    if others := sorted(each.name for each in folder.iterdir() if not is_part(each)):
+        raise InputError(
+            f"The folder {str(path)!r} holds other files than labels, such as {others[0]!r}.", "Name a new folder."
+        )
+
+
+def is_part(path: Path) -> bool:
+    """Tell whether a file holds labels that `write` wrote, or is what a second writer left of them."""
+    if path.match(".part-*"):
+        return True
+    try:
+        return path.match("part-*.parquet") and MARK.items() <= (parquet().read_schema(path).metadata or {}).items()
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def check_apart(path: str, inputs: Iterable[str]) -> None:
+    """Raise an error if an output is the same as an input, or a folder that holds it."""
+    real = os.path.realpath(path)
+    for each in inputs:
+        if Path(os.path.realpath(each)).is_relative_to(real):
+            raise InputError(f"Writing to {path!r} would change the input {each!r}.", "Write to another place.")
 
 
 def _tables(fit: StoredFit, engine: Any) -> Any:
@@ -96,11 +154,10 @@ def _tables(fit: StoredFit, engine: Any) -> Any:
         yield from opened.map(make_table, placed, fit.lean(), fit.judge)
 
 
-def _write_parts(fit: StoredFit, engine: Any, folder: Path) -> None:
+def _write_parts(fit: StoredFit, engine: Any, folder: Path) -> dict[str, int]:
     with open_engine(engine) as opened:
         placed = opened.place(list(fit.answers.filled()))
-        for _ in opened.map(write_part, placed, fit.lean(), fit.judge, str(folder)):
-            pass
+        return dict(opened.map(write_part, placed, fit.lean(), fit.judge, str(folder)))
 
 
 def parquet() -> Any:
@@ -110,11 +167,21 @@ def parquet() -> Any:
     return parquet
 
 
-def write_part(number: int, fit: StoredFit, judge: Judge, folder: str) -> int:
-    """Write the labels of a partition; return how many there are."""
-    table = make_table(number, fit, judge)
-    parquet().write_table(table, os.path.join(folder, PART.format(number)), compression="zstd")
-    return int(table.num_rows)
+def write_part(number: int, fit: StoredFit, judge: Judge, folder: str) -> tuple[str, int]:
+    """Write the labels of a partition; return the name and the size of the file."""
+    return save_part(make_table(number, fit, judge), Path(folder), number)
+
+
+def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
+    """Write labels to a file of a folder; return its name and size. It is whole even if two write it at once."""
+    path = folder / PART.format(number)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **MARK})
+    parquet().write_table(marked, temporary, compression="zstd")
+    sync(temporary)
+    size = temporary.stat().st_size
+    temporary.replace(path)
+    return path.name, size
 
 
 def make_table(number: int, fit: StoredFit, judge: Judge) -> pa.Table:

@@ -19,9 +19,20 @@ from ..data.items import Sequences
 from ..data.responses import Responses, keep_weights
 from ..data.vocabulary import Values, lookup, to_column, to_values
 from ..errors import StoreError, first_line, listing
-from ..kernels.types import Floats, freeze
+from ..kernels.types import Floats
 from .building import HEADER, SCHEMA, read_values
-from .layout import ANSWER, ITEM, ROW, SEQUENCE, ArrayFile, StoredBlock, list_blocks, name_arrays, name_items
+from .layout import (
+    ANSWER,
+    ITEM,
+    ROW,
+    SEQUENCE,
+    ArrayFile,
+    StoredBlock,
+    list_blocks,
+    measure_parts,
+    name_arrays,
+    name_items,
+)
 
 # Sums over so many blocks, of about a million answers, are taken where they are opened.
 BLOCKS_PER_GROUP = 8
@@ -32,8 +43,8 @@ _NOTHING = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_)
 class StoredResponses:
     """Answers of workers about items, in a store on disk. Make one with `consilience.scan_responses`.
 
-    It has the vocabularies and sizes of `Responses`, and not its arrays. Items are in the order of the store: it
-    depends on their ids alone.
+    It has the vocabularies and sizes of `Responses`, and not its arrays. Items are in the order of the store:
+    by partition, which their ids decide, and within a partition in the order in which they first occur in the files.
 
     Attributes
     ----------
@@ -56,6 +67,7 @@ class StoredResponses:
     in_sequences: bool
     weighted: bool
     columns: Mapping[str, str] = field(default_factory=dict)
+    inputs: Sequence[str] = ()  # the files that it was built from, as far as they are on this machine
     resume: bool = False  # whether a fit goes on where an earlier one was interrupted
     # Where near-copies count once: the group of each worker, 0 for none.
     groups: NDArray[np.int64] | None = None
@@ -157,9 +169,7 @@ class StoredResponses:
         items, codes, _ = self.gold.get(block.number, _NOTHING)
         first, last = block.file.read("blocks", block.place, block.place + 2)[:, ITEM].tolist()
         known = slice(*np.searchsorted(items, [first, last]).tolist())
-        gold = np.full(last - first, -1, np.int32)
-        gold[items[known] - first] = codes[known]
-        return replace(block, gold=freeze(gold))
+        return replace(block, known=(items[known] - first, codes[known]))
 
     def filled(self) -> Iterator[int]:
         """Yield the numbers of the partitions that are not empty."""
@@ -294,6 +304,7 @@ def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredRespon
         workers, labels = read_values(folder / "workers.arrow"), read_values(folder / "labels.arrow")
         if header["schema"] != SCHEMA:
             raise StoreError(f"The store {os.fspath(folder)!r} was made by another release.", "Delete it.")
+        check_parts(folder, header["files"])
         return StoredResponses(
             folder=folder,
             workers=workers,
@@ -304,6 +315,7 @@ def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredRespon
             in_sequences=bool(header["in_sequences"]),
             weighted=bool(header["weighted"]),
             columns=header["columns"],
+            inputs=header["inputs"],
         )
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         if isinstance(error, StoreError):
@@ -311,3 +323,13 @@ def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredRespon
         raise StoreError(
             f"The store {os.fspath(folder)!r} cannot be read: {first_line(error)}.", "Delete it, and build it again."
         ) from error
+
+
+def check_parts(folder: Path, sizes: Mapping[str, int]) -> None:
+    """Raise an error if a file of a store is missing, or has not the size that it had when the store was built."""
+    found = measure_parts(folder)
+    if damaged := sorted(name for name, size in sizes.items() if found.get(name) != size):
+        raise StoreError(
+            f"The store {os.fspath(folder)!r} is damaged: {damaged[0]!r} is not complete.",
+            "Delete it, and build it again.",
+        )

@@ -14,7 +14,6 @@ import logging
 import os
 import secrets
 import shutil
-import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -36,10 +35,12 @@ from ..engines.base import Engine
 from ..errors import InputError, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
 from ..formats.files import quote_path
+from ..formats.remote import is_remote
+from ..formats.replacing import sync
 from ..formats.scanning import Scan, Stretch
 from . import partitioning
 from .claiming import claim_beside
-from .layout import name_arrays, name_items, write_partition
+from .layout import measure_parts, name_arrays, name_items, write_partition
 from .partitioning import (
     GrowingVocabulary,
     Piece,
@@ -53,7 +54,7 @@ from .partitioning import (
 
 log = logging.getLogger("consilience")
 
-SCHEMA = 1
+SCHEMA = 2
 # What a store says of itself. It is written last.
 HEADER = "store.json"
 # While a store is built, rows and partitions are in these folders. An engine may do some work twice. So whoever does it
@@ -153,8 +154,12 @@ def write_store(
         "weighted": any(part.weighted for part in parts),
         "votes": n_votes.tolist(),
         "partitions": [part.sizes for part in parts],
+        "files": measure_parts(work),
+        "inputs": [os.path.abspath(path) for path in scan.files if not is_remote(path)],
     }
     (work / HEADER).write_text(json.dumps(header))
+    for path in (work / "workers.arrow", work / "labels.arrow", work / HEADER, work):
+        sync(path)
 
 
 def make_partitions(work: Path, scan: Scan, rows: Rows, duplicates: str, engine: Engine) -> list[Part]:
@@ -191,28 +196,6 @@ class Part(NamedTuple):
     sizes: list[int]  # items, answers, sequences, blocks
     votes: NDArray[np.float64]  # sum of weights of each label
     weighted: bool
-
-
-def name_beside(folder: Path, purpose: str) -> Path:
-    """Return a folder beside another for what this process writes, after removing those of processes that are no more.
-
-    It has the name of the machine and of the process, so that others can tell whether it is in use.
-    """
-    for path in folder.parent.glob(f".{folder.name}.*.{purpose}") if folder.parent.is_dir() else ():
-        host, _, process = path.name.removeprefix(f".{folder.name}.").removesuffix(f".{purpose}").rpartition(".")
-        if host == socket.gethostname() and process.isdigit() and not _is_running(int(process)):
-            shutil.rmtree(path, ignore_errors=True)
-    return folder.with_name(f".{folder.name}.{socket.gethostname()}.{os.getpid()}.{purpose}")
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return process != os.getpid()
 
 
 def split_rows(

@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from ..data.blocks import Block, cut_blocks
 from ..data.hashing import hash_ids, hash_items
 from ..data.responses import Responses
-from ..errors import StoreError
+from ..errors import StoreError, first_line
+from ..formats.replacing import sync
 from ..kernels.types import freeze
 
 ALIGNMENT = 64
@@ -65,11 +66,14 @@ class ArrayFile:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ArrayFile:
         """Read which arrays there are."""
-        with open(path, "rb") as file:
-            file.seek(-8, os.SEEK_END)
-            size = int.from_bytes(file.read(8), "little")
-            file.seek(-8 - size, os.SEEK_END)
-            return cls(os.fspath(path), json.loads(file.read(size)))
+        try:
+            with open(path, "rb") as file:
+                file.seek(-8, os.SEEK_END)
+                size = int.from_bytes(file.read(8), "little")
+                file.seek(-8 - size, os.SEEK_END)
+                return cls(os.fspath(path), json.loads(file.read(size)))
+        except (OSError, ValueError) as error:
+            raise damaged_error(path, error) from error
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
@@ -85,9 +89,25 @@ class ArrayFile:
         start = place + first * row
         # A map begins at a whole page.
         skip = start % mmap.ALLOCATIONGRANULARITY
-        with open(self.path, "rb") as file:
-            mapped = mmap.mmap(file.fileno(), skip + count * row, access=mmap.ACCESS_READ, offset=start - skip)
+        try:
+            with open(self.path, "rb") as file:
+                mapped = mmap.mmap(file.fileno(), skip + count * row, access=mmap.ACCESS_READ, offset=start - skip)
+        except (OSError, ValueError) as error:
+            raise damaged_error(self.path, error) from error
         return np.frombuffer(mapped, dtype, count * (row // dtype.itemsize), skip).reshape(count, *shape[1:])
+
+
+def damaged_error(path: str | os.PathLike[str], error: Exception) -> StoreError:
+    """Return the error for a file of a store that cannot be read."""
+    return StoreError(
+        f"{os.fspath(path)!r} cannot be read: {first_line(error)}.",
+        f"Delete the store {os.path.dirname(os.fspath(path))!r}, and build it again.",
+    )
+
+
+def measure_parts(folder: Path) -> dict[str, int]:
+    """Return the sizes of the files of all partitions, in bytes."""
+    return {path.name: path.stat().st_size for path in sorted(folder.glob("part-*"))}
 
 
 def write_partition(folder: Path, number: int, answers: Responses, codes: NDArray[np.int64], n_codes: int) -> list[int]:
@@ -116,6 +136,8 @@ def write_partition(folder: Path, number: int, answers: Responses, codes: NDArra
     table = pa.table(answers.key_columns())
     with pa.OSFile(str(name_items(folder, number)), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
+    for path in (name_arrays(folder, number), name_items(folder, number)):
+        sync(path)
     return [answers.n_items, answers.n_responses, 0 if sequences is None else len(sequences), len(blocks)]
 
 
@@ -147,8 +169,8 @@ class StoredBlock:
         Answers plus items of the store.
     weighted : bool
         Whether there are weights in the store, of this block or of another.
-    gold : int32 array
-        Known class of each item, or -1; empty if none is known.
+    known : pair of arrays or None
+        The items of the block whose label is known, ascending, and their classes; None if no label in the store is.
     """
 
     number: int
@@ -157,7 +179,7 @@ class StoredBlock:
     first_item: int
     total_size: int
     weighted: bool
-    gold: NDArray[np.int32]
+    known: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
 
     def open(self) -> Block:
         """Return the block, its arrays mapped into memory."""
@@ -172,7 +194,7 @@ class StoredBlock:
             offsets=offsets,
             rows=self.file.read("rows", row, row_end),
             weight=self._weights(answer, answer_end) if self.weighted else freeze(np.empty(0)),
-            gold=self.gold,
+            gold=self._gold(item_end - item),
             sequences=self.file.read("sequences", sequence + self.place, sequence_end + self.place + 1)
             if in_sequences
             else freeze(np.empty(0, np.int64)),
@@ -181,6 +203,14 @@ class StoredBlock:
             total_size=self.total_size,
             anchor=unknown,
         )
+
+    def _gold(self, n_items: int) -> NDArray[np.int32]:
+        """Return the known class of each item, or -1; nothing if no label in the store is known."""
+        gold = np.full(0 if self.known is None else n_items, -1, np.int32)
+        if self.known is not None:
+            items, codes = self.known
+            gold[items] = codes
+        return freeze(gold)
 
     def _weights(self, first: int, last: int) -> NDArray[np.float64]:
         return self.file.read("weight", first, last) if "weight" in self.file else freeze(np.ones(last - first))
@@ -201,8 +231,7 @@ def list_blocks(
         if starts[-1] != n_items:
             raise StoreError(f"{file.path!r} is damaged.", "Delete the store, and build it again.")
         blocks += [
-            StoredBlock(number, file, place, first + starts[place], total_size, weighted, freeze(np.empty(0, np.int32)))
-            for place in range(n_blocks)
+            StoredBlock(number, file, place, first + starts[place], total_size, weighted) for place in range(n_blocks)
         ]
         first += n_items
     return blocks

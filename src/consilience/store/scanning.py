@@ -57,8 +57,8 @@ def scan_responses(
         build it, each of which takes about 1 GiB. Default: the memory of the machine. Fits take what they need.
     store : str or path, optional
         The folder in which stores are kept. Default: ``$CONSILIENCE_STORES``, or else ``consilience`` in the user's
-        cache folder. A store takes about 8 bytes per answer and 20 per item, and ids of items as large as they are.
-        While it is being built, the rows are on the same disk once more.
+        cache folder. With five answers per item, a store takes 9 to 13 bytes per answer. While it is being built, the
+        rows are on the same disk once more.
     item, worker, label, sequence, position, weight, classes, duplicates, drop_missing, format
         As for `read_responses`.
     engine : optional
