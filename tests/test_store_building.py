@@ -330,6 +330,12 @@ def test_remote_files_that_tell_nothing_are_read_each_time(tmp_path, details):
 
 def test_a_file_that_is_removed_while_it_is_read_makes_no_store(tmp_path, monkeypatch):
     path = write_crowd(tmp_path / "a.parquet")
-    monkeypatch.setattr(building, "write_values", lambda *_: path.unlink(missing_ok=True))
+
+    def remove(*arguments):
+        path.unlink(missing_ok=True)
+        write_values(*arguments)
+
+    write_values = building.write_values
+    monkeypatch.setattr(building, "write_values", remove)
     with pytest.raises(InputError, match=r"a\.parquet' cannot be read"):
         scan(path, tmp_path)
