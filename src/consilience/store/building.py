@@ -25,7 +25,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .. import __version__
 from ..data import blocks
 from ..data.duplicates import check_policy
 from ..data.frames import open_arrow
@@ -37,6 +36,7 @@ from ..errors import InputError, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
 from ..formats.files import quote_path
 from ..formats.scanning import Scan, Stretch
+from ..version import __version__
 from . import partitioning
 from .claiming import claim_beside
 from .layout import name_arrays, name_items, write_partition
