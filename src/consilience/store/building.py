@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .. import __version__
 from ..data import blocks
 from ..data.duplicates import check_policy
 from ..data.frames import open_arrow
@@ -38,6 +37,7 @@ from ..formats.files import quote_path
 from ..formats.remote import is_remote
 from ..formats.replacing import sync
 from ..formats.scanning import Scan, Stretch
+from ..version import __version__
 from . import partitioning
 from .claiming import claim_beside
 from .layout import measure_parts, name_arrays, name_items, write_partition
