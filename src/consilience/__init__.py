@@ -13,8 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .models.register import MODELS
-
-__version__ = "0.1.0"
+from .version import __version__
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {

@@ -303,7 +303,7 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.option(
     "--memory",
     metavar="SIZE",
-    help="Use at most about so much memory, such as 4GB: sort the answers into a store on disk, and fuse them from "
+    help="Sort the answers into a store on disk with so much memory, such as 4GB, and fuse them from "
     "there. Default: on disk only if they would not fit in memory.",
 )
 @click.option("--store", metavar="FOLDER", help="Where stores are kept. Default: the user's cache folder.")

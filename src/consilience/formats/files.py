@@ -103,7 +103,7 @@ def open_input(path: str) -> Any:
     if path == STANDARD_INPUT:
         return _open_standard_input()
     with open_raw(path, "rb") as file:
-        compressed = file.read(len(_GZIP)) == _GZIP or _is_compressed(path)
+        compressed = is_gzip(file.read(len(_GZIP))) or _is_compressed(path)
     return pa.input_stream(open_raw(path, "rb"), compression="gzip" if compressed else None)
 
 
@@ -116,6 +116,11 @@ def _open_standard_input() -> Any:
     buffer = _inputs[stream]
     compressed = buffer.size >= len(_GZIP) and buffer[: len(_GZIP)].to_pybytes() == _GZIP
     return pa.input_stream(pa.BufferReader(buffer), compression="gzip" if compressed else None)
+
+
+def is_gzip(head: bytes) -> bool:
+    """Tell compressed content by its first bytes."""
+    return head.startswith(_GZIP)
 
 
 def open_output(path: str) -> Any:

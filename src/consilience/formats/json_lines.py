@@ -47,20 +47,23 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
 
 
 def _scan_lines(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
-    """Parse some lines at a time. Columns that occur later than these are found in no row of the first."""
+    """Parse some lines at a time. A column may begin anywhere, and its type may differ from one table to the next.
+
+    To name all columns (`wanted` is None) the whole file is looked at. This is also the time to look for traps.
+    """
+    if wanted is not None:
+        chosen = list(dict.fromkeys(wanted))
+        return (_fill_up(table, chosen) for table in _parse_runs(path)), chosen
     check_safety(path)
-    first = next(_parse_runs(path), None)
-    names = [] if first is None else first.column_names
-    chosen = choose_columns(path, names, wanted)
+    names = list(dict.fromkeys(name for table in _parse_runs(path) for name in table.column_names))
+    chosen = choose_columns(path, names, None)
+    return (_fill_up(table, chosen) for table in _parse_runs(path)), names
 
-    def batches() -> Iterator[pa.Table]:
-        for table in _parse_runs(path):
-            missing = [name for name in chosen if name not in table.column_names]
-            for name in missing:
-                table = table.append_column(name, pa.nulls(table.num_rows))
-            yield table.select(chosen)
 
-    return batches(), names
+def _fill_up(table: pa.Table, names: list[str]) -> pa.Table:
+    """Return some columns of a table, those that it does not have without values."""
+    missing = pa.nulls(table.num_rows)
+    return pa.table({name: table.column(name) if name in table.column_names else missing for name in names})
 
 
 def _parse_runs(path: str) -> Iterator[pa.Table]:

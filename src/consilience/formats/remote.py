@@ -10,6 +10,10 @@ import pyarrow as pa
 from ..errors import InputError, MissingDependencyError, first_line
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+# Each service has its own words for times and hashes of files. The hash that fsspec offers (ukey) will not do: for some
+# services it is one of the address alone.
+_MARK = re.compile(r"etag|md5|digest|crc32|^sha|mtime|modif|updated|created|generation|version", re.IGNORECASE)
+_LARGE = 1 << 30
 
 
 def is_remote(path: str) -> bool:
@@ -40,12 +44,17 @@ def list_remote(path: str) -> list[str]:
     return sorted(system.unstrip_protocol(each) for each in found)
 
 
-def describe_remote(path: str) -> tuple[int, str]:
-    """Return the size of a file in bytes, and what changes when its content does."""
+def describe_remote(path: str) -> tuple[int, str | None]:
+    """Return the size of a file in bytes, and what changes when its content does; None where nothing is known to.
+
+    A file of unknown size is taken for a large one.
+    """
     system, inner = _find_system(path)
+    system.invalidate_cache(inner)  # what was listed before may have changed
     details = system.info(inner)
-    marks = ("ETag", "etag", "mtime", "LastModified", "last_modified", "created", "md5Hash")
-    return int(details["size"]), str([details[mark] for mark in marks if mark in details])
+    marks = [(name, str(details[name])) for name in sorted(details) if _MARK.search(name) and details[name] is not None]
+    size = details.get("size")
+    return _LARGE if size is None else int(size), str(marks) if marks else None
 
 
 def _find_system(path: str) -> tuple[Any, str]:

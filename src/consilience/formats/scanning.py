@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ..arguments import to_path
-from ..errors import InputError, listing
-from .files import ROWS_AT_ONCE, PathLike, open_raw, quote_path
+from ..errors import InputError, first_line, listing
+from .files import ROWS_AT_ONCE, PathLike, is_gzip, open_raw, quote_path
 from .lines import place_of_row
 from .reading import UNREADABLE, find_files, permission_error, unreadable_error
 from .register import Format
 from .remote import describe_remote, is_remote
 
-# Bytes of an answer in a text file, more or less.
+# Of Parquet files, so many bytes of rows are held at a time, or ROWS_AT_ONCE.
+BYTES_AT_ONCE = 1 << 27
+# Bytes of an answer in an Arrow file, more or less.
 BYTES_PER_ROW = 24
+# In text a row is a line. So many bytes at the beginning of a file, and so many of its text, show how long lines are.
+HEAD_OF_TEXT = 1 << 20
+MOST_TEXT = 1 << 25
 
 
 class Stretch(NamedTuple):
@@ -86,16 +93,12 @@ class Scan:
             yield row, table
             row += table.num_rows
 
-    def fingerprint(self) -> list[tuple[str, int, str]]:
-        """Return the path, size and time of change of each file: what a store is recognised by."""
-        found = []
-        for path in self.files:
-            if is_remote(path):
-                found.append((path, *describe_remote(path)))
-            else:
-                status = os.stat(path)
-                found.append((os.path.abspath(path), status.st_size, str(status.st_mtime_ns)))
-        return found
+    def fingerprint(self) -> list[tuple[str, int, str | None]]:
+        """Return the path, size and time of change of each file: what a store is recognised by.
+
+        The time is None for a remote file of which nothing is known that changes when its content does.
+        """
+        return [_describe_file(path) for path in self.files]
 
     def describe(self) -> str:
         """Return what messages call the files."""
@@ -130,6 +133,16 @@ def scan_table(path: PathLike, format: str | None = None) -> Scan:
                 "Give all files the same columns.",
             )
     return Scan(tuple(files), found, tuple(names), tuple(count_rows(file, found) for file in files))
+
+
+def _describe_file(path: str) -> tuple[str, int, str | None]:
+    try:
+        if is_remote(path):
+            return path, *describe_remote(path)
+        status = os.stat(path)
+    except OSError as error:
+        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the path.") from error
+    return os.path.abspath(path), status.st_size, str(status.st_mtime_ns)
 
 
 def open_scan(path: str, format: Format, columns: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
@@ -173,8 +186,17 @@ def read_groups(path: str, groups: range, columns: Collection[str]) -> Iterator[
 
     with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
         chosen = [name for name in file.schema_arrow.names if name in columns]
-        for batch in file.iter_batches(ROWS_AT_ONCE, list(groups), columns=chosen):
+        for batch in file.iter_batches(_rows_at_once(file.metadata, groups, chosen), list(groups), columns=chosen):
             yield pa.table(batch).select(chosen)
+
+
+def _rows_at_once(metadata: Any, groups: range, columns: Collection[str]) -> int:
+    """Return how many rows of a Parquet file to hold at a time: fewer where they are long."""
+    found = [metadata.row_group(group) for group in groups]
+    n_rows = sum(group.num_rows for group in found)
+    each = [group.column(place) for group in found for place in range(group.num_columns)]
+    n_bytes = sum(column.total_uncompressed_size for column in each if column.path_in_schema in columns)
+    return int(min(ROWS_AT_ONCE, max(1, n_rows * BYTES_AT_ONCE // max(n_bytes, 1))))
 
 
 def count_rows(path: str, format: Format) -> int:
@@ -184,5 +206,19 @@ def count_rows(path: str, format: Format) -> int:
 
         with open_raw(path, "rb") as stream:
             return int(parquet.read_metadata(stream).num_rows)
-    size = describe_remote(path)[0] if is_remote(path) else os.path.getsize(path)
-    return size // BYTES_PER_ROW + 1
+    _, size, _ = _describe_file(path)
+    return int(size * _count_lines(path) if format.text else size / BYTES_PER_ROW) + 1
+
+
+def _count_lines(path: str) -> float:
+    """Return the number of lines for each byte of a file, as it is at its beginning, before or after compression."""
+    with open_raw(path, "rb") as stream:
+        head = bytes(stream.read(HEAD_OF_TEXT))
+    text, n_read = head, len(head)
+    if is_gzip(head):
+        unpack = zlib.decompressobj(zlib.MAX_WBITS + 16)
+        with suppress(zlib.error):  # whoever reads it says what is wrong
+            text = unpack.decompress(head, MOST_TEXT)
+            # What follows the first of several parts, or would be more text than enough, was not used.
+            n_read -= len(unpack.unused_data) + len(unpack.unconsumed_tail)
+    return max(text.count(b"\n"), 1) / max(n_read, 1)

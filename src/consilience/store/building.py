@@ -1,17 +1,19 @@
 """A store built from files: rows are split into partitions, and partitions become blocks.
 
-A store is known by its key, a hash of the paths, sizes and times of the files and of how they are read. It is built in
-a folder of another name, which takes the name of the store at the end. A store that is there is therefore complete.
+A store is known by its key: a hash of the paths, sizes and times of the files, of how they are read, and of the release
+that cuts them into blocks. It is built in a folder of another name, which takes the name of the store at the end. So a
+store that is there is complete. If a file changes while it is read, there is an error and no store.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
 import os
+import secrets
 import shutil
-import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..data import blocks
 from ..data.duplicates import check_policy
 from ..data.frames import open_arrow
 from ..data.long_tables import DROP_ROWS, find_columns, read_answers, read_weights
 from ..data.tables import Table
-from ..data.vocabulary import Column, Values, is_text, lookup, to_column, to_values
+from ..data.vocabulary import Column, Values, find_missing, is_text, lookup, to_column, to_values
 from ..engines.base import Engine
 from ..errors import InputError, Sentence, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
@@ -34,14 +37,17 @@ from ..formats.files import quote_path
 from ..formats.remote import is_remote
 from ..formats.replacing import sync
 from ..formats.scanning import Scan, Stretch
-from .layout import measure_parts, write_partition
+from ..version import __version__
+from . import partitioning
+from .claiming import claim_beside
+from .layout import measure_parts, name_arrays, name_items, write_partition
 from .partitioning import (
     GrowingVocabulary,
     Piece,
-    check_kinds,
     count_partitions,
-    merge_all,
+    find_common_type,
     plain,
+    plain_type,
     read_piece,
     write_piece,
 )
@@ -51,8 +57,12 @@ log = logging.getLogger("consilience")
 SCHEMA = 2
 # What a store says of itself. It is written last.
 HEADER = "store.json"
-# So many rows are held in memory at a time, by each thread.
+# While a store is built, rows and partitions are in these folders. An engine may do some work twice. So whoever does it
+# chooses a new name, and only what has arrived counts.
+ROWS, PARTS = "rows", "parts"
+# So many rows, or bytes of them, are held in memory at a time, by each thread.
 ROWS_PER_PIECE = 1 << 22
+BYTES_PER_PIECE = 1 << 28
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 # A row is known by the number of its file, times this, plus its number in the file.
 ROWS_PER_FILE = 1 << 40
@@ -60,15 +70,17 @@ DROP = "A missing answer needs no row: drop it."
 FILL = "Every answer must say who gave it about what: fill it in or drop the row."
 
 
-def find_key(scan: Scan, options: Mapping[str, Any]) -> str:
+def find_key(scan: Scan, fingerprint: object, options: Mapping[str, Any]) -> str:
     """Return the key of the store of some files, read in some way."""
-    content = json.dumps([SCHEMA, scan.fingerprint(), sorted(options.items())], default=str)
+    release = [SCHEMA, __version__, partitioning.ROWS_PER_PARTITION, blocks.BLOCK_SIZE]
+    content = json.dumps([release, scan.format.name, fingerprint, sorted(options.items())], default=str)
     return hashlib.sha256(content.encode()).hexdigest()[:20]
 
 
 def build_store(
     folder: Path,
     scan: Scan,
+    fingerprint: object,
     names: Mapping[str, str | None],
     duplicates: str,
     drop_missing: bool,
@@ -82,6 +94,8 @@ def build_store(
         Where to build it. All workers of the engine must be able to read and write there.
     scan : Scan
         The files.
+    fingerprint
+        What they were recognised by.
     names : mapping
         For each role that a column can play its name, None where it is not given.
     duplicates, drop_missing
@@ -91,47 +105,69 @@ def build_store(
     """
     check_policy(duplicates)
     columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), **names)
-    work = name_beside(folder, "building")
     try:
-        work.mkdir(parents=True)
-        rows = split_rows(work, scan, columns, drop_missing, engine)
-        placed = engine.place(list(range(rows.n_partitions)))
-        parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
-        n_votes = np.sum([part.votes for part in parts], axis=0)
-        if (n_votes == 0).any():
-            # A label that only occurred in answers that were dropped as duplicates is a label nobody gave.
-            rows = rows.without(n_votes == 0)
-            parts = list(engine.map(make_partition, placed, str(work), scan, rows, duplicates))
-            n_votes = n_votes[n_votes > 0]
-        for piece in rows.pieces:
-            (work / piece.name).unlink()
-        write_values(work / "workers.arrow", rows.workers)
-        write_values(work / "labels.arrow", rows.labels)
-        header = {
-            "schema": SCHEMA,
-            "columns": rows.columns,
-            "in_sequences": len(rows.whole) == 2,
-            "weighted": any(part.weighted for part in parts),
-            "votes": n_votes.tolist(),
-            "partitions": [part.sizes for part in parts],
-            "files": measure_parts(work),
-            "inputs": [os.path.abspath(path) for path in scan.files if not is_remote(path)],
-        }
-        (work / HEADER).write_text(json.dumps(header))
-        for path in (work / "workers.arrow", work / "labels.arrow", work / HEADER, work):
-            sync(path)
-        try:
-            work.rename(folder)
-        except OSError:
-            if not (folder / HEADER).exists():  # else another process was faster
-                raise
+        with claim_beside(folder, "building") as work:
+            write_store(work, scan, columns, duplicates, drop_missing, engine)
+            if scan.fingerprint() != fingerprint:
+                raise InputError(f"While {scan.describe()} was read, it changed.", "Read it again once it is complete.")
+            try:
+                work.rename(folder)
+            except OSError:
+                if not (folder / HEADER).exists():  # else somebody else was faster
+                    raise
     except (OSError, pa.ArrowException) as error:
+        remedy = "Free some space" if is_full(error) else "Check this folder"
         raise StoreError(
             f"The store {str(folder)!r} cannot be written: {first_line(error)}.",
-            Sentence("Free some space, or choose another place with {store}."),
+            Sentence(f"{remedy}, or choose another place with {{store}}."),
         ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+
+
+def is_full(error: BaseException) -> bool:
+    """Tell whether an error says that there is no space left on a disk, or for a user."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
+def write_store(
+    work: Path, scan: Scan, columns: dict[str, str], duplicates: str, drop_missing: bool, engine: Engine
+) -> None:
+    """Write all files of a store to a folder."""
+    (work / ROWS).mkdir()
+    rows = split_rows(work / ROWS, scan, columns, drop_missing, engine)
+    parts = make_partitions(work, scan, rows, duplicates, engine)
+    n_votes = np.sum([part.votes for part in parts], axis=0)
+    if (n_votes == 0).any():
+        # A label that only occurred in answers that were dropped as duplicates is a label nobody gave.
+        rows = rows.without(n_votes == 0)
+        parts = make_partitions(work, scan, rows, duplicates, engine)
+        n_votes = n_votes[n_votes > 0]
+    for number, part in enumerate(parts):
+        for name in (name_arrays, name_items) if part.sizes[3] else ():
+            name(work / PARTS / part.folder, number).rename(name(work, number))
+    for folder in (ROWS, PARTS):
+        shutil.rmtree(work / folder, ignore_errors=True)
+    write_values(work / "workers.arrow", rows.workers)
+    write_values(work / "labels.arrow", rows.labels)
+    header = {
+        "schema": SCHEMA,
+        "columns": rows.columns,
+        "in_sequences": len(rows.whole) == 2,
+        "weighted": any(part.weighted for part in parts),
+        "votes": n_votes.tolist(),
+        "partitions": [part.sizes for part in parts],
+        "files": measure_parts(work),
+        "inputs": [os.path.abspath(path) for path in scan.files if not is_remote(path)],
+    }
+    (work / HEADER).write_text(json.dumps(header))
+    for path in (work / "workers.arrow", work / "labels.arrow", work / HEADER, work):
+        sync(path)
+
+
+def make_partitions(work: Path, scan: Scan, rows: Rows, duplicates: str, engine: Engine) -> list[Part]:
+    """Write the blocks of all partitions."""
+    shutil.rmtree(work / PARTS, ignore_errors=True)
+    (work / PARTS).mkdir(exist_ok=True)
+    return list(engine.map(make_partition, engine.place(range(rows.n_partitions)), str(work), scan, rows, duplicates))
 
 
 class Rows(NamedTuple):
@@ -157,112 +193,151 @@ class Rows(NamedTuple):
 class Part(NamedTuple):
     """What is known of a partition after it was written."""
 
+    folder: str  # where it is among the partitions
     sizes: list[int]  # items, answers, sequences, blocks
     votes: NDArray[np.float64]  # sum of weights of each label
     weighted: bool
 
 
-def name_beside(folder: Path, purpose: str) -> Path:
-    """Return a folder beside another for what this process writes, after removing those of processes that are no more.
+def split_rows(
+    work: Path,
+    scan: Scan,
+    columns: dict[str, str],
+    drop_missing: bool,
+    engine: Engine,
+    kinds: Mapping[str, pa.DataType] | None = None,
+) -> Rows:
+    """Sort all rows by partition, and find the vocabularies.
 
-    It has the name of the machine and of the process, so that others can tell whether it is in use.
+    Partitions and codes depend on the type of a column. If it has several, in different files or parts of a file, all
+    rows are read again, and `kinds` says which type holds them all.
     """
-    for path in folder.parent.glob(f".{folder.name}.*.{purpose}") if folder.parent.is_dir() else ():
-        host, _, process = path.name.removeprefix(f".{folder.name}.").removesuffix(f".{purpose}").rpartition(".")
-        if host == socket.gethostname() and process.isdigit() and not _is_running(int(process)):
-            shutil.rmtree(path, ignore_errors=True)
-    return folder.with_name(f".{folder.name}.{socket.gethostname()}.{os.getpid()}.{purpose}")
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return process != os.getpid()
-
-
-def split_rows(work: Path, scan: Scan, columns: dict[str, str], drop_missing: bool, engine: Engine) -> Rows:
-    """Sort all rows by partition, and find the vocabularies."""
     n_partitions, stretches = count_partitions(sum(scan.sizes)), scan.stretches(ROWS_PER_PIECE)
-    tasks, n_rows = list[Split](), 0
+    vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
+    codes: dict[str, list[NDArray[np.int32]]] = {role: [] for role in vocabularies}
+    found: dict[str, set[pa.DataType]] = {role: set() for role in ROLES if role in columns and role != "weight"}
+    whole, n_rows = [scan.all_text] * (len(found) - len(vocabularies)), 0
+    pieces, task = list[Piece](), list[int]()
     placed = engine.place(list(enumerate(stretches)))
-    for split in engine.map(split_stretch, placed, str(work), scan, columns, drop_missing, n_partitions):
-        tasks.append(split)
-        n_rows += sum(int(piece.offsets[-1]) for piece in split.pieces)
+    shared = (str(work), scan, columns, drop_missing, n_partitions, kinds or {})
+    for number, split in enumerate(engine.map(split_stretch, placed, *shared)):
+        for role, vocabulary in vocabularies.items():
+            codes[role].append(vocabulary.merge(split.vocabularies[role]))
+        for role, types in found.items():
+            types |= split.kinds[role]
+        whole = [both and here for both, here in zip(whole, split.whole, strict=True)]
+        pieces += split.pieces
+        task += [number] * len(split.pieces)
+        n_rows += split.n_rows
         log.info("Sorting answers: %s rows", f"{n_rows:,}")
     if not n_rows:
         raise InputError(f"{scan.describe()} has columns but no rows: there are no answers to fuse.")
-    workers, worker_index = merge_all([task.workers for task in tasks], scan.all_text)
-    labels, label_index = merge_all([task.labels for task in tasks], scan.all_text)
-    pieces = [piece for task in tasks for piece in task.pieces]
-    owner = [number for number, task in enumerate(tasks) for _ in task.pieces]
-    whole = [all(each) for each in zip(*(task.whole for task in tasks), strict=True)]
-    return Rows(columns, n_partitions, pieces, owner, workers, labels, worker_index, label_index, whole)
+    common = {role: find_common_type(types, columns[role]) for role, types in found.items()}
+    if any(len(types) > 1 for types in found.values()):
+        for piece in pieces:
+            (work / piece.name).unlink()
+        return split_rows(work, scan, columns, drop_missing, engine, common)
+    workers, worker_index = vocabularies["worker"].settle(common["worker"], scan.all_text)
+    labels, label_index = vocabularies["label"].settle(common["label"], scan.all_text)
+    return Rows(
+        columns=columns,
+        n_partitions=n_partitions,
+        pieces=pieces,
+        task=task,
+        workers=workers,
+        labels=labels,
+        worker_index=[worker_index[own] for own in codes["worker"]],
+        label_index=[label_index[own] for own in codes["label"]],
+        whole=whole,
+    )
 
 
 class Split(NamedTuple):
     """A stretch of rows that were sorted by partition."""
 
+    n_rows: int
     pieces: list[Piece]
-    workers: GrowingVocabulary
-    labels: GrowingVocabulary
+    vocabularies: dict[str, GrowingVocabulary]  # of workers and labels
+    kinds: dict[str, set[pa.DataType]]  # the types that each column had
     whole: list[bool]
 
 
 def split_stretch(
-    numbered: tuple[int, Stretch], work: str, scan: Scan, columns: dict[str, str], drop_missing: bool, n_partitions: int
+    numbered: tuple[int, Stretch],
+    work: str,
+    scan: Scan,
+    columns: dict[str, str],
+    drop_missing: bool,
+    n_partitions: int,
+    kinds: Mapping[str, pa.DataType],
 ) -> Split:
-    """Sort a stretch of rows by partition, in pieces that fit in memory."""
+    """Sort a stretch of rows by partition, in pieces that fit in memory.
+
+    `kinds` are types that columns are given. If a column without one changes its type, no more pieces are written.
+    """
     number, stretch = numbered
-    keys = [columns[role] for role in ("item", "sequence", "position") if role in columns]
-    split = Split([], GrowingVocabulary(), GrowingVocabulary(), [scan.all_text] * len(keys))
-    waiting, n_waiting = list[dict[str, Any]](), 0
+    keys = [role for role in ("item", "sequence", "position") if role in columns]
+    vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
+    found: dict[str, set[pa.DataType]] = {role: set() for role in (*keys, *vocabularies)}
+    pieces, whole = list[Piece](), [scan.all_text] * len(keys)
+    waiting, n_waiting, n_bytes, n_rows = list[dict[str, Any]](), 0, 0, 0
 
     def write() -> None:
         joined = {name: join([part[name] for part in waiting]) for name in waiting[0]}
-        path = Path(work, f"rows-{number:05d}-{len(split.pieces):05d}.arrow")
-        split.pieces.append(write_piece(path, joined["key 0"], joined, n_partitions))
+        path = Path(work, f"rows-{number:05d}-{len(pieces):05d}-{secrets.token_hex(8)}.arrow")
+        pieces.append(write_piece(path, joined["key 0"], joined, n_partitions))
 
     for first, part in scan.read(stretch, list(columns.values())):
         table = _as_table(part, scan, stretch.file, first)
         row = np.arange(first, first + part.num_rows) + stretch.file * ROWS_PER_FILE
         if drop_missing:
-            kept = np.flatnonzero(part.column(columns["label"]).is_valid().to_numpy())
-            table, row = (table, row) if len(kept) == len(row) else (table.keep(kept), row[kept])
+            missing = find_missing(table.read(columns["label"]))
+            kept = np.setdiff1d(np.arange(len(row)), missing, assume_unique=True) if len(missing) else None
+            table, row = (table, row) if kept is None else (table.keep(kept), row[kept])
         if not len(row):
             continue
-        found: dict[str, Any] = {
-            "row": row,
-            "worker": split.workers.encode(table.values(columns["worker"], FILL)),
-            "label": split.labels.encode(table.values(columns["label"], DROP, DROP_ROWS)),
-        }
+        n_rows += len(row)
+        given: dict[str, pa.Array] = {}
+        for role, types in found.items():
+            remedies = (DROP, DROP_ROWS) if role == "label" else (FILL,)
+            given[role] = give_type(table.values(columns[role], *remedies), kinds.get(role), columns[role])
+            types.add(plain_type(given[role].type))
+        if any(len(types) > 1 for types in found.values()):
+            continue
+        ready: dict[str, Any] = {"row": row}
+        ready |= {role: vocabulary.encode(given[role]) for role, vocabulary in vocabularies.items()}
         if "weight" in columns:
-            found["weight"] = read_weights(table, columns["weight"])
-        for place, name in enumerate(keys):
-            column = table.values(name, FILL)
-            split.whole[place] = split.whole[place] and not is_text(read_integers(column).type)
-            found[f"key {place}"] = plain(column)
-        waiting.append(found)
+            ready["weight"] = read_weights(table, columns["weight"])
+        for place, role in enumerate(keys):
+            whole[place] = whole[place] and not is_text(read_integers(given[role]).type)
+            ready[f"key {place}"] = plain(given[role])
+        waiting.append(ready)
         n_waiting += len(row)
-        if n_waiting >= ROWS_PER_PIECE:
+        n_bytes += sum(column.nbytes for column in ready.values())
+        if n_waiting >= ROWS_PER_PIECE or n_bytes >= BYTES_PER_PIECE:
             write()
-            waiting, n_waiting = [], 0
+            waiting, n_waiting, n_bytes = [], 0, 0
     if waiting:
         write()
-    return split
+    return Split(n_rows, pieces, vocabularies, found, whole)
+
+
+def give_type(column: Column, kind: pa.DataType | None, name: str) -> pa.Array:
+    """Return a column with the values of another type; as it is if none is given."""
+    if isinstance(column, np.ndarray):
+        column = pa.array(column)
+    try:
+        return column if kind is None else plain(column, kind)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"Column {name!r} holds values of several types: {first_line(error)}.",
+            "Give all values of a column one type.",
+        ) from error
 
 
 def join(parts: list[Any]) -> Any:
     """Return the parts of a column in one."""
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    kinds = {part.type for part in parts}
-    if len(kinds) > 1:
-        check_kinds(*list(kinds)[:2])
-    return pa.concat_arrays(parts)
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
 
 
 def _as_table(part: pa.Table, scan: Scan, file: int = 0, first: int = 0) -> Table:
@@ -275,7 +350,7 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
     """Write the blocks of a partition."""
     work, tables = Path(folder), []
     for piece, task in zip(rows.pieces, rows.task, strict=True):
-        table = read_piece(work, piece, number)
+        table = read_piece(work / ROWS, piece, number)
         if table is None:
             continue
         said = rows.label_index[task][table.column("label").to_numpy()]
@@ -285,7 +360,7 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
         # A label that nobody gave is only in rows that are duplicates.
         tables.append(table if (said >= 0).all() else table.filter(pa.array(said >= 0)))
     if not sum(table.num_rows for table in tables):
-        return Part([0, 0, 0, 0], np.zeros(len(rows.labels)), False)
+        return Part("", [0, 0, 0, 0], np.zeros(len(rows.labels)), False)
     # Pieces are in the order of the input.
     table = pa.concat_tables(tables)
     origin = table.column("row").to_numpy()
@@ -313,9 +388,11 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
     all_labels = lookup(rows.labels, to_column(answers.labels))[answers.label]
     all_workers = lookup(rows.workers, to_column(answers.workers))[answers.worker]
     codes = all_workers * len(rows.labels) + all_labels
-    sizes = write_partition(work, number, answers, codes, len(rows.workers) * len(rows.labels))
+    made = work / PARTS / secrets.token_hex(8)
+    made.mkdir()
+    sizes = write_partition(made, number, answers, codes, len(rows.workers) * len(rows.labels))
     votes = np.bincount(all_labels, answers.weight, len(rows.labels)).astype(np.float64)
-    return Part(sizes, votes, answers.weight is not None)
+    return Part(made.name, sizes, votes, answers.weight is not None)
 
 
 def as_categories(codes: pa.ChunkedArray, values: Values) -> pa.DictionaryArray:

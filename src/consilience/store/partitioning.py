@@ -6,7 +6,7 @@ in one partition. Rows keep their number in the input, so that a partition can b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..data.hashing import hash_ids
 from ..data.vocabulary import Column, Values, decode_categories, is_categorical, is_text, sorted_order, to_values
-from ..errors import InputError
+from ..errors import InputError, listing
 
 # Rows that a partition has on average, at most: they and their blocks take a few hundred megabytes.
 ROWS_PER_PARTITION = 1 << 21
@@ -40,7 +40,7 @@ def count_partitions(n_rows: int) -> int:
 def find_partitions(ids: Column, n_partitions: int) -> NDArray[np.int64]:
     """Return the partition of each id.
 
-    Equal ids of one type are in the same partition, whatever else is in the column.
+    Equal ids of one type are in the same partition, whatever else is in the column. All whole numbers are of one type.
 
     >>> find_partitions(pa.array([7, 8, 7]), 1)
     array([0, 0, 0])
@@ -52,7 +52,8 @@ def find_partitions(ids: Column, n_partitions: int) -> NDArray[np.int64]:
     if not isinstance(ids, np.ndarray):
         ids = decode_categories(ids)
     if not isinstance(ids, np.ndarray) and pa.types.is_integer(ids.type):
-        hashes = scramble(to_values(ids.cast(pa.int64())).view(np.uint64))
+        # Beyond the range of 64 bits with a sign numbers wrap around.
+        hashes = scramble(to_values(ids).astype(np.int64, copy=False).view(np.uint64))
     elif not isinstance(ids, np.ndarray) and is_text(ids.type):
         texts = ids.cast(pa.large_string())
         offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -66,28 +67,20 @@ def find_partitions(ids: Column, n_partitions: int) -> NDArray[np.int64]:
 
 @dataclass
 class GrowingVocabulary:
-    """Distinct values in the order in which they were met, and whether they are categories.
+    """Distinct values in the order in which they were met, and whether all of them are categories.
 
     Categories that occur in no row are known, but not seen.
     """
 
     codes: dict[Any, int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
-    kind: pa.DataType | None = None
-    categorical: bool = False
+    categorical: bool = True
 
-    def encode(self, column: Column) -> NDArray[np.int32]:
+    def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Return the code of each entry; new values get the next ones."""
-        if isinstance(column, np.ndarray):
-            column = pa.array(column)
-        self.categorical |= is_categorical(column)
+        self.categorical &= is_categorical(column)
         if not pa.types.is_dictionary(column.type):
             column = pc.dictionary_encode(column)
-        kind = column.dictionary.type
-        if self.kind is None:
-            self.kind = kind
-        else:
-            check_kinds(self.kind, kind)
         new = [self.codes.setdefault(value, len(self.codes)) for value in column.dictionary.to_pylist()]
         code_of = np.array(new, np.int32)
         local = column.indices.to_numpy(zero_copy_only=False)
@@ -96,16 +89,12 @@ class GrowingVocabulary:
 
     def merge(self, other: GrowingVocabulary) -> NDArray[np.int32]:
         """Add the values of another vocabulary; return the code of each of its own codes here."""
-        if self.kind is None:
-            self.kind = other.kind
-        elif other.kind is not None:
-            check_kinds(self.kind, other.kind)
-        self.categorical |= other.categorical
+        self.categorical &= other.categorical
         codes = np.array([self.codes.setdefault(value, len(self.codes)) for value in other.codes], np.int32)
         self.seen.update(codes[sorted(other.seen)].tolist())
         return codes
 
-    def settle(self, to_integers: bool) -> tuple[Values, NDArray[np.int32]]:
+    def settle(self, kind: pa.DataType, to_integers: bool) -> tuple[Values, NDArray[np.int32]]:
         """Return the values that were seen, in order, and for each code its index among them, -1 if it was not seen.
 
         Values are sorted, and categories keep their order. Text that is whole numbers becomes integers, if asked for.
@@ -113,7 +102,7 @@ class GrowingVocabulary:
         from ..formats.delimited import read_integers
 
         order = np.array(sorted(self.seen), np.int64)
-        column = pa.array(list(self.codes), self.kind).take(pa.array(order))
+        column = pa.array(list(self.codes), kind).take(pa.array(order))
         values = to_values(read_integers(column) if to_integers and is_text(column.type) else column)
         if not self.categorical:
             by_value = sorted_order(values)
@@ -123,20 +112,37 @@ class GrowingVocabulary:
         return values, index
 
 
-def merge_all(every: list[GrowingVocabulary], to_integers: bool) -> tuple[Values, list[NDArray[np.int32]]]:
-    """Return the values of all vocabularies, as `settle` does, and the index of each code of each of them."""
-    merged = GrowingVocabulary()
-    codes = [merged.merge(own) for own in every]
-    values, index = merged.settle(to_integers)
-    return values, [index[own] for own in codes]
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which values are sorted: one for all whole numbers up to 64 bits with a sign, one for text.
+
+    >>> plain_type(pa.int8()), plain_type(pa.dictionary(pa.int32(), pa.string()))
+    (DataType(int64), DataType(large_string))
+    """
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return pa.int64()
+    return pa.large_string() if is_text(kind) else kind
 
 
-def check_kinds(first: pa.DataType, second: pa.DataType) -> None:
-    """Raise an error for types whose values cannot be compared."""
-    if first != second and not (is_text(first) and is_text(second)):
+def find_common_type(kinds: Collection[pa.DataType], name: str) -> pa.DataType:
+    """Return the type for the values of a column that has several, as for files that are read into memory.
+
+    Whole numbers become floats beside floats, and text beside text.
+
+    >>> find_common_type([pa.int64(), pa.float64()], "label"), find_common_type([pa.int64(), pa.large_string()], "item")
+    (DataType(double), DataType(large_string))
+    """
+    if all(is_text(kind) or pa.types.is_integer(kind) for kind in kinds) and any(map(is_text, kinds)):
+        return pa.large_string()
+    schemas = [pa.schema([(name, kind)]) for kind in sorted(kinds, key=str)]
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise InputError(
-            f"A column holds values of the types {first} and {second}.", "Give all values of a column one type."
-        )
+            f"Column {name!r} holds values of the types {listing(sorted(map(str, kinds)))}.",
+            "Give all values of a column one type.",
+        ) from error
 
 
 class Piece(NamedTuple):
@@ -158,7 +164,7 @@ def write_piece(path: Path, owners: Column, columns: Mapping[str, Any], n_partit
     """Write rows to a file, sorted by the partition of their owner: an item, or a sequence."""
     from ..kernels.layout import order_by
 
-    table = pa.table({name: plain(column) for name, column in columns.items()})
+    table = pa.table(dict(columns))
     order, offsets = order_by(find_partitions(owners, n_partitions), n_partitions)
     if n_partitions > 1:
         table = table.take(pa.array(order))
@@ -179,11 +185,6 @@ def read_piece(folder: Path, piece: Piece, number: int) -> pa.Table | None:
         return pa.table(reader.get_batch(batch))
 
 
-def plain(column: Any) -> Any:
-    """Return a column whose type does not depend on which values are in it."""
-    if isinstance(column, np.ndarray):
-        return pa.array(column)
-    column = decode_categories(column)
-    if pa.types.is_integer(column.type) and column.type != pa.int64() and column.type != pa.uint64():
-        return column.cast(pa.int64()) if column.type != pa.int32() else column
-    return column.cast(pa.large_string()) if is_text(column.type) else column
+def plain(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Return a column without categories, and of the type that is given, or else of a plain one."""
+    return decode_categories(column).cast(plain_type(column.type) if kind is None else kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,15 @@ from typing import Any
 from ..arguments import check_truth, to_path
 from ..data.classes import choose_classes
 from ..engines import Threads, open_engine
-from ..errors import parameter_error
+from ..errors import DataWarning, listing, parameter_error, warn
 from ..formats.scanning import scan_table
 from ..memory import available_memory
 from .answers import StoredResponses, open_store
 from .building import HEADER, build_store, find_key
 
-# A thread that makes blocks of a partition takes about so much memory.
+# A thread that makes blocks of a partition takes about so much memory. With less than the least, none can.
 PER_THREAD = 1 << 30
+LEAST_MEMORY = 10**9
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -51,7 +53,8 @@ def scan_responses(
         One file, a pattern such as ``"answers/*.parquet"``, or a folder: Parquet, Arrow, CSV, TSV or JSON lines, with
         one row per answer.
     memory : str or int, optional
-        How much memory may be used, such as "4GB". Default: what there is.
+        How much memory there is for building the store, such as "4GB", at least "1GB". It decides how many threads
+        build it, each of which takes about 1 GiB. Default: the memory of the machine. Fits take what they need.
     store : str or path, optional
         The folder in which stores are kept. Default: ``$CONSILIENCE_STORES``, or else ``consilience`` in the user's
         cache folder. With five answers per item, a store takes 9 to 13 bytes per answer. While it is being built, the
@@ -89,14 +92,34 @@ def scan_responses(
         "position": position,
         "weight": weight,
     }
-    folder = find_folder(store) / find_key(scan, {**names, "duplicates": duplicates, "drop_missing": drop_missing})
+    fingerprint = scan.fingerprint()
+    options: dict[str, Any] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
+    unknown = [path for path, _, changed in fingerprint if changed is None]
+    if unknown:
+        warn(
+            DataWarning(
+                f"It cannot be seen whether {listing(unknown)} changes, so that a new store is built each time.",
+                "Keep a copy on disk, or where files have times.",
+            )
+        )
+        options["run"] = secrets.token_hex(8)
+    folder = find_folder(store) / find_key(scan, fingerprint, options)
     built = not (folder / HEADER).exists()
     if built:
         with open_engine(engine) as opened:
             if isinstance(opened, Threads):
-                opened = Threads(int(min(opened.n_threads, max(1, limit // PER_THREAD - 1))))
-            build_store(folder, scan, names, duplicates, drop_missing, opened)
+                opened = Threads(limit_threads(opened.n_threads, limit))
+            build_store(folder, scan, fingerprint, names, duplicates, drop_missing, opened)
     return replace(open_store(folder, lambda labels: choose_classes(classes, labels)[0]), built=built, resume=resume)
+
+
+def limit_threads(n_threads: int, memory: float) -> int:
+    """Return how many of some threads can build a store with some memory, of which the program takes a part itself.
+
+    >>> limit_threads(8, 4 << 30), limit_threads(8, 1 << 30), limit_threads(8, float("inf"))
+    (3, 1, 8)
+    """
+    return int(max(1, min(n_threads, memory / PER_THREAD - 1)))
 
 
 def find_folder(store: str | os.PathLike[str] | None) -> Path:
@@ -111,11 +134,11 @@ def find_folder(store: str | os.PathLike[str] | None) -> Path:
 def parse_memory(memory: str | int) -> int:
     """Return a size in bytes.
 
-    >>> parse_memory("4GB"), parse_memory("512 MiB"), parse_memory(1000)
-    (4000000000, 536870912, 1000)
+    >>> parse_memory("4GB"), parse_memory("1536 MiB"), parse_memory(2_000_000_000)
+    (4000000000, 1610612736, 2000000000)
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(memory), re.IGNORECASE)
     unit = None if found is None else _UNITS.get(found[2].lower())
-    if found is None or unit is None or isinstance(memory, bool) or float(found[1]) * unit < 1:
-        raise parameter_error("memory", "scan_responses", "a size such as '4GB' or '512MiB'", memory)
+    if found is None or unit is None or isinstance(memory, bool) or float(found[1]) * unit < LEAST_MEMORY:
+        raise parameter_error("memory", "scan_responses", "a size such as '4GB' or '2GiB', at least '1GB'", memory)
     return int(float(found[1]) * unit)
