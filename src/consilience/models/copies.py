@@ -515,7 +515,8 @@ def expect_agreement(
     code = np.unique(sample.item * (owner.max() + 1) + owner, return_inverse=True)[1]
     # What each answer's group says about the item: for workers in no group it is the answer itself.
     by_group = sum_columns(code, said.logs, len(code))[:, code]
-    by_others = said.evidence[:, sample.item] - by_group
+    by_others = said.evidence[:, sample.item]
+    by_others -= by_group
     # n answers that have a share of their errors in common are worth n / (1 + (n - 1) * share) independent ones.
     n_answers = said.shares.sum() / sample.responses.n_items
     most = 1 / (1 + max(n_answers - 1, 0.0) * shared)
@@ -554,9 +555,11 @@ def interpret_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
     matrices = np.stack([each.matrices.transpose(2, 0, 1) for each in fits], axis=1)
     n_rows = r.n_workers * sample.n_symbols
     flat = matrices.reshape(len(matrices), 2 * n_rows)
-    chances = np.maximum(flat[:, sample.half[sample.item] * n_rows + sample.row], 1e-20)
+    chances = flat[:, sample.half[sample.item] * n_rows + sample.row]
+    np.maximum(chances, 1e-20, out=chances)
     shares = share_of(sample, groups)
-    logs = np.log(chances) * shares
+    logs = np.log(chances)
+    logs *= shares
     prior = np.log(np.maximum(np.stack([each.prior for each in fits], axis=1), 1e-300))[:, sample.half]
     return Said(matrices.mean(axis=1), chances, shares, logs, prior + sum_columns(sample.item, logs, r.n_items))
 
@@ -573,7 +576,7 @@ def choose_exponents(sample: Sample, by_others: Floats, said: Said, groups: Inte
     """
     scores = []
     for power in POWERS:
-        predicted = (to_probabilities(power * by_others, sample.known) * said.chances).sum(axis=0)
+        predicted = np.einsum("kn,kn->n", to_probabilities(power * by_others, sample.known), said.chances)
         each = said.shares * np.log(np.maximum(predicted, 1e-300))
         scores.append(np.append(np.bincount(groups[sample.worker], each, minlength=groups.max() + 1), each.sum()))
     best = np.array(POWERS)[np.argmax(scores, axis=0)]
@@ -598,7 +601,8 @@ def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Float
     """
     n_classes, n_workers, n_symbols = matrices.shape
     for _ in range(N_STEPS):
-        weight = posterior * matrices.reshape(n_classes, -1)[:, sample.row]
+        weight = matrices.reshape(n_classes, -1)[:, sample.row]
+        weight *= posterior
         weight /= np.maximum(weight.sum(axis=0), 1e-300)
         counts = sum_columns(sample.row, weight, n_workers * n_symbols).reshape(matrices.shape)
         crowd = counts.sum(axis=1, keepdims=True) + 1.0 / n_symbols
@@ -700,7 +704,8 @@ def sum_columns(codes: Integers, values: Floats, size: int) -> Floats:
 
 def to_probabilities(logs: Floats, known: NDArray[np.int32] | None) -> Floats:
     """Return probabilities (K, n) from logarithms, certain where the class is known."""
-    values = np.exp(logs - logs.max(axis=0))
+    values = logs - logs.max(axis=0)
+    np.exp(values, out=values)
     values /= values.sum(axis=0)
     if known is not None:
         certain = np.flatnonzero(known >= 0)

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 # Fewer answers than this are read into memory: fits to them are repeated without hidden answers.
 FEW = int(ENOUGH_ANSWERS / HIDDEN)
 # Copies, and the coupling of sequences, are looked for among so many answers.
-MOST_SAMPLED = 1_000_000
+MOST_SAMPLED = 400_000
 # Somewhat more units than are wanted lie below the limit that is expected to suffice.
 MARGIN = 64
 # Of the units that could be hidden, a partition returns so many: more are never hidden.
