@@ -352,6 +352,11 @@ class Graph:
         return np.lexsort((source, self.neighbours))
 
     @cached_property
+    def all_alike(self) -> bool:
+        """Whether all edges have the weight 1."""
+        return bool((self.weights == 1.0).all())
+
+    @cached_property
     def is_forest(self) -> bool:
         """Whether the graph has no loops."""
         from ..kernels.layout import find_levels

@@ -33,7 +33,8 @@ def sweep_mean_field(
     """Update q[i, k] prop. to exp(u[i, k] + beta sum_e w_e q[j_e, k]) for nodes in turn; return the largest change.
 
     The nodes are bounds[0]:bounds[-1], and no two in bounds[s]:bounds[s + 1] are neighbours. Their order does therefore
-    not matter: their sums may be taken before any of them is updated, and threads may share them.
+    not matter: their sums may be taken before any of them is updated, and threads may share them. No weights stand for
+    weights of 1.
     """
     sums = np.empty((AT_A_TIME, len(width)))
     return float(update_nodes(read_only(bounds), offsets, neighbours, weights, unary, coupling, posterior, sums, width))
@@ -63,11 +64,17 @@ def update_nodes(
             for i in range(begin, end):
                 for k in range(n_classes):
                     sums[i - begin, k] = 0.0
-                for e in range(offsets[i], offsets[i + 1]):
-                    j = neighbours[e]
-                    w = weights[e]
-                    for k in range(n_classes):
-                        sums[i - begin, k] += w * posterior[j, k]
+                if weights.size:
+                    for e in range(offsets[i], offsets[i + 1]):
+                        j = neighbours[e]
+                        w = weights[e]
+                        for k in range(n_classes):
+                            sums[i - begin, k] += w * posterior[j, k]
+                else:
+                    for e in range(offsets[i], offsets[i + 1]):
+                        j = neighbours[e]
+                        for k in range(n_classes):
+                            sums[i - begin, k] += posterior[j, k]
             for i in range(begin, end):
                 row = i - begin
                 top = -np.inf

@@ -23,11 +23,13 @@ field's own normaliser, which nobody can compute, is left out. At fixed coupling
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar
+from queue import SimpleQueue
+from threading import Thread
+from typing import ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -261,15 +263,16 @@ def run_mean_field(
     from ..kernels.field import sweep_mean_field
 
     posterior = start.copy()
-    edges, width = (graph.offsets, graph.neighbours, graph.weights), width_of(unary.shape[1], len(graph.neighbours))
+    weights = freeze(np.empty(0)) if graph.all_alike else graph.weights
+    edges, width = (graph.offsets, graph.neighbours, weights), width_of(unary.shape[1], len(graph.neighbours))
     steps = share_nodes(graph, graph.independent_runs, n_threads)
 
     def update(bounds: NDArray[np.int64]) -> float:
         return sweep_mean_field(bounds, *edges, unary, coupling, posterior, width)
 
-    with ThreadPoolExecutor(n_threads) as pool:  # which starts no thread before there is work for it
+    with share_work(update, max(map(len, steps))) as run:
         for _ in range(max_sweeps):
-            if max(change for step in steps for change in run_at_once(pool, update, step)) < tol:
+            if max(change for step in steps for change in run(step)) < tol:
                 break
     return posterior
 
@@ -283,9 +286,9 @@ def add_neighbours(graph: Graph, values: Floats, n_threads: int) -> Floats:
     def add(bounds: NDArray[np.int64]) -> None:
         neighbour_sums(int(bounds[0]), int(bounds[-1]), *edges, values, sums)
 
-    with ThreadPoolExecutor(n_threads) as pool:
+    with share_work(add, n_threads) as run:
         for step in share_nodes(graph, np.array([0, graph.n_items]), n_threads):
-            run_at_once(pool, add, step)
+            run(step)
     return sums
 
 
@@ -308,10 +311,45 @@ def share_nodes(graph: Graph, bounds: NDArray[np.int64], n_threads: int) -> list
     return steps if done == len(bounds) - 1 else [*steps, [bounds[done:]]]
 
 
-def run_at_once(pool: Executor, function: Callable[[NDArray[np.int64]], Result], step: list[Any]) -> list[Result]:
-    """Return what the function gives for each part of a step, with the first part done here and others in the pool."""
-    others = [pool.submit(function, part) for part in step[1:]]
-    return [function(step[0]), *(other.result() for other in others)]
+@contextmanager
+def share_work(
+    function: Callable[[NDArray[np.int64]], Result], n_threads: int
+) -> Iterator[Callable[[list[NDArray[np.int64]]], list[Result]]]:
+    """Give a function that applies another to all parts of a step at once, the first of them in this thread.
+
+    The futures of a pool take about as long as the work of a small step; these threads only wait for the next part.
+    """
+    todo: SimpleQueue[NDArray[np.int64] | None] = SimpleQueue()
+    done: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
+
+    def work() -> None:
+        while (part := todo.get()) is not None:
+            try:
+                done.put((function(part), None))
+            except BaseException as error:  # which belongs to the thread that waits for the part
+                done.put((None, error))
+
+    def run(step: list[NDArray[np.int64]]) -> list[Result]:
+        for part in step[1:]:
+            todo.put(part)
+        results = [function(step[0])]
+        for _ in step[1:]:
+            result, error = done.get()
+            if error is not None:
+                raise error
+            results.append(cast(Result, result))
+        return results
+
+    threads = [Thread(target=work, daemon=True) for _ in range(n_threads - 1)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield run
+    finally:
+        for _ in threads:
+            todo.put(None)
+        for thread in threads:
+            thread.join()
 
 
 def run_belief_propagation(
