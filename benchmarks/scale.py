@@ -353,7 +353,7 @@ def draw(rows: list[Growth], path: Path) -> None:
 
 def plan(row: Growth, n_answers: int = 10**10, n_machines: int = 64) -> str:
     """Return what many answers need on a cluster, by formulas, from what the largest measured number of them took."""
-    from consilience.data.blocks import BLOCK_SIZE
+    from consilience.data.blocks import BLOCK_SIZE, MOST_SHORT
     from consilience.store.answers import BLOCKS_PER_GROUP
     from consilience.store.partitioning import count_partitions
 
@@ -367,11 +367,12 @@ def plan(row: Growth, n_answers: int = 10**10, n_machines: int = 64) -> str:
     ]
     n_rows = N_CLASSES * np.array([10_000, 100_000])
     distinct = n_rows * (1 - np.exp(-BLOCK_SIZE / n_rows))
-    store = (4 + 24 / ANSWERS_PER_ITEM + 8 * distinct / BLOCK_SIZE) * n_answers
+    code = np.where(distinct <= MOST_SHORT, 2, 4)
+    store = (code + 20 / ANSWERS_PER_ITEM + 8 * distinct / BLOCK_SIZE) * n_answers
     sums = 8 * N_CLASSES * n_rows
     cells += [
         ("rows in a block, D", "MK (1 - exp(-2¹⁷ / MK))", [f"{value:,.0f}" for value in distinct]),
-        ("store", "(8.8 + 8 D / 2¹⁷) N", [*map(size, store)]),
+        ("store", "(6 + 8 D / 2¹⁷) N; 8 instead of 6 if D > 2¹⁶", [*map(size, store)]),
         ("more while it is built", "24 N", [size(24 * n_answers)] * 2),
         ("parameters, or one sum, S", "8 M K²", [*map(size, sums)]),
         ("parameters to machines", "W S", [*map(size, n_machines * sums)]),

@@ -368,7 +368,7 @@ def test_arrays_come_back_from_a_file(tmp_path):
         np.testing.assert_array_equal(found, array)
         assert found.dtype == array.dtype
         assert not found.flags.writeable
-    np.testing.assert_array_equal(file.read("c", 1, 3), arrays["c"][1:3])
+    np.testing.assert_array_equal(file.map()("c", 1, 3), arrays["c"][1:3])
 
 
 def test_a_vocabulary_grows_and_is_sorted_in_the_end():

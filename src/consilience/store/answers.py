@@ -178,7 +178,7 @@ class StoredResponses:
         """Return a block with its known labels."""
         assert self.gold is not None
         items, codes, _ = self.gold.get(block.number, _NOTHING)
-        first, last = block.file.read("blocks", block.place, block.place + 2)[:, ITEM].tolist()
+        first, last = block.file.read("blocks")[block.place : block.place + 2, ITEM].tolist()
         known = slice(*np.searchsorted(items, [first, last]).tolist())
         return replace(block, known=(items[known] - first, codes[known]))
 

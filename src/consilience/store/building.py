@@ -54,7 +54,7 @@ from .partitioning import (
 
 log = logging.getLogger("consilience")
 
-SCHEMA = 2
+SCHEMA = 3
 # What a store says of itself. It is written last.
 HEADER = "store.json"
 # While a store is built, rows and partitions are in these folders. An engine may do some work twice. So whoever does it

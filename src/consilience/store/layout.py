@@ -8,8 +8,8 @@ The arrays of a partition, of all of its blocks together:
 
 =========== ======= ==============================================================
 blocks      int64   (n_blocks + 1, 4): first item, answer, row and sequence of each
-codes       int32   row of each answer among those that its block needs
-offsets     int64   of each block n_items + 1: item i owns offsets[i]:offsets[i + 1]
+codes       uint16  row of each answer among those that its block needs (int32 if a block has many)
+offsets     int32   of each block n_items + 1: item i owns offsets[i]:offsets[i + 1]
 rows        int64   which of all rows these are: worker * n_labels + label
 weight      float64 of each answer, if there are weights
 sequences   int64   of each block n_sequences + 1, if there are sequences
@@ -20,9 +20,10 @@ hashes      uint64  of the id of each item (sequence)
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,23 +79,32 @@ class ArrayFile:
     def __contains__(self, name: str) -> bool:
         return name in self.places
 
-    def read(self, name: str, first: int = 0, last: int | None = None) -> NDArray[Any]:
-        """Return the rows first:last of an array, mapped into memory and read-only."""
-        kind, shape, place = self.places[name]
-        dtype = np.dtype(kind)
-        row = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
-        count = (shape[0] if last is None else last) - first
-        if count <= 0:
-            return freeze(np.empty((0, *shape[1:]), dtype))
-        start = place + first * row
-        # A map begins at a whole page.
-        skip = start % mmap.ALLOCATIONGRANULARITY
+    def map(self) -> Callable[..., NDArray[Any]]:
+        """Map the file into memory; return a function that gives the rows first:last of an array, read-only.
+
+        The map is let go with the last array that was read from it.
+        """
         try:
             with open(self.path, "rb") as file:
-                mapped = mmap.mmap(file.fileno(), skip + count * row, access=mmap.ACCESS_READ, offset=start - skip)
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise damaged_error(self.path, error) from error
-        return np.frombuffer(mapped, dtype, count * (row // dtype.itemsize), skip).reshape(count, *shape[1:])
+
+        def read(name: str, first: int = 0, last: int | None = None) -> NDArray[Any]:
+            kind, shape, place = self.places[name]
+            dtype, size = np.dtype(kind), math.prod(shape[1:])
+            count = max((shape[0] if last is None else last) - first, 0)
+            start = place + first * dtype.itemsize * size
+            try:
+                return np.frombuffer(mapped, dtype, count * size, start).reshape(count, *shape[1:])
+            except ValueError as error:
+                raise damaged_error(self.path, error) from error
+
+        return read
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Return a whole array, mapped into memory and read-only."""
+        return self.map()(name)
 
 
 def damaged_error(path: str | os.PathLike[str], error: Exception) -> StoreError:
@@ -123,8 +133,8 @@ def write_partition(folder: Path, number: int, answers: Responses, codes: NDArra
     sequences = answers.sequences
     arrays: dict[str, NDArray[Any]] = {
         "blocks": bounds,
-        "codes": np.concatenate([block.codes for block in blocks]).astype(np.int32, copy=False),
-        "offsets": np.concatenate([block.offsets for block in blocks]).astype(np.int64, copy=False),
+        "codes": np.concatenate([block.codes for block in blocks]),
+        "offsets": np.concatenate([block.offsets for block in blocks]),
         "rows": np.concatenate([block.rows for block in blocks]),
         "hashes": hash_items(answers.keys) if sequences is None else hash_ids(sequences.ids),
     }
@@ -183,19 +193,20 @@ class StoredBlock:
 
     def open(self) -> Block:
         """Return the block, its arrays mapped into memory."""
-        bounds = self.file.read("blocks", self.place, self.place + 2)
+        read = self.file.map()
+        bounds = read("blocks", self.place, self.place + 2)
         (item, answer, row, sequence), (item_end, answer_end, row_end, sequence_end) = bounds.tolist()
         # The offsets of each block have one entry more than items.
-        offsets = self.file.read("offsets", item + self.place, item_end + self.place + 1)
+        offsets = read("offsets", item + self.place, item_end + self.place + 1)
         unknown, in_sequences = freeze(np.empty((0, 0))), "sequences" in self.file
         return Block(
             first_item=self.first_item,
-            codes=self.file.read("codes", answer, answer_end),
+            codes=read("codes", answer, answer_end),
             offsets=offsets,
-            rows=self.file.read("rows", row, row_end),
-            weight=self._weights(answer, answer_end) if self.weighted else freeze(np.empty(0)),
+            rows=read("rows", row, row_end),
+            weight=self._weights(read, answer, answer_end) if self.weighted else freeze(np.empty(0)),
             gold=self._gold(item_end - item),
-            sequences=self.file.read("sequences", sequence + self.place, sequence_end + self.place + 1)
+            sequences=read("sequences", sequence + self.place, sequence_end + self.place + 1)
             if in_sequences
             else freeze(np.empty(0, np.int64)),
             log_prior=unknown,
@@ -212,8 +223,8 @@ class StoredBlock:
             gold[items] = codes
         return freeze(gold)
 
-    def _weights(self, first: int, last: int) -> NDArray[np.float64]:
-        return self.file.read("weight", first, last) if "weight" in self.file else freeze(np.ones(last - first))
+    def _weights(self, read: Callable[..., NDArray[Any]], first: int, last: int) -> NDArray[np.float64]:
+        return read("weight", first, last) if "weight" in self.file else freeze(np.ones(last - first))
 
 
 def list_blocks(

@@ -57,7 +57,7 @@ def scan_responses(
         build it, each of which takes about 1 GiB. Default: the memory of the machine. Fits take what they need.
     store : str or path, optional
         The folder in which stores are kept. Default: ``$CONSILIENCE_STORES``, or else ``consilience`` in the user's
-        cache folder. With five answers per item, a store takes 9 to 13 bytes per answer. While it is being built, the
+        cache folder. With five answers per item, a store takes 6 to 9 bytes per answer. While it is being built, the
         rows are on the same disk once more.
     item, worker, label, sequence, position, weight, classes, duplicates, drop_missing, format
         As for `read_responses`.
