@@ -12,12 +12,14 @@ from .joining import NOTHING, Retracted
 from .long_tables import find_columns, read_answers
 from .responses import Responses, empty_responses
 from .tables import Table
-from .vocabulary import encode_in_order_of_appearance, find_missing, lookup
+from .vocabulary import Values, encode_in_order_of_appearance, find_missing, lookup
 
 _ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 
 
-def read_further(table: Table, old: Responses, duplicates: str) -> tuple[Responses, Retracted]:
+def read_further(
+    table: Table, old: Responses, duplicates: str, format: str | None = None
+) -> tuple[Responses, Retracted]:
     """Return the answers of a table, and those of the old ones that it takes back.
 
     Columns that have the names of the old answers' play the same roles, and labels are normalised if the old ones are.
@@ -32,8 +34,10 @@ def read_further(table: Table, old: Responses, duplicates: str) -> tuple[Respons
         Those that are there.
     duplicates : {"error", "last"}
         As for `update`.
+    format : str, optional
+        The form of the table, as in `Responses.from_frame`.
     """
-    table = translate(table.prefer(old.columns), None, dict.fromkeys(_ROLES))
+    table = translate(table.prefer(old.columns), format, dict.fromkeys(_ROLES))
     names = _name_columns(table, old)
     columns = find_columns(table, **names)
     table, rows = _split_missing(table, columns, duplicates)
@@ -41,7 +45,7 @@ def read_further(table: Table, old: Responses, duplicates: str) -> tuple[Respons
     if len(rows):
         table = table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
     if not table.n_rows and len(rows):
-        return _no_answers(old), taken_back
+        return no_answers(old), taken_back
     gold = columns_of_gold(table, old)
     policy = "error" if "weight" in columns else duplicates
     with quietly():  # what is to be said of the labels is said of all together
@@ -116,10 +120,11 @@ def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Re
     return Retracted(item[given], worker[given])
 
 
-def _no_answers(old: Responses) -> Responses:
+def no_answers(old: Responses) -> Responses:
     """Return no answers about no items, of the same kind as the old ones."""
     keys = old.keys
-    none = (
-        Sequences(keys.ids[:0], np.zeros(1, np.int64), keys.position[:0]) if isinstance(keys, Sequences) else keys[:0]
-    )
-    return empty_responses(none, old.workers[:0], old.labels[:0], old.classes[:0], old.normalised)
+    if isinstance(keys, Sequences):
+        nothing: Values | Sequences = Sequences(keys.ids[:0], np.zeros(1, np.int64), keys.position[:0])
+    else:
+        nothing = keys[:0]
+    return empty_responses(nothing, old.workers[:0], old.labels[:0], old.classes[:0], old.normalised)

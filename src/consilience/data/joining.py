@@ -124,7 +124,7 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     if duplicates == "error" and len(corrected):
         raise _clash_error(keys, workers.values, labels.values, there.answers, coming, corrected)
     taken_back = item[retracted.item] * n_workers + workers.old[retracted.worker]
-    gone = there.index[np.isin(there.answers.pairs(n_workers), np.append(taken_back, corrected))]
+    gone = there.which[np.isin(there.answers.pairs(n_workers), np.append(taken_back, corrected))]
     coming = coming.keep(~np.isin(coming.pairs(n_workers), repeated))
     joined = _lay_together(old, keys, item, workers, labels, gone, coming)
     if len(gone):
@@ -181,7 +181,7 @@ class Answers(NamedTuple):
 class Touched(NamedTuple):
     """Old answers to items that are spoken of again: which they are, and their codes among all answers."""
 
-    index: Indices
+    which: Indices
     answers: Answers
 
 
@@ -325,7 +325,7 @@ def _lay_together(
     )
 
 
-def _drop_unheard(r: Responses, worker: Indices, label: Indices) -> Responses:
+def _drop_unheard(r: Responses, worker: Codes, label: Codes) -> Responses:
     """Return the answers without those of some workers and labels of which there is no answer left."""
     heard, said = np.ones(r.n_workers, bool), np.ones(r.n_labels, bool)
     heard[worker] = count_codes(r.worker, r.n_workers)[worker] > 0

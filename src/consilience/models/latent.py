@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import is_among, is_whole
+from ..arguments import is_among
+from ..arguments import is_whole as is_whole_number
 from ..data.crowd import Crowd
 from ..data.features import Features, list_items, match_features
 from ..data.frames import build_report
@@ -27,6 +28,7 @@ from ..errors import (
     ParameterError,
     Sentence,
     parameter_error,
+    plural,
     warn,
 )
 from ..fitting.acceleration import ACCELERATIONS
@@ -35,14 +37,14 @@ from ..fitting.moment_effort import Effort, estimate_moments
 from ..fitting.moments import MomentFit
 from ..formats.features import open_item_data
 from ..kernels.types import Floats, freeze
-from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names
+from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names, is_truth, is_whole
 from ..store.answers import StoredResponses
 from ..structures.base import AnyStructure, StructureParameters
 from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
-from .calibration import Calibration, Judged, are_findings, calibrate, check_calibration, raise_to
+from .calibration import Calibration, Judged, are_findings, are_powers, calibrate, check_calibration, raise_to
 from .checks import (
     PAIR,
     check_callback,
@@ -116,6 +118,9 @@ class LatentModel(PredictingModel):
     _opinions: ComparedOpinions | None  # of classifier and crowd
     _log_prior: Floats | None  # what was known of the items beside their answers; it is not saved
     _hidden: list[Judged]  # the hidden answers of the fit; they are not saved
+    _powers: list[float]  # equally likely powers, of which the one of `calibration_` is chosen
+    _n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
+    _has_priors: bool = False  # whether something was known of the items beside their answers
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **PredictingModel._arrays,
@@ -128,6 +133,9 @@ class LatentModel(PredictingModel):
         "calibration_": are_findings,
         "feature_findings_": are_feature_findings,
         "feature_names_": are_names,
+        "_powers": are_powers,
+        "_n_changes": is_whole,
+        "_has_priors": is_truth,
     }
 
     @property
@@ -148,7 +156,15 @@ class LatentModel(PredictingModel):
     def explain_calibration(self) -> str:
         """Say in words how the probabilities were calibrated."""
         self._check_fitted()
-        return self.calibration_.describe()
+        # A model from `fuse` finds it at each update.
+        is_old = not self.calibration_.given and "comparison_" not in self.__dict__
+        return self.calibration_.describe() + (self._tell_age() if is_old else "")
+
+    def _tell_age(self) -> str:
+        """Return in words how many answers have come since power and coupling were found; empty if none have."""
+        if not self._n_changes:
+            return ""
+        return f" This was found before the last {plural(self._n_changes, 'answer')} came."
 
     def fit(
         self,
@@ -311,7 +327,7 @@ class LatentModel(PredictingModel):
             The most rows to return. Default: all.
         """
         self._need_findings()
-        if n is not None and not (is_whole(n) and n >= 0):
+        if n is not None and not (is_whole_number(n) and n >= 0):
             raise parameter_error("n", "disagreements", "a whole number >= 0", n)
         columns = list_disagreements(self._opinions, self._keys, self.labels_, self.classes_, n)
         return build_report(columns, self._backend)
@@ -449,12 +465,15 @@ class LatentModel(PredictingModel):
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         opinion = None if guided is None else guided.opinion
         found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
+        powers = confidence.powers.tolist()
         estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
         intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
         notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
         self.uncalibrated_posterior_ = posterior
         self._settle_fit(best, fits, found)
+        self._powers, self._has_priors = powers, r.log_prior is not None
+        self._n_changes = 0 if self._going_on is None else self._going_on.n_changes
         self.feature_findings_ = None if guided is None else guided.findings
         self._guide = None if guided is None else guided.guide
         self._opinions, self._log_prior = None, r.log_prior

@@ -44,6 +44,9 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
         header = header | {"answers": None}  # answers and known labels were not in the file
     if header["schema"] < 7 and _is_calibrated(header.get("model")) and isinstance(header.get("parameters"), dict):
         header = header | {"parameters": {"acceleration": None} | header["parameters"]}
+    if header["schema"] < 8 and _is_calibrated(header.get("model")) and isinstance(header.get("scalars"), dict):
+        added = {"_powers": [], "_n_changes": 0, "_has_priors": False}  # nothing was kept for an update
+        header = header | {"scalars": added | header["scalars"]}
     return header, arrays
 
 
