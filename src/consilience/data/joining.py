@@ -222,10 +222,22 @@ def _join_keys(old: Responses, new: Responses) -> tuple[Values | Sequences, Indi
         return _join_sequences(old.keys, new.keys)
     assert not isinstance(old.keys, Sequences)
     assert not isinstance(new.keys, Sequences)
-    index = lookup(old.keys, to_column(new.keys))
+    index = _find_few(old.keys, new.keys)
     added = index < 0
     index[added] = old.n_items + np.arange(added.sum())
     return join_values(old.keys, new.keys[added]), np.arange(old.n_items), index
+
+
+def _find_few(known: Values, wanted: Values) -> Indices:
+    """Return the index of each of some values among the known ones, or -1, as `lookup` does.
+
+    The known ones, of which there may be many more, are looked up among these: the smaller table is faster.
+    """
+    place = lookup(wanted, to_column(known))
+    index = np.full(len(wanted), -1, np.int64)
+    there = np.flatnonzero(place >= 0)
+    index[place[there]] = there
+    return index
 
 
 def _join_sequences(old: Sequences, new: Sequences) -> tuple[Sequences, Indices, Indices]:
@@ -263,7 +275,10 @@ def _list_touched(
 
 def _compare(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, Indices]:
     """Return the pairs of item and worker whose answer is the same in both, and those whose answer is another one."""
-    pairs = np.intersect1d(there.pairs(n_workers), coming.pairs(n_workers))
+    earlier, later = np.sort(there.pairs(n_workers)), np.sort(coming.pairs(n_workers))
+    at = np.searchsorted(earlier, later)
+    pairs = later[at < np.searchsorted(earlier, later, side="right")]
+    pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]]
     if not len(pairs):
         return pairs, pairs
     parts = []

@@ -72,8 +72,8 @@ from .guidance import (
     state_of_guide,
 )
 from .inputs import as_responses
-from .intervals import find_intervals
-from .predicting import PredictingModel, part_of
+from .intervals import Confidence, Estimates, Intervals, find_intervals, find_judged
+from .predicting import INTERVALS, PredictingModel, part_of, sum_pseudo_counts
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
@@ -119,6 +119,7 @@ class LatentModel(PredictingModel):
     _log_prior: Floats | None  # what was known of the items beside their answers; it is not saved
     _hidden: list[Judged]  # the hidden answers of the fit; they are not saved
     _powers: list[float]  # equally likely powers, of which the one of `calibration_` is chosen
+    _due: Floats | None = None  # of an update whose intervals nobody has asked for: pseudo-counts of each class, (K,)
     _n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
     _has_priors: bool = False  # whether something was known of the items beside their answers
 
@@ -137,6 +138,24 @@ class LatentModel(PredictingModel):
         "_n_changes": is_whole,
         "_has_priors": is_truth,
     }
+
+    def __getattr__(self, name: str) -> Any:
+        """Work out the intervals of an update when one is first asked for: they take as long as the update itself."""
+        if name not in INTERVALS or self._due is None:
+            return super().__getattr__(name)  # which says what is missing
+        r = self._weigh_copies(self.responses_, np.arange(len(self.workers_)))
+        gold, power = self._gold, self.calibration_.power
+        is_fixed = fixed_prior(self, r) is not None
+        judged = find_judged(r, gold, None)
+        estimates = Estimates(self.confusion_, self._counts, self.prior_, self._due, is_fixed, judged)
+
+        def raised(other: float) -> Floats:
+            return self._calibrate(r, self.posterior_, other / power)
+
+        confidence = Confidence(np.array(self._powers), raised, power)
+        self._keep_intervals(find_intervals(r, self.uncalibrated_posterior_, self._label_codes, estimates, confidence))
+        self._due = None
+        return self.__dict__[name]
 
     @property
     def power_(self) -> float:
@@ -466,12 +485,15 @@ class LatentModel(PredictingModel):
         opinion = None if guided is None else guided.opinion
         found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
         powers = confidence.powers.tolist()
-        estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
-        intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
+        intervals: Intervals | None = None
+        if self._going_on is None or problem.graph is not None:
+            estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
+            intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
         notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
         self.uncalibrated_posterior_ = posterior
         self._settle_fit(best, fits, found)
+        self._due = sum_pseudo_counts(best.parameters.prior) if intervals is None else None
         self._powers, self._has_priors = powers, r.log_prior is not None
         self._n_changes = 0 if self._going_on is None else self._going_on.n_changes
         self.feature_findings_ = None if guided is None else guided.findings

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
+# The attributes that hold the ends of intervals.
+INTERVALS = ("_worker_intervals", "_prior_interval", "_expected_interval")
 # How long the plain fit lasts by which copies are judged.
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
@@ -473,7 +475,7 @@ class PredictingModel(Model):
         statistics: Statistics,
         posterior: Floats,
         label_codes: NDArray[np.int64],
-        intervals: Intervals,
+        intervals: Intervals | None,
     ) -> None:
         """Store all that was learned in the attributes users read.
 
@@ -485,15 +487,22 @@ class PredictingModel(Model):
         self._keep_learned(problem, learned, statistics, intervals)
 
     def _keep_learned(
-        self, problem: Problem, learned: Parameters, statistics: Statistics, intervals: Intervals
+        self, problem: Problem, learned: Parameters, statistics: Statistics, intervals: Intervals | None
     ) -> None:
-        """Store what was learned of the workers, and of all items together."""
+        """Store what was learned of the workers, and of all items together; intervals may be worked out later."""
         workers = problem.workers
         self.prior_ = learned.structure.mean
         self._keep_matrices(problem, learned, statistics)
         self._structure = learned.structure
         self._workers_fitted = workers.name
         self._set_further(workers.further_arrays(learned.workers, statistics.counts))
+        if intervals is None:
+            for name in INTERVALS:
+                self.__dict__.pop(name, None)
+        else:
+            self._keep_intervals(intervals)
+
+    def _keep_intervals(self, intervals: Intervals) -> None:
         self._worker_intervals, self._prior_interval, self._expected_interval = intervals
 
     def _gather_estimates(
@@ -506,7 +515,7 @@ class PredictingModel(Model):
             confusion.transpose(0, 2, 1),
             workers.plain_counts(statistics.counts),
             learned.structure.mean,
-            learned.prior.smoothing.sum(axis=1).mean(axis=0),
+            sum_pseudo_counts(learned.prior),
             fixed_prior(self, r) is not None,
             find_judged(r, gold, problem.graph),
         )
@@ -605,6 +614,11 @@ def lay_out(r: Responses, workers: WorkerModel, gold: Gold | None, anchored: boo
         return blocks
     votes, unvoted = workers.votes(), r.vote_shares()
     return [anchor(block, votes, unvoted) for block in blocks]
+
+
+def sum_pseudo_counts(prior: Prior) -> Floats:
+    """Return how many pseudo-counts a worker has for each class, on average, (K,)."""
+    return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
 
 
 def voters(r: Responses) -> ConfusionWorkers:
