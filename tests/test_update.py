@@ -17,7 +17,16 @@ from consilience.errors import (
     NotFittedError,
     ParameterError,
 )
+from consilience.models import updating
 from consilience.models.updating import SHARE
+
+
+@pytest.fixture(params=[0, updating.LARGE], ids=["goes on", "starts again"])
+def large(request, monkeypatch):
+    """From how many answers on the loop starts from what was learned."""
+    monkeypatch.setattr(updating, "LARGE", request.param)
+    return request.param
+
 
 EXACT = {"tol": 1e-10, "max_iter": 5000}
 
@@ -51,7 +60,7 @@ def apart(model, full):
     return np.abs(model.uncalibrated_posterior_ - full.uncalibrated_posterior_[place]).max()
 
 
-def test_batches_end_where_a_fit_to_all_ends():
+def test_batches_end_where_a_fit_to_all_ends(large):
     """Half of the answers come first, then 20 batches. Of the workers of each batch, about a tenth are new."""
     n_items, n_workers, n_new = 1200, 160, 5
     r = independent(n_items, n_workers)
@@ -61,14 +70,14 @@ def test_batches_end_where_a_fit_to_all_ends():
     batch = np.maximum(batch, arrival)
     tables = [to_table(r, batch == b) for b in range(21)]
     model = cs.DawidSkene(calibration="none", **EXACT).fit(tables[0])
-    went_on = []
+    kept = []
     for b in range(1, 21):
         model.update(tables[b])
         full = cs.DawidSkene(calibration="none", **EXACT).fit(join(*tables[: b + 1]))
         assert apart(model, full) < 1e-3, b
         assert model.responses_.items.tolist() == full.responses_.items.tolist()
-        went_on.append(model.update_.went_on)
-    assert 10 < sum(went_on) < 20
+        kept.append(model.update_.kept)
+    assert 10 < sum(kept) < 20
 
 
 @pytest.mark.parametrize(
@@ -82,27 +91,28 @@ def test_batches_end_where_a_fit_to_all_ends():
     ],
     ids=str,
 )
-def test_an_update_is_a_fit_to_all(model):
+def test_an_update_is_a_fit_to_all(model, large):
     first, later = split(independent())
     updated = model.fresh().fit(first).update(later)
     full = model.fresh().fit(join(first, later))
-    assert updated.update_.went_on
-    assert updated.n_iter_ < full.n_iter_
+    assert updated.update_.kept
+    assert (updated.n_iter_ < full.n_iter_) == (large == 0)
+    assert list(updated.starts_) == (["update"] if large == 0 else ["majority"])
     assert apart(updated, full) < 1e-3
     np.testing.assert_allclose(updated.confusion_, full.confusion_, atol=2e-3)
     np.testing.assert_allclose(updated._worker_intervals, full._worker_intervals, atol=5e-3)
 
 
 @pytest.mark.parametrize(("workers", "coupling"), [("confusion", 1.0), ("sequential", 0.5), ("confusion", "learn")])
-def test_sequences_grow_and_come_new(workers, coupling):
-    r = cs.simulate.sequences(60, length=10, n_workers=8, n_classes=3, seed=3).responses
+def test_sequences_grow_and_come_new(workers, coupling, large):
+    r = cs.simulate.sequences(60, length=10, n_workers=8, n_classes=3, seed=5).responses
     sequence, position = (np.asarray(column)[r.item_of_answer()] for column in r.key_columns().values())
     late = (sequence >= 58) | ((sequence == 3) & (position < 4)) | ((sequence == 4) & (position > 6))
     late |= (sequence == 5) & (position % 2 == 0)  # it grows in the middle
     settings = {"coupling": coupling, "workers": workers, "tol": 1e-10, "max_iter": 1000, "calibration": "none"}
     model = cs.HiddenMarkov(**settings).fit(to_table(r, ~late)).update(to_table(r, late))
     full = cs.HiddenMarkov(**settings).fit(to_table(r))
-    assert model.update_.went_on
+    assert model.update_.kept
     assert model.coupling_ == full.coupling_
     assert apart(model, full) < 1e-3
     assert ("found before" in model.explain_coupling()) == (coupling == "learn")
@@ -110,7 +120,7 @@ def test_sequences_grow_and_come_new(workers, coupling):
     assert position[model.responses_.sequences.of_items() == 5].tolist() == list(range(10))
 
 
-def test_a_graph_gains_nodes_and_edges():
+def test_a_graph_gains_nodes_and_edges(large):
     crowd = cs.simulate.network(400, n_workers=8, n_classes=3, degree=5, seed=2)
     r, graph = crowd.responses, crowd.graph
     source = np.repeat(np.arange(graph.n_items), graph.degrees)
@@ -123,7 +133,7 @@ def test_a_graph_gains_nodes_and_edges():
     model = cs.MarkovField(**settings).fit(to_table(r, ~answers_late), graph=old_graph)
     model.update(to_table(r, answers_late), graph=list(map(tuple, ids[late].tolist())))
     full = cs.MarkovField(**settings).fit(to_table(r), graph=graph)
-    assert model.update_.went_on
+    assert model.update_.kept
     assert model._graph.n_edges == graph.n_edges
     assert apart(model, full) < 1e-3
     # An edge that is given again takes the new weight.
@@ -143,12 +153,12 @@ def test_a_learned_coupling_is_kept_for_a_while():
     assert "found before" in model.explain_coupling()
 
 
-def test_nothing_new_changes_nothing():
+def test_nothing_new_changes_nothing(large):
     r = independent()
     model = cs.DawidSkene().fit(r)
     before = copy.copy(model)
     model.update(r)
-    assert model.n_iter_ <= 2
+    assert model.n_iter_ <= (2 if large == 0 else before.n_iter_)
     assert model.update_.n_repeated == r.n_responses
     assert model.changes().num_rows == 0
     np.testing.assert_allclose(model.uncalibrated_posterior_, before.uncalibrated_posterior_, atol=5e-3)
@@ -161,7 +171,7 @@ def test_known_labels_are_joined_and_the_new_ones_hold():
     model.update(gold={r.items[1]: 0, r.items[2]: 1})
     assert model.labels_[:3].tolist() == [1, 0, 1]
     assert model.update_.n_gold == 2
-    assert not model.update_.went_on
+    assert not model.update_.kept
     assert model.calibration_.n_gold == 3
     model.update({"item": ["new"], "worker": [r.workers[0]], "label": [0]})
     assert model.labels_[:3].tolist() == [1, 0, 1]
@@ -203,7 +213,7 @@ def test_changes_are_of_the_library_of_the_answers():
     assert isinstance(model.to_frame(), pandas.DataFrame)
 
 
-def test_answers_are_corrected_and_retracted():
+def test_answers_are_corrected_and_retracted(large):
     r = independent()
     table = to_table(r)
     wrong = table | {"label": np.where(np.arange(r.n_responses) < 20, (table["label"] + 1) % 3, table["label"])}
@@ -222,14 +232,14 @@ def test_answers_are_corrected_and_retracted():
     assert apart(model, full) < 1e-3
 
 
-def test_new_labels_are_new_classes():
+def test_new_labels_are_new_classes(large):
     first, later = split(independent(n_classes=3))
     keep = first["label"] != 2
     old = {name: column[keep] for name, column in first.items()}
     rest = {name: column[~keep] for name, column in first.items()}
     few = {name: column[:8] for name, column in rest.items()}
     model = cs.DawidSkene(calibration="none", **EXACT).fit(old).update(few)
-    assert model.update_.went_on
+    assert model.update_.kept
     assert model.classes_.tolist() == [0, 1, 2]
     assert np.isfinite(model.posterior_).all()
     full = cs.DawidSkene(calibration="none", **EXACT).fit(join(old, few))
@@ -238,7 +248,7 @@ def test_new_labels_are_new_classes():
     assert apart(model, cs.DawidSkene(calibration="none", **EXACT).fit(join(first, later))) < 1e-3
 
 
-def test_silence_goes_on_being_an_answer():
+def test_silence_goes_on_being_an_answer(large):
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 300)
     votes = np.where((truth[:, None] == 1) & (rng.random((300, 6)) < 0.6), "spam", "")
@@ -255,7 +265,7 @@ def test_silence_goes_on_being_an_answer():
     assert apart(model, full) < 1e-3
 
 
-def test_spread_answers_are_joined():
+def test_spread_answers_are_joined(large):
     rng = np.random.default_rng(1)
     shares = rng.dirichlet(np.ones(3), size=(200, 5))
     r = cs.Responses.from_probabilities(shares)
@@ -276,7 +286,7 @@ def test_models_without_a_loop_are_updated_too(kind):
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_tiny_crowds(n):
+def test_tiny_crowds(n, large):
     table = {"item": [0] * n, "worker": list(range(n)), "label": ["x"] * n}
     model = cs.DawidSkene().fit(table)
     model.update({"item": [0], "worker": ["z"], "label": ["x"]})
@@ -290,12 +300,12 @@ def test_what_is_kept_is_found_again_after_a_tenth():
     order = np.random.default_rng(0).permutation(r.n_responses)
     parts = np.split(order, (np.array([0.8, 0.84, 0.88, 0.91]) * r.n_responses).astype(int))
     model = cs.DawidSkene().fit(to_table(r, parts[0]))
-    went_on = []
+    kept = []
     for part in parts[1:]:
         model.update(to_table(r, part))
-        went_on.append(model.update_.went_on)
-        assert ("found before" in model.explain_calibration()) == model.update_.went_on
-    assert went_on == [True, True, False, True]
+        kept.append(model.update_.kept)
+        assert ("found before" in model.explain_calibration()) == model.update_.kept
+    assert kept == [True, True, False, True]
     assert model._n_changes < SHARE * r.n_responses
 
 

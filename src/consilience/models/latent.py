@@ -486,7 +486,7 @@ class LatentModel(PredictingModel):
         found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
         powers = confidence.powers.tolist()
         intervals: Intervals | None = None
-        if self._going_on is None or problem.graph is not None:
+        if self._going_on is None or problem.graph is not None:  # fields correct theirs
             estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
             intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
         notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)

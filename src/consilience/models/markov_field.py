@@ -356,7 +356,8 @@ class MarkovField(LatentModel):
         These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
         many, the workers of a start are all alike, and the first posteriors hardly better than votes.
         """
-        if problem.prior.learns == posed.prior.learns or self.max_iter == 0 or self._going_on is not None:
+        goes_on = self._going_on is not None and self._going_on.starts_there
+        if problem.prior.learns == posed.prior.learns or self.max_iter == 0 or goes_on:
             yield from find_starts(self, problem, r)
             return
         early = replace(problem, prior=posed.prior._replace(parts=None))

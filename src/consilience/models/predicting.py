@@ -69,17 +69,20 @@ AnyCrowd = TypeVar("AnyCrowd", bound=Crowd)
 class GoingOn(NamedTuple):
     """How a fit goes on from the one before; see `consilience.models.updating`.
 
-    It starts from what was learned, and a coupling that is learned is taken as it was found.
+    A coupling that is learned is taken as it was found.
 
     Attributes
     ----------
     keeps_power : bool
         Whether the power that calibrates probabilities is taken as it was found, too.
+    starts_there : bool
+        Whether the loop starts from what was learned.
     n_changes : int
         Answers that have come, or changed, since the last fit that did not go on from another.
     """
 
     keeps_power: bool
+    starts_there: bool
     n_changes: int
 
 
@@ -197,11 +200,12 @@ class PredictingModel(Model):
         grow. `labels_` and all other results are those of all items. `changes` lists the labels that have changed, and
         `update_` counts what is new.
 
-        While less than a tenth of the answers has come or changed since the last whole fit, the fit goes on from where
-        it stood. Three things that are expensive and change little are then kept as they were found: the power that
-        calibrates probabilities, a coupling that is learned, and which workers copy each other. `explain_calibration`
-        says so. After a tenth, or with new known labels, everything is fitted again from the beginning: what few
-        answers suggested need not be what many say. A model from `consilience.fuse` is compared with majority vote
+        While less than a tenth of the answers has come or changed since the last whole fit, three things that are
+        expensive and change little are kept as they were found: the power that calibrates probabilities, a coupling
+        that is learned, and which workers copy each other. `explain_calibration` says so. With 100,000 answers or more,
+        the loop then also starts from where the fit stood, which takes a few iterations. With fewer it starts as `fit`
+        does, which is fast enough: another start can lead to another result. After a tenth, or with new known labels,
+        everything is fitted again from the beginning. A model from `consilience.fuse` is compared with majority vote
         again after each update, and for this its power is found again, too.
 
         Parameters

@@ -39,9 +39,9 @@ from .sizes import check_moments
 def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
     """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones.
 
-    A fit that goes on from another has one start: where that one ended.
+    A large fit that goes on from another has one start: where that one ended.
     """
-    if owner._going_on is not None:
+    if owner._going_on is not None and owner._going_on.starts_there:
         return [("update", go_on(owner, problem, r))]
     votes = expect_from_votes(problem)
     by_vote = maximise(problem, votes)

@@ -1,12 +1,13 @@
 """Fits that go on: answers, known labels and edges that come later, added to those that a model was fitted to.
 
-All answers are joined (see `consilience.data.joining`). While fewer than `SHARE` of them have come or changed since the
-last whole fit, the EM loop starts from what was learned: the parameters of workers and structure, and the pseudo-counts
-of the prior. It ends where a fit to all answers ends; only its start is nearer. Calibration, the choice of a coupling
-and the search for copies take longer than the loop, and hardly change by so few answers. So they are kept.
+All answers are joined (see `consilience.data.joining`). Calibration, the choice of a coupling and the search for copies
+take longer than the EM loop, and a few more answers hardly change them. So they are kept while fewer than `SHARE` of
+the answers have come or changed since the last whole fit.
 
-After that the model is fitted again from its usual start. EM ends in a maximum near its start. A fit to few answers may
-be at a poor one, and a loop that goes on from there stays at it however many answers come.
+From `LARGE` answers on, the loop also starts from what was learned until then: the parameters of workers and structure,
+and the pseudo-counts of the prior. It ends where a fit to all answers ends, after a few iterations. With fewer answers
+it starts as any fit does. That is fast, too, and EM ends in a maximum near its start: few answers have several, and a
+loop that always goes on stays at a poor one however many answers come.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from .predicting import GoingOn, PredictingModel
 
 # A model is fitted from the beginning when so many of the answers have come or changed.
 SHARE = 0.1
+# With so many answers, the loop starts from what was learned.
+LARGE = 100_000
 
 
 class Update(NamedTuple):
@@ -57,8 +60,8 @@ class Update(NamedTuple):
         Items whose known label is new, or another one.
     n_changed : int
         Items that were there, and have another label now.
-    went_on : bool
-        Whether the fit went on from the one before. Else it was made from the beginning.
+    kept : bool
+        Whether the power of probabilities, a coupling that is learned and groups of copies were kept.
     columns : dict
         The columns of the table of changes; see `changes`.
     """
@@ -71,7 +74,7 @@ class Update(NamedTuple):
     n_new_workers: int
     n_gold: int
     n_changed: int
-    went_on: bool
+    kept: bool
     columns: dict[str, Column]
 
     def __repr__(self) -> str:
@@ -202,7 +205,7 @@ def choose_way(
     n_changes = model._n_changes + joined.n_changed
     if n_changes >= SHARE * r.n_responses or n_gold:
         return None, None
-    going_on = GoingOn(bool(model._powers) and not fused, n_changes)
+    going_on = GoingOn(bool(model._powers) and not fused, r.n_responses >= LARGE, n_changes)
     place = lookup(r.workers, to_column(model.workers_))
     groups = [sorted(place[group][place[group] >= 0].tolist()) for group in model._copies]
     return going_on, sorted(group for group in groups if len(group) > 1)
