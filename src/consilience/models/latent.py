@@ -397,15 +397,25 @@ class LatentModel(PredictingModel):
         *,
         features: Any = None,
         item_prior: Any = None,
-    ) -> Values:
+        as_frame: bool = False,
+    ) -> Any:
         """Return the labels of other items answered by the same workers, chosen as `labels_` are.
+
+        The answers of the fit are not looked at: to add answers to its items, use `update`.
 
         Parameters
         ----------
         responses, graph, gold, engine, features, item_prior
             As for `predict_proba`.
+        as_frame : bool, default False
+            Whether to return a table with ids, labels, confidence and probabilities, as `to_frame` does.
+
+        Returns
+        -------
+        ndarray or table
         """
-        return super().predict(self._add_new_content(responses, features, item_prior), graph, gold, engine)
+        new = self._add_new_content(responses, features, item_prior)
+        return super().predict(new, graph, gold, engine, as_frame=as_frame)
 
     def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
         """Return the posteriors of these answers raised to a power."""

@@ -13,6 +13,7 @@ loop that always goes on stays at a poor one however many answers come.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from ..formats.reading import open_paths
 from ..formats.sources import find_source, open_source
 from ..kernels.types import Floats
 from ..store.answers import StoredResponses
+from .comparison import explain_move
 from .fuse import as_graph, judge
 from .inputs import as_responses
 from .latent import LatentModel
@@ -64,6 +66,8 @@ class Update(NamedTuple):
         Whether the power of probabilities, a coupling that is learned and groups of copies were kept.
     columns : dict
         The columns of the table of changes; see `changes`.
+    verdict : str or None
+        Of a model from `consilience.fuse`: in words, whether the verdict is another one, and why.
     """
 
     n_answers: int
@@ -76,11 +80,16 @@ class Update(NamedTuple):
     n_changed: int
     kept: bool
     columns: dict[str, Column]
+    verdict: str | None = None
 
     def __repr__(self) -> str:
         return f"Update({self.describe()})"
 
     def describe(self) -> str:
+        """Return in words what is new, and how many labels have changed."""
+        return f"{self.describe_news()}; {plural(self.n_changed, 'label')} changed"
+
+    def describe_news(self) -> str:
         """Return in words what is new."""
         parts = [
             plural(self.n_answers, "new answer"),
@@ -91,7 +100,7 @@ class Update(NamedTuple):
             *([plural(self.n_new_workers, "new worker")] if self.n_new_workers else []),
             *([plural(self.n_gold, "new known label")] if self.n_gold else []),
         ]
-        return f"{', '.join(parts)}; {plural(self.n_changed, 'label')} changed"
+        return ", ".join(parts)
 
 
 class Before(NamedTuple):
@@ -113,7 +122,7 @@ def update_model(model: PredictingModel, responses: Any, graph: Any, gold: Any, 
     r = model._prepare(joined.responses)
     known, n_gold = join_gold(model, joined, r, new.gold if gold is None else gold)
     links = join_graph(model, r, graph)
-    fused = "comparison_" in model.__dict__
+    fused, compared = "comparison_" in model.__dict__, getattr(model, "comparison_", None)
     before = Before(model.classes_, model._label_codes, model._confidence())
     going_on, copies = choose_way(model, joined, r, n_gold, fused)
     model._going_on = going_on
@@ -128,9 +137,11 @@ def update_model(model: PredictingModel, responses: Any, graph: Any, gold: Any, 
     finally:
         model._going_on = None
     changed = list_changes(model, joined, before)
+    after = getattr(model, "comparison_", None)
+    verdict = None if compared is None or after is None else explain_move(compared, after)
     counts = (joined.n_added, joined.n_corrected, joined.n_retracted, joined.n_repeated)
     sizes = (joined.n_new_items, joined.n_new_workers, n_gold, len(changed["new_answers"]))
-    model._update = Update(*counts, *sizes, going_on is not None, changed)
+    model._update = Update(*counts, *sizes, going_on is not None, changed, verdict)
 
 
 def check_answers(model: PredictingModel) -> Responses:
@@ -163,6 +174,17 @@ def read_batch(source: Any, old: Responses, duplicates: str) -> tuple[Responses,
         return as_responses(open_source(path, gold=False)), NOTHING
     table, form = open_table(path)
     return read_further(table, old, duplicates, form)
+
+
+def read_like(model: PredictingModel, source: Any) -> Responses:
+    """Return other answers, read as those of the fit were, as far as the model has them."""
+    old = model._answers
+    if old is None:
+        return model._read(source)
+    new, _ = read_batch(source, old, "error")
+    if old.silence_counts and not new.silence_counts:
+        new = replace(new, background=old.background).with_classes(old.classes)
+    return model._read(new)
 
 
 def join_gold(model: PredictingModel, joined: Joined, r: Responses, gold: Any) -> tuple[Gold | None, int]:
