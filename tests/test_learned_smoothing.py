@@ -58,6 +58,22 @@ def test_improvement_leads_to_the_best_pair(seed, pair):
     assert values[-1] == pytest.approx(-best.fun, abs=1e-3)
 
 
+def test_a_pair_at_its_limit_does_not_depend_on_the_start():
+    """A crowd whose workers are all alike, and would have more pseudo-counts than the limit allows."""
+    right = np.random.default_rng(0).binomial(400, 0.8, size=(300, 1, 1))
+    counts = np.where(np.eye(2, dtype=bool), right, 400.0 - right)
+    counts = np.round(counts.mean(axis=0, keepdims=True)) + np.zeros_like(counts)
+    parts = (1.0 - np.eye(2)[None], np.eye(2)[None], np.zeros((1, 2, 2)))
+    found = []
+    for pair in ((0.1, 1.1), (5.0, 190.0), (45.0, 3.0)):
+        prior = make_pair(Prior(parts[0], "variational"), parts, pair)
+        for _ in range(30):
+            prior = improve_pair(prior, counts)
+        found.append(prior.pair)
+    assert found[0][1] == pytest.approx(200.0) or found[0][0] == pytest.approx(50.0)
+    np.testing.assert_allclose(found, [found[0]] * 3, rtol=1e-4)
+
+
 def test_pseudo_counts_are_those_of_the_pair():
     prior = make_pair(Prior(PARTS[1], "variational"), PARTS, (0.2, 3.0))
     np.testing.assert_allclose(prior.smoothing[0], np.where(np.eye(3), 3.0, 0.2))
