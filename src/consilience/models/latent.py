@@ -477,10 +477,7 @@ class LatentModel(PredictingModel):
 
     def _run(self, plan: Plan) -> dict[str, Fit]:
         """Run the loop from every start."""
-        # A loop that starts near its end gains little from its first step on: that tells less of what is left to gain.
-        goes_on = self._going_on is not None and self._going_on.starts_there
-        tol = self.tol / 10 if goes_on else self.tol
-        limits = (self.max_iter, tol, self.callback, self.acceleration)
+        limits = (self.max_iter, self.tol, self.callback, self.acceleration)
         return {name: run_em(plan.problem, start, *limits) for name, start in plan.starts}
 
     def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:

@@ -202,7 +202,7 @@ class PredictingModel(Model):
 
         While less than a tenth of the answers has come or changed since the last whole fit, three things that are
         expensive and change little are kept as they were found: the power that calibrates probabilities, a coupling
-        that is learned, and which workers copy each other. `explain_calibration` says so. With 100,000 answers or more,
+        that is learned, and which workers copy each other. `explain_calibration` says so. With 500,000 answers or more,
         the loop then also starts from where the fit stood, which takes a few iterations. With fewer it starts as `fit`
         does, which is fast enough: another start can lead to another result. After a tenth, or with new known labels,
         everything is fitted again from the beginning. A model from `consilience.fuse` is compared with majority vote

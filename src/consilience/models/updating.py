@@ -44,7 +44,7 @@ from .predicting import GoingOn, PredictingModel
 # A model is fitted from the beginning when so many of the answers have come or changed.
 SHARE = 0.1
 # With so many answers, the loop starts from what was learned.
-LARGE = 100_000
+LARGE = 500_000
 
 
 class Update(NamedTuple):
