@@ -20,7 +20,7 @@ from ..data.graph import Graph
 from ..data.masks import FusedMasks, Masks, Pictures
 from ..data.responses import Passages, Responses
 from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column
-from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, shorten
+from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, quietly, shorten
 from ..kernels.types import Floats
 from ..specs import (
     CLASS_CODES,
@@ -137,16 +137,37 @@ class Model(ABC):
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
         """Return class probabilities of other items answered by the same workers."""
 
-    def predict(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Values:
+    def predict(
+        self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None, *, as_frame: bool = False
+    ) -> Any:
         """Return the labels of other items answered by the same workers, chosen as `labels_` are.
+
+        The answers of the fit are not looked at: to add answers to its items, use `update`.
 
         Parameters
         ----------
         responses, graph, gold, engine
             As for `fit`.
+        as_frame : bool, default False
+            Whether to return a table with ids, labels, confidence and probabilities, as `to_frame` does.
+
+        Returns
+        -------
+        ndarray or table
         """
         self._check_fitted()
-        return np.asarray(self.classes_[self._predict_codes(responses, graph, gold, engine)])
+        check_truth("as_frame", "predict", as_frame)
+        if not as_frame:
+            return np.asarray(self.classes_[self._predict_codes(responses, graph, gold, engine)])
+        r = self._read(responses)
+        codes = self._predict_codes(r, graph, gold, engine)
+        with quietly():  # what is to be said of these answers was said just now
+            posterior = self.predict_proba(r, graph, gold, engine)
+        return build_frame(list_labels(r.key_columns(), self.classes_, codes, posterior), r.backend)
+
+    @abstractmethod
+    def _read(self, responses: Any) -> Responses:
+        """Return other answers, to predict from."""
 
     @abstractmethod
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
@@ -350,15 +371,10 @@ class Model(ABC):
             `labels_` does not change. The method `undecided` counts how many are kept.
         """
         self._check_fitted()
-        columns: dict[str, Column] = dict(self._keys)
-        columns["label"] = to_column(self.labels_)
-        confidence = self._confidence()
+        columns = list_labels(self._keys, self.classes_, self._label_codes, self.posterior_)
         if undecided is not None:
-            is_open = find_open(confidence, check_confidence(undecided, "undecided", "to_frame"))
+            is_open = find_open(self._confidence(), check_confidence(undecided, "undecided", "to_frame"))
             columns["label"] = leave_open(columns["label"], is_open)
-        columns["confidence"] = to_column(confidence)
-        for k, name in enumerate(name_probabilities(self.classes_, columns)):
-            columns[name] = to_column(np.ascontiguousarray(self.posterior_[:, k]))
         return build_frame(columns, self._backend)
 
     def write(self, path: str | os.PathLike[str], engine: Any = None) -> None:
@@ -565,6 +581,18 @@ class Model(ABC):
         check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
         return save_model(self, to_path("path", "save", path), texts, answers)
+
+
+def list_labels(
+    keys: Mapping[str, Column], classes: Values, codes: NDArray[np.int64], posterior: Floats
+) -> dict[str, Column]:
+    """Return the columns of a table of labels: keys, label, confidence, and the probability of each class."""
+    columns: dict[str, Column] = dict(keys)
+    columns["label"] = to_column(np.asarray(classes[codes]))
+    columns["confidence"] = to_column(np.asarray(posterior[np.arange(len(codes)), codes]))
+    for k, name in enumerate(name_probabilities(classes, columns)):
+        columns[name] = to_column(np.ascontiguousarray(posterior[:, k]))
+    return columns
 
 
 def name_probabilities(classes: Values, taken: Iterable[str]) -> list[str]:

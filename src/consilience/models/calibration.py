@@ -193,6 +193,11 @@ def are_findings(value: object) -> bool:
     return is_finite(power) and power > 0 and all(map(is_whole, counts)) and isinstance(given, bool)
 
 
+def are_powers(value: object) -> bool:
+    """Tell whether a value from JSON is a list of powers. It is empty for files of earlier releases."""
+    return isinstance(value, list) and all(is_finite(power) and power > 0 for power in value)
+
+
 def check_calibration(owner: LatentModel) -> None:
     """Raise an error unless the parameter `calibration` has a value that it can have."""
     value = owner.calibration
@@ -231,6 +236,8 @@ def calibrate(
     if not isinstance(owner.calibration, str):
         found = Calibration(float(owner.calibration), given=True)
         powers, hidden = np.array([found.power]), list[Judged]()
+    elif owner._going_on is not None and owner._going_on.keeps_power:
+        found, powers, hidden = owner.calibration_, np.array(owner._powers), []
     else:
         found, log_weights, hidden = find_power(
             owner, r, problem, fit, posterior, left_out, gold, opinion, totals, known

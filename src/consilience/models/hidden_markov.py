@@ -187,7 +187,7 @@ class HiddenMarkov(LatentModel):
             return f"Coupling {self.coupling_:g}: {why}."
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}
         words = meaning.get(self.coupling_, "neighbouring labels help, but a worker's errors come in runs")
-        return explain_choice(self.coupling_, self.coupling_scores_, words)
+        return explain_choice(self.coupling_, self.coupling_scores_, words) + self._tell_age()
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
         joint = self.decode == "viterbi"
@@ -286,7 +286,9 @@ class HiddenMarkov(LatentModel):
         chain = self._make_structure(r)
         scores: list[CouplingScore] = []
         answers, labels = (cast(Responses, r), gold) if sample is None else sample
-        if self.coupling == "learn" and count_units(answers) > 1:
+        if self.coupling == "learn" and self._going_on is not None:
+            chain, scores = replace(chain, coupling=self.coupling_), self.coupling_scores_
+        elif self.coupling == "learn" and count_units(answers) > 1:
             coupling, scores = self._learn_coupling(answers, chain, labels, engine)
             chain = replace(chain, coupling=coupling)
         problem = self._pose(r, chain, graph, gold, engine)

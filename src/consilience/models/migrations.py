@@ -46,6 +46,9 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
         header = header | {"parameters": {"acceleration": None} | header["parameters"]}
     if header["schema"] < 8:
         header = header | {"totals": None}  # answers were in memory
+    if header["schema"] < 9 and _is_calibrated(header.get("model")) and isinstance(header.get("scalars"), dict):
+        added = {"_powers": [], "_n_changes": 0, "_has_priors": False}  # nothing was kept for an update
+        header = header | {"scalars": added | header["scalars"]}
     return header, arrays
 
 

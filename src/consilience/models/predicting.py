@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import Block, cut_blocks
 from ..data.crowd import Crowd
+from ..data.frames import build_report
 from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
 from ..data.responses import Responses
@@ -20,7 +21,7 @@ from ..data.vocabulary import Column, lookup, to_column
 from ..distributions import Distributions
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
-from ..errors import DataWarning, InputError, ParameterError, Python, Sentence, listing, shorten, warn
+from ..errors import DataWarning, InputError, NotFittedError, ParameterError, Python, Sentence, listing, shorten, warn
 from ..fitting.em import (
     Parameters,
     Problem,
@@ -51,13 +52,38 @@ from .mask_copies import find_same_masks
 from .sizes import check_posteriors, check_prediction
 from .stored_blocks import find_steps, place_stored
 
+if TYPE_CHECKING:
+    from .updating import Update
+
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
+# The attributes that hold the ends of intervals.
+INTERVALS = ("_worker_intervals", "_prior_interval", "_expected_interval")
 # How long the plain fit lasts by which copies are judged.
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
 
 AnyCrowd = TypeVar("AnyCrowd", bound=Crowd)
+
+
+class GoingOn(NamedTuple):
+    """How a fit goes on from the one before; see `consilience.models.updating`.
+
+    A coupling that is learned is taken as it was found.
+
+    Attributes
+    ----------
+    keeps_power : bool
+        Whether the power that calibrates probabilities is taken as it was found, too.
+    starts_there : bool
+        Whether the loop starts from what was learned.
+    n_changes : int
+        Answers that have come, or changed, since the last fit that did not go on from another.
+    """
+
+    keeps_power: bool
+    starts_there: bool
+    n_changes: int
 
 
 class NewItems(NamedTuple):
@@ -93,6 +119,8 @@ class PredictingModel(Model):
     _further: dict[str, Floats]  # arrays of the worker model, which are attributes too
     _prior_interval: Floats  # (2, K)
     _expected_interval: Floats  # (2,)
+    _going_on: GoingOn | None = None  # during an update that goes on from the fit before
+    _update: Update | None = None  # what the last update changed; it is not saved
 
     #: Whether answers to predict from must take silence as those of the fit did.
     _needs_same_silence = True
@@ -154,7 +182,82 @@ class PredictingModel(Model):
         # New objects, which share the arrays and nothing that was derived from them meanwhile.
         self._answers = replace(r, features=None, log_prior=None, gold=None)
         self._gold, self._graph = known, None if graph is None else replace(graph)
+        self._update = None
         return self
+
+    def update(
+        self,
+        responses: Any = None,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        duplicates: str = "error",
+    ) -> Self:
+        """Add answers, known labels or edges to those of the fit, and fit the model to all of them.
+
+        The result is that of a fit to all answers, up to `tol`. Items, workers and labels may be new, and sequences may
+        grow. `labels_` and all other results are those of all items. `changes` lists the labels that have changed, and
+        `update_` counts what is new.
+
+        While less than a tenth of the answers has come or changed since the last whole fit, three things that are
+        expensive and change little are kept as they were found: the power that calibrates probabilities, a coupling
+        that is learned, and which workers copy each other. `explain_calibration` says so. With 500,000 answers or more,
+        the loop then also starts from where the fit stood, which takes a few iterations. With fewer it starts as `fit`
+        does, which is fast enough: another start can lead to another result. After a tenth, or with new known labels,
+        everything is fitted again from the beginning. A model from `consilience.fuse` is compared with majority vote
+        again after each update, and for this its power is found again, too.
+
+        Parameters
+        ----------
+        responses : Responses, table or path, optional
+            New answers. A table is read as the answers of the fit were: columns of the same names play the same roles,
+            and labels are normalised if those were. An answer that is there already with the same label changes
+            nothing.
+        graph : Graph, or edges in any form that `consilience.fuse` takes, optional
+            For `MarkovField`: further edges. An edge that is there already takes the new weight. New items may have
+            edges to old ones.
+        gold : dict, Series, table or path, or a list of these, optional
+            Further known labels, as for `fit`. If the label of an item was known before, the new one replaces it.
+        engine : optional
+            Where to work; see `fit`.
+        duplicates : {"error", "last"}
+            What to do if a worker answered an item before, with another label. "last": the new answer replaces the old
+            one, and a row without a label retracts the old answer.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> answers = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x", "y", "x"]}
+        >>> model = cs.DawidSkene().fit(answers)
+        >>> model.update({"item": [2, 3], "worker": ["c", "c"], "label": ["x", "y"]}).responses_.items
+        array([1, 2, 3])
+        """
+        from .updating import update_model
+
+        update_model(self, responses, graph, gold, engine, duplicates)
+        return self
+
+    @property
+    def update_(self) -> Update:
+        """What the last `update` brought, in numbers."""
+        self._check_fitted()
+        if self._update is None:
+            raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
+        return self._update
+
+    def changes(self) -> Any:
+        """Return a table of the items whose label was changed by the last `update`.
+
+        Columns: item (or sequence and position); label_before and label; confidence_before and confidence;
+        new_answers, the number of answers to the item that came or changed. Items that are new are not listed:
+        ``update_.n_new_items`` says how many there are. The table is of the library that the answers came in.
+        """
+        return build_report(self.update_.columns, self._backend)
 
     def _fit_stored(
         self,
@@ -376,7 +479,7 @@ class PredictingModel(Model):
         statistics: Statistics,
         posterior: Floats,
         label_codes: NDArray[np.int64],
-        intervals: Intervals,
+        intervals: Intervals | None,
     ) -> None:
         """Store all that was learned in the attributes users read.
 
@@ -388,15 +491,22 @@ class PredictingModel(Model):
         self._keep_learned(problem, learned, statistics, intervals)
 
     def _keep_learned(
-        self, problem: Problem, learned: Parameters, statistics: Statistics, intervals: Intervals
+        self, problem: Problem, learned: Parameters, statistics: Statistics, intervals: Intervals | None
     ) -> None:
-        """Store what was learned of the workers, and of all items together."""
+        """Store what was learned of the workers, and of all items together; intervals may be worked out later."""
         workers = problem.workers
         self.prior_ = learned.structure.mean
         self._keep_matrices(problem, learned, statistics)
         self._structure = learned.structure
         self._workers_fitted = workers.name
         self._set_further(workers.further_arrays(learned.workers, statistics.counts))
+        if intervals is None:
+            for name in INTERVALS:
+                self.__dict__.pop(name, None)
+        else:
+            self._keep_intervals(intervals)
+
+    def _keep_intervals(self, intervals: Intervals) -> None:
         self._worker_intervals, self._prior_interval, self._expected_interval = intervals
 
     def _gather_estimates(
@@ -409,7 +519,7 @@ class PredictingModel(Model):
             confusion.transpose(0, 2, 1),
             workers.plain_counts(statistics.counts),
             learned.structure.mean,
-            learned.prior.smoothing.sum(axis=1).mean(axis=0),
+            sum_pseudo_counts(learned.prior),
             fixed_prior(self, r) is not None,
             find_judged(r, gold, problem.graph),
         )
@@ -519,6 +629,11 @@ def refuse_content(**given: Any) -> None:
                 "Read them with read_responses.",
                 keyword=name,
             )
+
+
+def sum_pseudo_counts(prior: Prior) -> Floats:
+    """Return how many pseudo-counts a worker has for each class, on average, (K,)."""
+    return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
 
 
 def voters(r: Crowd) -> ConfusionWorkers:
