@@ -146,7 +146,7 @@ def test_what_is_wrong_is_said(path):
         ),
         (
             {"scalars": {"n_iter_": 3}},
-            "the scalar '_copies', '_normalised', '_workers_fitted', 'calibration_', 'converged_' and 6 more is",
+            "the scalar '_copies', '_n_batches', '_normalised', '_workers_fitted', 'calibration_' and 7 more is",
         ),
         ({"backend": "excel"}, "there is no library of tables 'excel'"),
         ({"keys": ["item"]}, "the column 'key item' is missing"),

@@ -73,6 +73,8 @@ class Model(ABC):
         "_normalised": is_truth,
     }
 
+    #: Why there is no `partial_fit`, for models without.
+    _why_no_batches: ClassVar[str] = ""
     #: Whether the model is fitted to a graph.
     _takes_graph: ClassVar[bool] = False
 
@@ -103,6 +105,7 @@ class Model(ABC):
     # items; the known labels; and the graph as it was given. None if there are none, or if the file holds none.
     _answers: Responses | None = None
     _stored: StoredFit | None = None  # of a fit to answers on disk
+    _n_batches: int = 0  # how many `partial_fit` has learned from
     _gold: Gold | None = None
     _graph: Graph | None = None
 
@@ -160,6 +163,10 @@ class Model(ABC):
         They are not copied: the model holds the same arrays. `save` writes them to the file, unless it is told not to.
         """
         self._check_fitted()
+        if self._answers is None and self._n_batches:
+            raise NotFittedError(
+                "This model was fitted in batches, whose answers it does not keep.", "Fit all answers at once."
+            )
         if self._answers is None:
             raise NotFittedError(
                 "The file of this model holds no answers: it was saved with answers=False, or by an earlier release.",
@@ -248,6 +255,11 @@ class Model(ABC):
             raise NotFittedError(
                 "The labels of answers on disk are not held in memory.",
                 Sentence("Write them to files with {write}.", write=Python("write(path)")),
+            )
+        if name == "partial_fit":
+            raise NotFittedError(
+                f"{type(self).__name__} cannot be fitted in batches{self._why_no_batches}.",
+                Sentence("Use {model}.", model=Python("DawidSkene or HiddenMarkov", "dawid-skene")),
             )
         return super().__getattribute__(name)  # which says what is missing
 

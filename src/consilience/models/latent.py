@@ -42,6 +42,7 @@ from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
+from .batches import Past
 from .calibration import Calibration, Judged, are_findings, calibrate, check_calibration, raise_to
 from .checks import (
     PAIR,
@@ -85,6 +86,7 @@ class Plan(NamedTuple):
     problem: Problem
     starts: Starts
     notes: dict[str, Any]  # attributes that the model has after the fit
+    past: Past | None = None  # of the earlier batches of a stream
 
 
 class LatentModel(PredictingModel):
@@ -116,6 +118,7 @@ class LatentModel(PredictingModel):
     _opinions: ComparedOpinions | None  # of classifier and crowd
     _log_prior: Floats | None  # what was known of the items beside their answers; it is not saved
     _hidden: list[Judged]  # the hidden answers of the fit; they are not saved
+    _past: Past | None = None  # what a further batch needs; None if the answers are on disk
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **PredictingModel._arrays,
@@ -448,13 +451,17 @@ class LatentModel(PredictingModel):
         self._warn_of_iterations(best, r.n_responses)
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         opinion = None if guided is None else guided.opinion
-        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
+        earlier = (None, None) if plan.past is None else (plan.past.evidence, plan.past.sums)
+        found, reported, confidence, hidden, evidence = calibrate(
+            self, r, problem, best, posterior, gold, opinion, earlier=earlier[0]
+        )
         estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
-        intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
+        intervals, sums = find_intervals(r, posterior, label_codes, estimates, confidence, earlier=earlier[1])
         notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
-        self.uncalibrated_posterior_ = posterior
+        self.uncalibrated_posterior_, self._hidden = posterior, hidden
         self._settle_fit(best, fits, found)
+        self._past = Past(best.statistics.summary, sums, evidence)
         self.feature_findings_ = None if guided is None else guided.findings
         self._guide = None if guided is None else guided.guide
         self._opinions, self._log_prior = None, r.log_prior
@@ -472,7 +479,7 @@ class LatentModel(PredictingModel):
 
     def _settle_fit(self, best: Fit, fits: Mapping[str, Fit], found: Calibration) -> None:
         """Keep how the fit went."""
-        self.calibration_ = found
+        self.calibration_, self._past, self._n_batches = found, None, 0
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)

@@ -44,6 +44,10 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
         header = header | {"answers": None}  # answers and known labels were not in the file
     if header["schema"] < 7 and _is_calibrated(header.get("model")) and isinstance(header.get("parameters"), dict):
         header = header | {"parameters": {"acceleration": None} | header["parameters"]}
+    if header["schema"] < 8:
+        if any(name.startswith("past ") for name in arrays):
+            raise Fault("it holds arrays of two schemas")
+        header = _upgrade_header_7(header)
     return header, arrays
 
 
@@ -63,6 +67,13 @@ def _upgrade_header_4(header: dict[str, Any]) -> dict[str, Any]:
         raise Fault("the header is not one of schema 4")
     added = {"feature_findings_": None, "feature_names_": None, "calibration_": [*calibration, 0]}
     return header | {"parameters": {"classifier": None} | parameters, "scalars": scalars | added}
+
+
+def _upgrade_header_7(header: dict[str, Any]) -> dict[str, Any]:
+    """There were no batches, and what they need was not kept."""
+    name, scalars = header.get("model"), header.get("scalars")
+    known = isinstance(name, str) and name in MODELS and "_n_batches" in model_class(name)._scalars
+    return header | {"scalars": {"_n_batches": 0} | scalars} if known and isinstance(scalars, dict) else header
 
 
 def _forget_notes(header: dict[str, Any]) -> dict[str, Any]:

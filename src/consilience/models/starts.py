@@ -88,7 +88,9 @@ def is_start(name: str) -> bool:
     >>> is_start("random 2"), is_start("votes")
     (True, False)
     """
-    return re.fullmatch(r"model|given|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name) is not None
+    return (
+        re.fullmatch(r"model|given|earlier|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name) is not None
+    )
 
 
 def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:

@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ..data.blocks import Block
-from ..distributions import fit_distributions
+from ..distributions import fit_distributions, log_of, weigh_logs
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, OBJECTIVES, WEIGHTS, ArraySpec
 from .base import BlockwiseParameters, Structure, Summary
@@ -42,6 +42,10 @@ class IndependentParameters(BlockwiseParameters):
         mass = np.zeros(n_classes)
         log_normaliser = normalise_items(evidence, self.weights, block.told, mass, block.width(n_classes))
         return Summary(log_normaliser, mass)
+
+    def expect_log(self, summary: Summary) -> float:
+        """Return the expected log probability of the labels that a summary has counted."""
+        return weigh_logs(summary.mass, log_of(self.weights))
 
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported prior."""
