@@ -26,6 +26,7 @@ from ..structures.base import AnyStructure, Summary
 from ..workers.learned import make_pair
 from .batches import Past, specs_of_past
 from .copies import count_once, number_groups
+from .inputs import as_responses
 from .latent import LatentModel, Plan, Starts
 from .predicting import part_of
 
@@ -89,9 +90,24 @@ class StreamingModel(LatentModel):
             self._go_on(responses, gold, engine, half_life)
         else:
             n_batches = 0
-            self._fit(responses, None, gold, engine, copies=[])
+            self._begin(responses, gold, engine)
         self._answers, self._n_batches = None, n_batches + 1
         return self
+
+    def _begin(self, responses: Any, gold: Any, engine: Any) -> None:
+        """Fit the first batch."""
+        r = self._prepare(as_responses(responses))
+        known = match_gold(open_paths(gold), r, r.classes)
+        self._check_size(r, None)
+        with open_engine(engine) as opened:
+            plan = self._plan(r, None, known, opened)
+            problem = plan.problem
+            nothing = np.zeros((problem.workers.n_rows, r.n_classes))
+            earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
+            plan = plan._replace(problem=replace(problem, earlier=earlier))
+            self._finish(r, plan, self._run(plan), known, None)
+        self._copies, self.copies_count_once_ = [], False
+        self._gold, self._graph, self._stored = known, None, None
 
     def _go_on(self, responses: Any, gold: Any, engine: Any, half_life: float | None) -> None:
         """Fit one more batch."""
@@ -123,7 +139,10 @@ class StreamingModel(LatentModel):
             problem = self._pose(used, self._structure_of_batch(used), None, known, opened)
             counts = problem.workers.embed_counts(self._counts, self._further, worker, (label, klass))
             counts *= np.repeat(kept, len(counts) // r.n_workers)[:, None]
-            problem = replace(problem, earlier=Statistics(drop_tiny(counts, problem), past.summary))
+            new = r.label_of_class >= 0
+            new[klass] = False
+            summary = past.summary + problem.structure.one_of_each(new)
+            problem = replace(problem, earlier=Statistics(drop_tiny(counts, problem), summary))
             plan = Plan(problem, self._find_starts(used, problem, klass), self._notes_of_batch(), past)
             self._finish(used, plan, self._run(plan), known, None)
         self._n_answers = n_answers + self._n_answers

@@ -171,6 +171,10 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
     def summarise(self, block: Block, posterior: Floats) -> AnySummary:
         """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
 
+    def one_of_each(self, classes: NDArray[np.bool_]) -> AnySummary:
+        """Return the summary of about one item of each of these classes: what a stream of items begins with."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
+
     @abstractmethod
     def given(self, prior: Floats) -> AnyParameters:
         """Return parameters with this class prior. What ties items together and is learned starts at nothing."""

@@ -188,6 +188,12 @@ class Chain(Structure[ChainSummary, ChainParameters]):
             freeze(self.allowed.end.astype(np.float64)),
         )
 
+    def one_of_each(self, classes: NDArray[np.bool_]) -> ChainSummary:
+        """Return the summary of one item of each of these classes, with as many steps to all that may follow."""
+        start, steps = self.allowed.start & classes, self.allowed.steps & np.outer(classes, classes)
+        pairs = steps / np.maximum(steps.sum(axis=1, keepdims=True), 1)
+        return ChainSummary(0.0, classes.astype(np.float64), start / max(start.sum(), 1), pairs)
+
     def summarise(self, block: Block, posterior: Floats) -> ChainSummary:
         """Return the summary of one block's posteriors from elsewhere; neighbours are taken as independent."""
         first = block.sequences[:-1]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.blocks import Block
 from ..distributions import fit_distributions, log_of, weigh_logs
@@ -73,6 +74,10 @@ class Independent(Structure[Summary, IndependentParameters]):
     def given(self, prior: Floats) -> IndependentParameters:
         """Return a known class prior as parameters."""
         return IndependentParameters(freeze(np.array(prior)), freeze(np.array(prior)), 0.0)
+
+    def one_of_each(self, classes: NDArray[np.bool_]) -> Summary:
+        """Return the summary of one item of each of these classes."""
+        return Summary(0.0, classes.astype(np.float64))
 
     def summarise(self, block: Block, posterior: Floats) -> Summary:
         """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
