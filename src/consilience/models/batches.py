@@ -41,6 +41,7 @@ SUMS_SPECS = {
     "moments": ArraySpec("2 K", COUNTS),
     "meant": ArraySpec("K", PROBABILITIES),
     "sizes": ArraySpec("2", COUNTS),
+    "worth": ArraySpec("M", COUNTS),
 }
 EVIDENCE_SPECS = {
     "sizes": ArraySpec("3", COUNTS),
@@ -103,6 +104,7 @@ class Past(NamedTuple):
             summary=replace(self.summary, log_normaliser=0.0, **named),
             sums=sums._replace(
                 chances=by_worker(sums.chances),
+                worth=by_worker(sums.worth[None])[0],
                 judged=by_worker(sums.judged),
                 scores=scores,
                 lack=by_class(sums.lack),
@@ -124,6 +126,7 @@ class Past(NamedTuple):
             replace(self.summary, **counted),
             sums._replace(
                 chances=sums.chances * kept,
+                worth=sums.worth * kept,
                 judged=sums.judged * kept,
                 votes=mean * sums.votes,
                 scores=mean * sums.scores,

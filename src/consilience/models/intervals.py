@@ -74,6 +74,15 @@ Sums over items are taken over runs of items, so that no more memory is needed t
 f, d, S and :math:`f_k` are those over all batches. Those of a batch are taken at its own posteriors and matrices. Only
 the expected accuracy is about the last batch alone, whose labels it is about.
 
+Answers of a stream are worth less: the labels of earlier batches are not judged again. If the answers before a batch
+were worth v, and a share :math:`\rho` of all n answers are new, the fit moves a worker's accuracy by a share g of the
+way to where the batch alone would put it, and all are then worth :math:`v'`:
+
+.. math:: g = \frac{\rho f}{1 - \rho (1 - f)}, \quad \frac{1}{v'} = \frac{(1 - g)^2}{v} + \frac{g^2}{\rho n f}
+
+One batch has g = 1 and :math:`v' = n f`. S is multiplied by the sum of :math:`n f` over workers divided by that of
+:math:`v'`.
+
 All intervals take the model at its word that workers err independently. They do not cover errors that workers share.
 """
 
@@ -149,14 +158,16 @@ class Sums(NamedTuple):
     moments: Floats  # (2, K): posteriors, and their squares
     meant: Floats  # (K,): 1 if some answer means the class
     sizes: Floats  # (2,): items, and sequences
+    worth: Floats  # (M,): number of answers with a known truth that would tell as much, if d were 1
 
     def plus(self, other: Sums) -> Sums:
-        """Return the sums over both."""
+        """Return the sums over both; `other` are those of a later batch."""
         scores = self.scores + other.scores if self.scores.shape == other.scores.shape else np.empty((2, 0, 0))
-        chances, judged, votes, _, lack, moments, meant, sizes = (
+        chances, judged, votes, _, lack, moments, meant, sizes, _ = (
             mine + theirs if mine.shape == theirs.shape else mine for mine, theirs in zip(self, other, strict=True)
         )
-        return Sums(chances, judged, votes, scores, lack, moments, np.minimum(meant, 1.0), sizes)
+        worth = add_worth(self.worth, other.judged[0], judged[0], measure_answers(chances).left)
+        return Sums(chances, judged, votes, scores, lack, moments, np.minimum(meant, 1.0), sizes, worth)
 
 
 class Confidence(NamedTuple):
@@ -229,17 +240,19 @@ def sum_up(
     total = chances if earlier is None else chances + earlier.chances
     said = count_codes(r.label, r.n_labels) > 0
     meant = find_meant(r, said) if earlier is None else find_meant(r, said) | (earlier.meant > 0)
+    judged = sum_judged(r, found.judged)
     scores, lack = sum_scores(r, posterior, right, found, meant)
     sequences = 0 if r.sequences is None else int(scale * np.count_nonzero(np.diff(r.sequences.offsets)))
     own = Sums(
         chances,
-        sum_judged(r, found.judged),
+        judged,
         sum_votes(r, posterior, total),
         scale * scores,
         scale * lack,
         np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
         meant.astype(np.float64),
         np.array([len(posterior), sequences], np.float64),
+        find_worth(chances, judged),
     )
     return own if earlier is None else earlier.plus(own)
 
@@ -289,9 +302,7 @@ def weigh_answers(sums: Sums, right: Floats, found: Estimates, shared: Shared | 
     total, accuracy, _, left = measure_answers(sums.chances)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
-    judged, every = sums.judged
-    judged = total if np.array_equal(judged, every) else total * judged / np.maximum(every, 1e-300)
-    worth = judged * left / design_effect(sums.votes)
+    worth = sums.worth / design_effect(sums.votes)
     if shared is not None:
         mean = right @ found.prior
         moves = np.concatenate([found.prior * right * (1 - right), found.prior * (right - mean[:, None])], axis=1)
@@ -346,6 +357,25 @@ def measure_answers(chances: Floats) -> Measured:
     sure = 0.25 / scale
     left = np.clip((spread + sure) / (accuracy * (1 - accuracy) + sure), LEAST_LEFT, 1.0)
     return Measured(total, accuracy, spread, left)
+
+
+def find_worth(chances: Floats, judged: Floats) -> Floats:
+    """Return what the answers of each worker are worth, (M,), if all are fitted together."""
+    total, _, _, left = measure_answers(chances)
+    by_others, every = judged
+    known = total if np.array_equal(by_others, every) else total * by_others / np.maximum(every, 1e-300)
+    return np.asarray(known * left)
+
+
+def add_worth(worth: Floats, new: Floats, total: Floats, left: Floats) -> Floats:
+    """Return what the answers of each worker are worth after a batch; see the formula for streams above.
+
+    `worth` is of the answers before, `new` are those of the batch, `total` are all of them, `left` is f.
+    """
+    share = new / np.maximum(total, 1e-300)
+    gain = share * left / np.maximum(1 - share * (1 - left), 1e-300)
+    doubt = (1 - gain) ** 2 / np.maximum(worth, 1e-300) + gain**2 / np.maximum(new * left, 1e-300)
+    return np.where(new > 0, 1 / np.maximum(doubt, 1e-300), worth)
 
 
 def sum_judged(r: Responses, judged: NDArray[np.bool_]) -> Floats:
@@ -567,6 +597,8 @@ def invert_scores(r: Responses, sums: Sums, right: Floats, found: Estimates) -> 
     covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     if r.sequences is not None:
         covariance = covariance @ (clustered + prior) @ covariance * few_units(int(sums.sizes[1]))
+    # In a stream, less is known than the scores tell.
+    covariance = covariance * max(find_worth(sums.chances, sums.judged).sum() / max(sums.worth.sum(), 1e-300), 1.0)
     return Shared(np.pad(covariance, (0, 2 * n_classes - size)), sums.meant > 0)
 
 
