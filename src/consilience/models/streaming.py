@@ -69,11 +69,15 @@ class StreamingModel(LatentModel):
         --------
         >>> import consilience as cs
         >>> model = cs.DawidSkene()
-        >>> for seed in range(3):
-        ...     batch = cs.simulate.independent(200, n_workers=5, n_classes=3, seed=seed)
-        ...     model = model.partial_fit(batch.responses)
-        >>> len(model.labels_), model.worker_report()["answers"].to_pylist()
-        (200, [600, 600, 600, 600, 600])
+        >>> for day in range(3):
+        ...     answers = {
+        ...         "item": [1, 1, 1, 2, 2, 2],
+        ...         "worker": ["ann", "bob", "eve"] * 2,
+        ...         "label": ["cat", "cat", "dog", "dog", "dog", "dog"],
+        ...     }
+        ...     model = model.partial_fit(answers)
+        >>> model.labels_.tolist(), model.worker_report()["answers"].to_pylist()
+        (['cat', 'dog'], [6, 6, 6])
         """
         self._check_parameters()
         if half_life is not None and not (is_number(half_life) and 0 < half_life < np.inf):
@@ -156,7 +160,7 @@ class StreamingModel(LatentModel):
                 Sentence("Fit all answers with {fit}.", fit=Python("fit")),
                 keyword="responses",
             )
-        if self.feature_findings_ is not None:
+        if self.feature_findings_ is not None and self.feature_findings_.used:
             raise ParameterError(
                 "This model was fitted with features, which batches do not have.",
                 "Start from a model without them.",
