@@ -77,6 +77,8 @@ N_POWERS = 8
 ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30
+# So few units are multiplied at a time that no threads are started for them, which would take longer.
+FEW_UNITS = 200
 # Fewer units than this say nothing.
 LEAST_UNITS = 20
 
@@ -143,7 +145,11 @@ class Evidence(NamedTuple):
     def of_hidden(cls, scores: Floats, n_answers: int) -> Evidence:
         """Return the sums over hidden units with these scores, (n_units, n_powers)."""
         sizes = np.array([len(scores), n_answers, 0.0])
-        return cls(sizes, scores.sum(axis=0), scores.T @ scores, np.zeros(len(POWERS)))
+        products = np.zeros((len(POWERS), len(POWERS)))
+        for first in range(0, len(scores), FEW_UNITS):
+            part = scores[first : first + FEW_UNITS]
+            products += part.T @ part
+        return cls(sizes, scores.sum(axis=0), products, np.zeros(len(POWERS)))
 
     def plus(self, other: Evidence) -> Evidence:
         """Return the sums over both."""
