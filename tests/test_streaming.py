@@ -252,6 +252,17 @@ def test_a_label_that_is_no_class_stays_none():
     assert model.partial_fit(rows | {"label": ["yes", "maybe", "no", "no"]}).classes_.tolist() == ["maybe", "no", "yes"]
 
 
+def test_a_class_that_is_named_late_finds_a_place():
+    crowd = crowd_of(200, accuracy=(0.7, 0.9))
+    names = np.array(["a", "b", "c"], object)
+    model = cs.DawidSkene(calibration="none")
+    for i, batch in enumerate(cut(crowd.responses, 4)):
+        label = names[np.minimum(batch.label, 1)] if i < 3 else names[batch.label]
+        model.partial_fit(cs.Responses.from_frame(table(batch, label=label), classes=["a", "b", "c"]))
+    truth = names[np.asarray(crowd.truth)[150:]]
+    assert (model.labels_ == truth)[truth == "c"].mean() > 0.7
+
+
 def test_values_are_merged_in_order():
     assert merge_values(np.array([1, 5]), np.array([3])).tolist() == [1, 3, 5]
     assert merge_values(np.array([5, 1]), np.array([3])).tolist() == [5, 1, 3]
@@ -459,7 +470,7 @@ def test_answers_on_disk_are_no_batch(tmp_path):
     frame = pa.table(table(crowd_of(20).responses))
     pq.write_table(frame, tmp_path / "answers.parquet")
     stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores")
-    with pytest.raises(ParameterError, match="Answers on disk are no batch"):
+    with pytest.raises(ParameterError, match="one batch of answers in memory"):
         cs.DawidSkene().partial_fit(stored)
 
 

@@ -118,6 +118,8 @@ class Past(NamedTuple):
 
         Where silence is an answer (`silence`), shares are the same for all workers, and all items are forgotten.
         """
+        if (kept == 1).all():
+            return self
         sums, total = self.sums, self.sums.chances[0].sum()
         mean = float(sums.chances[0] @ kept / total) if total > 0 else 1.0
         of_items = float(kept.min(initial=1.0)) if silence else 1.0

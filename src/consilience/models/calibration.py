@@ -317,7 +317,7 @@ def find_power(
     if known is None and gold is not None:
         known = score_known(owner, r, problem, fit, posterior, gold)
     evidence = evidence.with_known(known)
-    n_known, scores = int(evidence.sizes[2]), evidence.known
+    n_known, scores = round(evidence.sizes[2]), evidence.known
     if n_known:
         if found.n_hidden or found.n_judged:
             log_weights = scores + log_density_around(found.power, 1.0)
@@ -405,7 +405,7 @@ def find_by_hidden(
         return Calibration(1.0), NOTHING_KNOWN, folds, evidence
     # By all scores where these are there: rounding errors of their products are larger.
     leads = find_leads(together) if earlier is None else evidence.find_leads()
-    return Calibration(choose_power(*leads), int(evidence.sizes[1])), weigh_powers(*leads), folds, evidence
+    return Calibration(choose_power(*leads), round(evidence.sizes[1])), weigh_powers(*leads), folds, evidence
 
 
 def judge_hidden(

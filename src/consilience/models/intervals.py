@@ -162,12 +162,18 @@ class Sums(NamedTuple):
 
     def plus(self, other: Sums) -> Sums:
         """Return the sums over both; `other` are those of a later batch."""
-        scores = self.scores + other.scores if self.scores.shape == other.scores.shape else np.empty((2, 0, 0))
-        chances, judged, votes, _, lack, moments, meant, sizes, _ = (
-            mine + theirs if mine.shape == theirs.shape else mine for mine, theirs in zip(self, other, strict=True)
+        chances, judged = self.chances + other.chances, self.judged + other.judged
+        return Sums(
+            chances,
+            judged,
+            self.votes + other.votes,
+            self.scores + other.scores if self.scores.shape == other.scores.shape else np.empty((2, 0, 0)),
+            self.lack + other.lack,
+            self.moments + other.moments,
+            np.maximum(self.meant, other.meant),
+            self.sizes + other.sizes,
+            add_worth(self.worth, other.judged[0], judged[0], measure_answers(chances).left),
         )
-        worth = add_worth(self.worth, other.judged[0], judged[0], measure_answers(chances).left)
-        return Sums(chances, judged, votes, scores, lack, moments, np.minimum(meant, 1.0), sizes, worth)
 
 
 class Confidence(NamedTuple):

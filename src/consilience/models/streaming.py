@@ -84,7 +84,7 @@ class StreamingModel(LatentModel):
             raise parameter_error("half_life", "partial_fit", "a number of answers > 0, or None", half_life)
         if isinstance(responses, StoredResponses):
             raise ParameterError(
-                "Answers on disk are no batch.",
+                "partial_fit takes one batch of answers in memory, and these are on disk.",
                 Sentence("Fit them all with {fit}.", fit=Python("fit")),
                 "Or read each batch with read_responses.",
                 keyword="responses",
@@ -121,6 +121,25 @@ class StreamingModel(LatentModel):
         r = self._prepare(grow(r, self.workers_, self.answer_labels_, self.classes_))
         known = match_gold(open_paths(gold), r, r.classes)
         self._check_size(r, None)
+        worker = lookup(r.workers, to_column(self.workers_))
+        copies = [worker[group].tolist() for group in self._copies]
+        used = count_once(r, number_groups(copies, r.n_workers)) if self.copies_count_once_ else r
+        n_answers = np.zeros(r.n_workers, np.int64)
+        n_answers[worker] = self._n_answers
+        with open_engine(engine) as opened:
+            problem = self._pose(used, self._structure_of_batch(used), None, known, opened)
+            past, earlier = self._carry_over(past, r, problem, keep_share(r, half_life))
+            problem = replace(problem, earlier=earlier)
+            plan = Plan(problem, self._find_starts(used, problem), self._notes_of_batch(), past)
+            self._finish(used, plan, self._run(plan), known, None)
+        self._n_answers = n_answers + self._n_answers
+        self._copies, self._gold, self._graph, self._stored = copies, known, None, None
+
+    def _carry_over(self, past: Past, r: Responses, problem: Problem, kept: Floats) -> tuple[Past, Statistics]:
+        """Return what earlier batches teach about the workers, labels and classes of this one.
+
+        A share `kept` (M,) of what was seen of each worker is not forgotten.
+        """
         worker, label, klass = (
             lookup(new, to_column(old))
             for new, old in (
@@ -129,28 +148,16 @@ class StreamingModel(LatentModel):
                 (r.classes, self.classes_),
             )
         )
-        copies = [worker[group].tolist() for group in self._copies]
-        used = count_once(r, number_groups(copies, r.n_workers)) if self.copies_count_once_ else r
-        past = past.embed(worker, r.n_workers, klass, r.n_classes)
-        n_answers = np.zeros(r.n_workers, np.int64)
-        n_answers[worker] = self._n_answers
-        kept = np.ones(r.n_workers)
-        if half_life is not None:
-            n_new = np.full(r.n_workers, r.n_items) if r.silence_counts else r.votes_per_worker()
-            kept = np.exp2(-n_new / half_life)
-            past = past.forget(kept, r.silence_counts)
-        with open_engine(engine) as opened:
-            problem = self._pose(used, self._structure_of_batch(used), None, known, opened)
-            counts = problem.workers.embed_counts(self._counts, self._further, worker, (label, klass))
-            counts *= np.repeat(kept, len(counts) // r.n_workers)[:, None]
-            new = r.label_of_class >= 0
-            new[klass] = False
-            summary = past.summary + problem.structure.one_of_each(new)
-            problem = replace(problem, earlier=Statistics(drop_tiny(counts, problem), summary))
-            plan = Plan(problem, self._find_starts(used, problem, klass), self._notes_of_batch(), past)
-            self._finish(used, plan, self._run(plan), known, None)
-        self._n_answers = n_answers + self._n_answers
-        self._copies, self._gold, self._graph, self._stored = copies, known, None, None
+        past = past.embed(worker, r.n_workers, klass, r.n_classes).forget(kept, r.silence_counts)
+        counts = problem.workers.embed_counts(self._counts, self._further, worker, (label, klass))
+        counts *= np.repeat(kept, len(counts) // r.n_workers)[:, None]
+        summary = past.summary + problem.structure.one_of_each(self._find_new_classes(r))
+        return past, Statistics(drop_tiny(counts, problem), summary)
+
+    def _find_new_classes(self, r: Responses) -> NDArray[np.bool_]:
+        """Tell which classes no label has named before."""
+        named = self.classes_[lookup(self.answer_labels_, to_column(self.classes_)) >= 0]
+        return (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
 
     def _need_past(self) -> Past:
         """Return what is kept of earlier batches, or say why there is nothing."""
@@ -180,7 +187,7 @@ class StreamingModel(LatentModel):
             )
         return self._past
 
-    def _find_starts(self, r: Responses, problem: Problem, klass: NDArray[np.int64]) -> Starts:
+    def _find_starts(self, r: Responses, problem: Problem) -> Starts:
         """Return where to start: at what earlier batches teach.
 
         If there are new classes, or more answers than before, votes are another start.
@@ -190,7 +197,7 @@ class StreamingModel(LatentModel):
         if prior.parts is not None and self.smoothing_ is not None and min(self.smoothing_) > 0:
             prior = make_pair(prior, prior.parts, self.smoothing_)
         starts = [("earlier", maximise(problem, problem.earlier, prior))]
-        if len(klass) < r.n_classes or r.weights().sum() > problem.earlier.counts.sum():
+        if self._find_new_classes(r).any() or r.weights().sum() > problem.earlier.counts.sum():
             starts.append(("majority", maximise(problem, expect_from_votes(problem), prior)))
         return starts
 
@@ -219,6 +226,14 @@ class StreamingModel(LatentModel):
         super()._restore(arrays)
         past = part_of(arrays, "past ")
         self._past = Past.restore(self._summary_type, past) if past else None
+
+
+def keep_share(r: Responses, half_life: float | None) -> Floats:
+    """Return which share of what was seen of each worker is kept before a batch, (M,)."""
+    if half_life is None:
+        return np.ones(r.n_workers)
+    n_new = np.full(r.n_workers, r.n_items) if r.silence_counts else r.votes_per_worker()
+    return np.asarray(np.exp2(-n_new / half_life))
 
 
 def drop_tiny(counts: Floats, problem: Problem) -> Floats:
