@@ -81,6 +81,8 @@ class Model(ABC):
         "_normalised": is_truth,
     }
 
+    #: Why there is no `partial_fit`, for models without.
+    _why_no_batches: ClassVar[str] = ""
     #: Whether the model is fitted to a graph.
     _takes_graph: ClassVar[bool] = False
 
@@ -112,6 +114,7 @@ class Model(ABC):
     _answers: Responses | None = None
     _stored: StoredFit | StoredVote | None = None  # of a fit to answers on disk; a file does not hold it
     _totals: Totals | None = None  # of a fit to answers on disk
+    _n_batches: int = 0  # how many `partial_fit` has learned from
     _gold: Gold | None = None
     _graph: Graph | None = None
 
@@ -200,6 +203,10 @@ class Model(ABC):
                 "This model was fitted to answers on disk, and its file does not hold them.",
                 "Fuse the answers again, and write all that you need then.",
             )
+        if self._answers is None and self._n_batches:
+            raise NotFittedError(
+                "This model was fitted in batches, whose answers it does not keep.", "Fit all answers at once."
+            )
         if self._answers is None:
             raise NotFittedError(
                 "The file of this model holds no answers: it was saved with answers=False, or by an earlier release.",
@@ -285,6 +292,11 @@ class Model(ABC):
         """Say why a model that was fitted to answers on disk has no labels in memory."""
         if name in OF_ITEMS and self._totals is not None:
             raise self._no_labels()
+        if name == "partial_fit":
+            raise NotFittedError(
+                f"{type(self).__name__} cannot be fitted in batches{self._why_no_batches}.",
+                Sentence("Use {model}.", model=Python("DawidSkene or HiddenMarkov", "dawid-skene")),
+            )
         return super().__getattribute__(name)  # which says what is missing
 
     def _no_labels(self) -> NotFittedError:

@@ -40,13 +40,15 @@ from ..kernels.types import Floats, freeze
 from ..memory import release_unused
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names, is_truth, is_whole
 from ..store.answers import StoredResponses
-from ..structures.base import AnyStructure, StructureParameters
+from ..structures.base import AnyStructure, StructureParameters, Summary
 from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
+from .batches import Past
 from .calibration import (
     Calibration,
+    Evidence,
     Judged,
     are_findings,
     are_powers,
@@ -82,7 +84,7 @@ from .guidance import (
     state_of_guide,
 )
 from .inputs import as_responses
-from .intervals import Confidence, Estimates, Intervals, find_intervals, find_judged
+from .intervals import Confidence, Estimates, find_intervals, find_judged
 from .predicting import INTERVALS, PredictingModel, part_of, refuse_content, sum_pseudo_counts
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
@@ -97,6 +99,15 @@ class Plan(NamedTuple):
     problem: Problem
     starts: Starts
     notes: dict[str, Any]  # attributes that the model has after the fit
+    past: Past | None = None  # of the earlier batches of a stream
+
+
+class Due(NamedTuple):
+    """What is kept of an update for its intervals, which are worked out when somebody asks for them."""
+
+    pseudo_counts: Floats  # (K,): of a worker's answers about each class
+    summary: Summary
+    evidence: Evidence
 
 
 class LatentModel(PredictingModel):
@@ -129,9 +140,10 @@ class LatentModel(PredictingModel):
     _log_prior: Floats | None  # what was known of the items beside their answers; it is not saved
     _hidden: list[Judged]  # the hidden answers of the fit; they are not saved
     _powers: list[float]  # equally likely powers, of which the one of `calibration_` is chosen
-    _due: Floats | None = None  # of an update whose intervals nobody has asked for: pseudo-counts of each class, (K,)
+    _due: Due | None = None  # of an update whose intervals nobody has asked for
     _n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
     _has_priors: bool = False  # whether something was known of the items beside their answers
+    _past: Past | None = None  # what a further batch needs; None if the answers are on disk
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **PredictingModel._arrays,
@@ -157,7 +169,8 @@ class LatentModel(PredictingModel):
         gold, power = self._gold, self.calibration_.power
         is_fixed = fixed_prior(self, r) is not None
         judged = find_judged(r, gold, None)
-        estimates = Estimates(self.confusion_, self._counts, self.prior_, self._due, is_fixed, judged)
+        due = self._due
+        estimates = Estimates(self.confusion_, self._counts, self.prior_, due.pseudo_counts, is_fixed, judged)
 
         changed = self._find_raised(r)
 
@@ -165,8 +178,9 @@ class LatentModel(PredictingModel):
             return raise_where(changed[run], self.posterior_[run], other / power)
 
         confidence = Confidence(np.array(self._powers), raised, power)
-        self._keep_intervals(find_intervals(r, self.uncalibrated_posterior_, self._label_codes, estimates, confidence))
-        self._due = None
+        found, sums = find_intervals(r, self.uncalibrated_posterior_, self._label_codes, estimates, confidence)
+        self._keep_intervals(found)
+        self._past, self._due = Past(due.summary, sums, due.evidence), None
         return self.__dict__[name]
 
     @property
@@ -508,19 +522,25 @@ class LatentModel(PredictingModel):
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         opinion = None if guided is None else guided.opinion
         estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
-        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
+        earlier = (None, None) if plan.past is None else (plan.past.evidence, plan.past.sums)
+        found, reported, confidence, hidden, evidence = calibrate(
+            self, r, problem, best, posterior, gold, opinion, earlier=earlier[0]
+        )
         powers = confidence.powers.tolist()
-        intervals: Intervals | None = None
+        intervals, past = None, None
         if self._going_on is None or problem.graph is not None:  # fields correct theirs
-            intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
+            intervals, sums = find_intervals(r, posterior, label_codes, estimates, confidence, earlier=earlier[1])
+            past = Past(best.statistics.summary, sums, evidence)
         if found.power != 1:
             reported = posterior.copy() if reported is posterior else reported
             raise_in_place(self._find_raised(r), reported, found.power)
         notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
-        self.uncalibrated_posterior_ = posterior
+        self.uncalibrated_posterior_, self._hidden = posterior, hidden
         self._settle_fit(best, fits, found)
-        self._due = sum_pseudo_counts(best.parameters.prior) if intervals is None else None
+        self._past, self._due = past, None
+        if intervals is None:
+            self._due = Due(sum_pseudo_counts(best.parameters.prior), best.statistics.summary, evidence)
         self._powers, self._has_priors = powers, r.log_prior is not None
         self._n_changes = 0 if self._going_on is None else self._going_on.n_changes
         self.feature_findings_ = None if guided is None else guided.findings
@@ -540,7 +560,7 @@ class LatentModel(PredictingModel):
 
     def _settle_fit(self, best: Fit, fits: Mapping[str, Fit], found: Calibration) -> None:
         """Keep how the fit went."""
-        self.calibration_ = found
+        self.calibration_, self._past, self._n_batches = found, None, 0
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)

@@ -50,7 +50,7 @@ from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
 from .field_coupling import MULTIPLES, choose_coupling
 from .graph_check import GraphCheck, judge_graph
-from .intervals import find_covariance, judge_shares, right_matrix
+from .intervals import invert_scores, judge_shares, right_matrix, sum_chances, sum_up
 from .latent import Known, LatentModel, Plan
 from .sizes import check_messages
 from .starts import find_starts
@@ -133,6 +133,8 @@ class MarkovField(LatentModel):
     coupling_scores_: list[CouplingScore]
     _shares_apart: Floats  # (2, K): interval of class shares by the answers alone
     graph_check_: GraphCheck
+
+    _why_no_batches = ": a graph cannot be cut into them"
 
     def __init__(
         self,
@@ -332,7 +334,8 @@ class MarkovField(LatentModel):
         posterior, _ = super()._conclude(r, apart, learned)
         found = self._gather_estimates(r, apart, learned, fit.statistics, gold)
         right = right_matrix(found.confusion, r)
-        return judge_shares(posterior, found, find_covariance(r, posterior, right, found))
+        sums = sum_up(r, posterior, right, found, sum_chances(r, posterior))
+        return judge_shares(sums.moments, r.n_items, found, invert_scores(r, sums, right, found), r.n_items)
 
     def _settle(self, problem: Problem, apart: Fit) -> Problem:
         """Return the problem with what is found without the graph: the learned prior of the workers, and class shares.

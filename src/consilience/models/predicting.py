@@ -398,10 +398,7 @@ class PredictingModel(Model):
                 f"model knows {listing(self.answer_labels_.tolist())}.",
                 "Fit again with both.",
             )
-        if self._needs_same_silence and r.silence_counts != self._takes_silence():
-            raise InputError(
-                "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
-            )
+        self._check_silence(r)
         if self._needs_same_silence and r.silence_counts and lookup(self.classes_, to_column([r.background]))[0] < 0:
             raise InputError(
                 f"The background of the answers, {shorten(r.background)}, is no class of the model, which knows "
@@ -409,6 +406,13 @@ class PredictingModel(Model):
                 Sentence("Read them with the same {background}."),
             )
         return label
+
+    def _check_silence(self, r: Responses) -> None:
+        """Raise an error unless silence is an answer here if it was one at the fit."""
+        if self._needs_same_silence and r.silence_counts != self._takes_silence():
+            raise InputError(
+                "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
+            )
 
     def _takes_silence(self) -> bool:
         """Tell whether silence was an answer at the fit."""

@@ -143,7 +143,8 @@ def is_start(name: str) -> bool:
     (True, False)
     """
     return (
-        re.fullmatch(r"update|model|given|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name) is not None
+        re.fullmatch(r"update|model|given|earlier|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name)
+        is not None
     )
 
 
