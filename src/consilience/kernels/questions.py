@@ -1,0 +1,279 @@
+"""Whom to ask what: the kernels of `models.next_questions`, which has the equations.
+
+Workers are in the order in which ties are broken. `group` numbers them so that near-copies have the same number: of
+each group one worker answers an item. The workers who must not be asked about item i are those of the groups of
+``asked[offsets[i]:offsets[i + 1]]``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .compile import kernel
+from .types import Codes, Floats, Integers
+
+# Classes that are less probable are left out.
+LEAST = 1e-12
+# Gains are rounded to so many parts of a nat: those that differ by rounding only are the same.
+PARTS = 1e9
+
+
+@kernel
+def first_gain(q: Floats, confusion: Floats, row_entropy: Floats) -> float:
+    """Return I(y; a) in nats for the class probabilities q and a worker's matrix (K, A)."""
+    total = 0.0
+    for a in range(confusion.shape[1]):
+        p = 0.0
+        for k in range(q.size):
+            if q[k] > LEAST:
+                p += q[k] * confusion[k, a]
+        if p > 0.0:
+            total -= p * math.log(p)
+    for k in range(q.size):
+        if q[k] > LEAST:
+            total -= q[k] * row_entropy[k]
+    return math.floor(max(total, 0.0) * PARTS + 0.5) / PARTS
+
+
+@kernel
+def later_gain(outcomes: Floats, confusion: Floats, row_entropy: Floats) -> float:
+    """Return I(y; a | answers to come): row r of outcomes (R, K) is P(these answers, y = k)."""
+    total = 0.0
+    for r in range(outcomes.shape[0]):
+        whole = 0.0
+        for k in range(outcomes.shape[1]):
+            whole += outcomes[r, k]
+            total -= outcomes[r, k] * row_entropy[k]
+        if whole <= 0.0:
+            continue
+        for a in range(confusion.shape[1]):
+            p = 0.0
+            for k in range(outcomes.shape[1]):
+                p += outcomes[r, k] * confusion[k, a]
+            if p > 0.0:
+                total -= p * math.log(p / whole)
+    return math.floor(max(total, 0.0) * PARTS + 0.5) / PARTS
+
+
+@kernel
+def find_best(
+    items: Integers,
+    cells: Integers,
+    posterior: Floats,
+    slopes: Floats,
+    confusion: Floats,
+    row_entropy: Floats,
+    cost: Floats,
+    group: Integers,
+    offsets: Integers,
+    asked: Codes,
+    best: Floats,
+) -> None:
+    """Write the largest gain per cost of a first question about each of the items into `best`; 0 if there is none.
+
+    The gain of worker m is at most q . slopes[c, m] for any cell c, and close to it for the item's own.
+    """
+    n_workers, n_classes = row_entropy.shape
+    mark = np.full(n_workers, -1, np.int64)
+    for j in range(items.size):
+        i, cell = items[j], slopes[cells[j]]
+        q = posterior[i]
+        for t in range(offsets[i], offsets[i + 1]):
+            mark[group[asked[t]]] = i
+        top = 0.0
+        for m in range(n_workers):
+            bound = 1.0 / PARTS
+            for k in range(n_classes):
+                bound += q[k] * cell[m, k]
+            if bound > top * cost[m] and mark[group[m]] != i:
+                top = max(top, first_gain(q, confusion[m], row_entropy[m]) / cost[m])
+        best[j] = top
+
+
+@kernel
+def fill_shortlist(
+    i: int,
+    q: Floats,
+    confusion: Floats,
+    row_entropy: Floats,
+    cost: Floats,
+    left: Integers,
+    budget: float,
+    mark: Integers,
+    group: Integers,
+    shortlist: Codes,
+) -> None:
+    """Write the workers with the largest gain per cost of a first question, best first; -1 after the last."""
+    size = 0
+    values = np.zeros(shortlist.size)
+    shortlist[:] = -1
+    for m in range(cost.size):
+        if left[m] <= 0 or cost[m] > budget or mark[group[m]] == i:
+            continue
+        value = first_gain(q, confusion[m], row_entropy[m]) / cost[m]
+        if value <= 0.0 or (size == shortlist.size and value <= values[size - 1]):
+            continue
+        at = min(size, shortlist.size - 1)
+        size = at + 1
+        while at > 0 and values[at - 1] < value:
+            values[at], shortlist[at] = values[at - 1], shortlist[at - 1]
+            at -= 1
+        values[at], shortlist[at] = value, m
+
+
+@kernel
+def add_answer(outcomes: Floats, confusion: Floats, most: int) -> Floats:
+    """Return the outcomes with one more answer; beyond `most` of them, the least probable are taken together."""
+    n_before, n_classes = outcomes.shape
+    n_labels = confusion.shape[1]
+    result = np.zeros((n_before * n_labels, n_classes))
+    for r in range(n_before):
+        for a in range(n_labels):
+            for k in range(n_classes):
+                result[r * n_labels + a, k] = outcomes[r, k] * confusion[k, a]
+    if len(result) <= most:
+        return result
+    order = np.argsort(-result.sum(axis=1), kind="mergesort")
+    kept = result[order[:most]].copy()
+    for r in order[most:]:
+        kept[most - 1] += result[r]
+    return kept
+
+
+@kernel
+def sink(heap: Integers, keys: Floats, at: int, size: int) -> None:
+    """Restore the order of a heap whose entry at `at` may be too small; of equal keys, the lower number is on top."""
+    moved = heap[at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        right = child + 1
+        if right < size and comes_first(heap[right], heap[child], keys):
+            child = right
+        if not comes_first(heap[child], moved, keys):
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = moved
+
+
+@kernel
+def comes_first(one: int, other: int, keys: Floats) -> bool:
+    """Tell whether one entry of the heap stands above another."""
+    return bool(keys[one] > keys[other] or (keys[one] == keys[other] and one < other))
+
+
+@kernel
+def choose(
+    items: Integers,
+    best: Floats,
+    posterior: Floats,
+    confusion: Floats,
+    row_entropy: Floats,
+    cost: Floats,
+    group: Integers,
+    offsets: Integers,
+    asked: Codes,
+    near_offsets: Integers,
+    near: Codes,
+    near_share: Floats,
+    place: Codes,
+    n_short: int,
+    most: int,
+    left: Integers,
+    budget: float,
+    chosen: Integers,
+    gains: Floats,
+) -> int:
+    """Choose questions one after the other; return how many.
+
+    Entries are kept in a heap by the gain per cost that each had when it was last looked at. Gains only fall, so that
+    the one on top is chosen if it is up to date, and brought up to date otherwise.
+
+    Parameters
+    ----------
+    items : array of int (C,)
+        The items to ask about, in the order in which ties are broken.
+    best : array (C,)
+        The largest gain per cost of a first question; nothing is asked where it is 0.
+    posterior, confusion, row_entropy, cost, group, offsets, asked
+        As for `find_best`.
+    near_offsets, near, near_share : arrays
+        Neighbours of each item, and the share that each of them has in the weight of its neighbour's edges.
+    place : array of int (N,)
+        The place of each item among `items`, -1 for the others.
+    n_short, most : int
+        The length of shortlists; the most outcomes of earlier answers to tell apart.
+    left : array of int (M,)
+        How many questions each worker may be asked; it is changed.
+    budget : float
+        How much the questions may cost.
+    chosen : array of int (n, 2)
+        Takes the place in `items` and the worker of each question.
+    gains : array (n,)
+        Takes their gains.
+    """
+    n_items, n_workers = items.size, cost.size
+    shortlists = np.zeros((n_items, n_short), np.int32)
+    looked, fresh = np.zeros(n_items, np.bool_), np.zeros(n_items, np.bool_)
+    last, before = np.full(n_items, -1), np.full(len(chosen), -1)  # the questions about each item, as linked lists
+    worker, gain, values, crowding = np.zeros(n_items, np.int64), np.zeros(n_items), best.copy(), np.ones(n_items)
+    keys = best.copy()
+    mark = np.full(n_workers, -1)
+    heap = np.arange(n_items)
+    for at in range(n_items // 2 - 1, -1, -1):
+        sink(heap, keys, at, n_items)
+    size, n_chosen = n_items, 0
+    while n_chosen < len(chosen) and size > 0:
+        c = heap[0]
+        i = items[c]
+        if fresh[c] and left[worker[c]] > 0 and cost[worker[c]] <= budget:
+            key = values[c] / crowding[c]
+            if key < keys[c]:
+                keys[c] = key
+                sink(heap, keys, 0, size)
+                continue
+            m = worker[c]
+            chosen[n_chosen, 0], chosen[n_chosen, 1], gains[n_chosen] = c, m, gain[c]
+            before[n_chosen], last[c] = last[c], n_chosen
+            n_chosen += 1
+            left[m] -= 1
+            budget -= cost[m]
+            fresh[c] = False
+            for t in range(near_offsets[i], near_offsets[i + 1]):
+                if place[near[t]] >= 0:
+                    crowding[place[near[t]]] += near_share[t]
+            continue
+        for t in range(offsets[i], offsets[i + 1]):
+            mark[group[asked[t]]] = i
+        outcomes = posterior[i].copy().reshape(1, -1)
+        question = last[c]
+        while question >= 0:
+            outcomes = add_answer(outcomes, confusion[chosen[question, 1]], most)
+            mark[group[chosen[question, 1]]] = i
+            question = before[question]
+        values[c] = 0.0
+        for _ in range(2):  # a new shortlist where the old one is used up
+            used_up = True
+            for m in shortlists[c] if looked[c] else shortlists[c, :0]:
+                if m >= 0 and left[m] > 0 and cost[m] <= budget and mark[group[m]] != i:
+                    used_up = False
+                    found = later_gain(outcomes, confusion[m], row_entropy[m])
+                    if found / cost[m] > values[c]:
+                        values[c], gain[c], worker[c] = found / cost[m], found, m
+            if not used_up:
+                break
+            looked[c] = True
+            fill_shortlist(
+                i, posterior[i], confusion, row_entropy, cost, left, budget, mark, group, shortlists[c]
+            )
+        fresh[c] = True
+        keys[c] = values[c] / crowding[c]
+        if values[c] <= 0.0:
+            size -= 1
+            heap[0] = heap[size]
+        sink(heap, keys, 0, size)
+    return n_chosen
