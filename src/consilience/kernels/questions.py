@@ -58,6 +58,16 @@ def later_gain(outcomes: Floats, confusion: Floats, row_entropy: Floats) -> floa
 
 
 @kernel
+def bound_gains(q: Floats, slopes: Floats, bounds: Floats) -> None:
+    """Write an upper bound of the gain per cost of each worker into `bounds`; slopes are (K, M)."""
+    bounds[:] = 1.0 / PARTS
+    for k in range(q.size):
+        if q[k] > LEAST:
+            for m in range(bounds.size):
+                bounds[m] += q[k] * slopes[k, m]
+
+
+@kernel
 def find_best(
     items: Integers,
     cells: Integers,
@@ -73,54 +83,30 @@ def find_best(
 ) -> None:
     """Write the largest gain per cost of a first question about each of the items into `best`; 0 if there is none.
 
-    The gain of worker m is at most q . slopes[c, m] for any cell c, and close to it for the item's own.
+    The gain per cost of worker m is at most q . slopes[c, :, m] for any cell c, and close to it for the item's own.
     """
-    n_workers, n_classes = row_entropy.shape
-    mark = np.full(n_workers, -1, np.int64)
+    n_workers = cost.size
+    mark, bounds = np.full(n_workers, -1), np.zeros(n_workers)
     for j in range(items.size):
-        i, cell = items[j], slopes[cells[j]]
-        q = posterior[i]
+        i = items[j]
         for t in range(offsets[i], offsets[i + 1]):
             mark[group[asked[t]]] = i
+        bound_gains(posterior[i], slopes[cells[j]], bounds)
         top = 0.0
         for m in range(n_workers):
-            bound = 1.0 / PARTS
-            for k in range(n_classes):
-                bound += q[k] * cell[m, k]
-            if bound > top * cost[m] and mark[group[m]] != i:
-                top = max(top, first_gain(q, confusion[m], row_entropy[m]) / cost[m])
+            if bounds[m] > top and mark[group[m]] != i:
+                top = max(top, first_gain(posterior[i], confusion[m], row_entropy[m]) / cost[m])
         best[j] = top
 
 
 @kernel
-def fill_shortlist(
-    i: int,
-    q: Floats,
-    confusion: Floats,
-    row_entropy: Floats,
-    cost: Floats,
-    left: Integers,
-    budget: float,
-    mark: Integers,
-    group: Integers,
-    shortlist: Codes,
-) -> None:
-    """Write the workers with the largest gain per cost of a first question, best first; -1 after the last."""
-    size = 0
-    values = np.zeros(shortlist.size)
-    shortlist[:] = -1
-    for m in range(cost.size):
-        if left[m] <= 0 or cost[m] > budget or mark[group[m]] == i:
-            continue
-        value = first_gain(q, confusion[m], row_entropy[m]) / cost[m]
-        if value <= 0.0 or (size == shortlist.size and value <= values[size - 1]):
-            continue
-        at = min(size, shortlist.size - 1)
-        size = at + 1
-        while at > 0 and values[at - 1] < value:
-            values[at], shortlist[at] = values[at - 1], shortlist[at - 1]
-            at -= 1
-        values[at], shortlist[at] = value, m
+def insert(workers: Codes, values: Floats, size: int, worker: int, value: float) -> None:
+    """Put a worker into its place in a list by value, of which so many entries are in order, and the last may go."""
+    at = min(size, values.size - 1)
+    while at > 0 and (values[at - 1] < value or (values[at - 1] == value and workers[at - 1] > worker)):
+        values[at], workers[at] = values[at - 1], workers[at - 1]
+        at -= 1
+    values[at], workers[at] = value, worker
 
 
 @kernel
@@ -135,7 +121,7 @@ def add_answer(outcomes: Floats, confusion: Floats, most: int) -> Floats:
                 result[r * n_labels + a, k] = outcomes[r, k] * confusion[k, a]
     if len(result) <= most:
         return result
-    order = np.argsort(-result.sum(axis=1), kind="mergesort")
+    order = np.argsort(-result.sum(axis=1))
     kept = result[order[:most]].copy()
     for r in order[most:]:
         kept[most - 1] += result[r]
@@ -143,8 +129,14 @@ def add_answer(outcomes: Floats, confusion: Floats, most: int) -> Floats:
 
 
 @kernel
+def comes_first(one: int, other: int, keys: Floats) -> bool:
+    """Tell whether one entry of the heap stands above another: of equal keys, the one with the lower number."""
+    return bool(keys[one] > keys[other] or (keys[one] == keys[other] and one < other))
+
+
+@kernel
 def sink(heap: Integers, keys: Floats, at: int, size: int) -> None:
-    """Restore the order of a heap whose entry at `at` may be too small; of equal keys, the lower number is on top."""
+    """Restore the order of a heap whose entry at `at` may stand too high."""
     moved = heap[at]
     while True:
         child = 2 * at + 1
@@ -161,16 +153,12 @@ def sink(heap: Integers, keys: Floats, at: int, size: int) -> None:
 
 
 @kernel
-def comes_first(one: int, other: int, keys: Floats) -> bool:
-    """Tell whether one entry of the heap stands above another."""
-    return bool(keys[one] > keys[other] or (keys[one] == keys[other] and one < other))
-
-
-@kernel
 def choose(
     items: Integers,
+    cells: Integers,
     best: Floats,
     posterior: Floats,
+    slopes: Floats,
     confusion: Floats,
     row_entropy: Floats,
     cost: Floats,
@@ -190,19 +178,19 @@ def choose(
 ) -> int:
     """Choose questions one after the other; return how many.
 
-    Entries are kept in a heap by the gain per cost that each had when it was last looked at. Gains only fall, so that
-    the one on top is chosen if it is up to date, and brought up to date otherwise.
+    Items are kept in a heap by the gain per cost that each had when it was last looked at. Gains only fall, so that the
+    item on top is chosen if it is up to date, and brought up to date otherwise.
 
     Parameters
     ----------
-    items : array of int (C,)
-        The items to ask about, in the order in which ties are broken.
+    items, cells : array of int (C,)
+        The items to ask about, in the order in which ties are broken, and their cells.
     best : array (C,)
-        The largest gain per cost of a first question; nothing is asked where it is 0.
-    posterior, confusion, row_entropy, cost, group, offsets, asked
+        The largest gain per cost of a first question.
+    posterior, slopes, confusion, row_entropy, cost, group, offsets, asked
         As for `find_best`.
     near_offsets, near, near_share : arrays
-        Neighbours of each item, and the share that each of them has in the weight of its neighbour's edges.
+        Neighbours of each item, and the share that the item has in the weight of the neighbour's edges.
     place : array of int (N,)
         The place of each item among `items`, -1 for the others.
     n_short, most : int
@@ -217,36 +205,44 @@ def choose(
         Takes their gains.
     """
     n_items, n_workers = items.size, cost.size
-    shortlists = np.zeros((n_items, n_short), np.int32)
-    looked, fresh = np.zeros(n_items, np.bool_), np.zeros(n_items, np.bool_)
+    # The best workers for each item, by what their answers add to those of the questions that are chosen.
+    shortlists, values = np.zeros((n_items, n_short), np.int32), np.zeros((n_items, n_short))
+    at = np.full(n_items, n_short)  # the first worker on the shortlist who can be asked
+    priced = np.zeros(n_items, np.bool_)  # whether the values are up to date
     last, before = np.full(n_items, -1), np.full(len(chosen), -1)  # the questions about each item, as linked lists
-    worker, gain, values, crowding = np.zeros(n_items, np.int64), np.zeros(n_items), best.copy(), np.ones(n_items)
-    keys = best.copy()
-    mark = np.full(n_workers, -1)
+    crowding, keys = np.ones(n_items), best.copy()
+    mark, bounds = np.full(n_workers, -1), np.zeros(n_workers)
     heap = np.arange(n_items)
-    for at in range(n_items // 2 - 1, -1, -1):
-        sink(heap, keys, at, n_items)
+    for start in range(n_items // 2 - 1, -1, -1):
+        sink(heap, keys, start, n_items)
     size, n_chosen = n_items, 0
     while n_chosen < len(chosen) and size > 0:
         c = heap[0]
         i = items[c]
-        if fresh[c] and left[worker[c]] > 0 and cost[worker[c]] <= budget:
-            key = values[c] / crowding[c]
-            if key < keys[c]:
-                keys[c] = key
-                sink(heap, keys, 0, size)
+        if priced[c]:
+            while at[c] < n_short and values[c, at[c]] > 0.0:
+                m = shortlists[c, at[c]]
+                if left[m] > 0 and cost[m] <= budget:
+                    break
+                at[c] += 1
+            if at[c] < n_short and values[c, at[c]] > 0.0:
+                key = values[c, at[c]] / crowding[c]
+                if key < keys[c]:
+                    keys[c] = key
+                    sink(heap, keys, 0, size)
+                    continue
+                m = shortlists[c, at[c]]
+                chosen[n_chosen, 0], chosen[n_chosen, 1], gains[n_chosen] = c, m, values[c, at[c]] * cost[m]
+                before[n_chosen], last[c] = last[c], n_chosen
+                n_chosen += 1
+                left[m] -= 1
+                budget -= cost[m]
+                priced[c] = False
+                for t in range(near_offsets[i], near_offsets[i + 1]):
+                    if place[near[t]] >= 0:
+                        crowding[place[near[t]]] += near_share[t]
                 continue
-            m = worker[c]
-            chosen[n_chosen, 0], chosen[n_chosen, 1], gains[n_chosen] = c, m, gain[c]
-            before[n_chosen], last[c] = last[c], n_chosen
-            n_chosen += 1
-            left[m] -= 1
-            budget -= cost[m]
-            fresh[c] = False
-            for t in range(near_offsets[i], near_offsets[i + 1]):
-                if place[near[t]] >= 0:
-                    crowding[place[near[t]]] += near_share[t]
-            continue
+        # Work out what the workers on the shortlist would add; if none of them can be asked, make a new one.
         for t in range(offsets[i], offsets[i + 1]):
             mark[group[asked[t]]] = i
         outcomes = posterior[i].copy().reshape(1, -1)
@@ -255,25 +251,35 @@ def choose(
             outcomes = add_answer(outcomes, confusion[chosen[question, 1]], most)
             mark[group[chosen[question, 1]]] = i
             question = before[question]
-        values[c] = 0.0
-        for _ in range(2):  # a new shortlist where the old one is used up
-            used_up = True
-            for m in shortlists[c] if looked[c] else shortlists[c, :0]:
-                if m >= 0 and left[m] > 0 and cost[m] <= budget and mark[group[m]] != i:
-                    used_up = False
-                    found = later_gain(outcomes, confusion[m], row_entropy[m])
-                    if found / cost[m] > values[c]:
-                        values[c], gain[c], worker[c] = found / cost[m], found, m
-            if not used_up:
-                break
-            looked[c] = True
-            fill_shortlist(
-                i, posterior[i], confusion, row_entropy, cost, left, budget, mark, group, shortlists[c]
-            )
-        fresh[c] = True
-        keys[c] = values[c] / crowding[c]
-        if values[c] <= 0.0:
+        n_there = 0
+        if not priced[c]:
+            for s in range(n_short if at[c] < n_short else 0):
+                m = shortlists[c, s]
+                if values[c, s] > 0.0 and left[m] > 0 and cost[m] <= budget and mark[group[m]] != i:
+                    shortlists[c, n_there] = m
+                    n_there += 1
+        if n_there == 0:
+            bound_gains(posterior[i], slopes[cells[c]], bounds)
+            for m in range(n_workers):
+                if left[m] <= 0 or cost[m] > budget or mark[group[m]] == i:
+                    continue
+                if n_there == n_short and bounds[m] <= values[c, n_short - 1]:
+                    continue
+                value = first_gain(posterior[i], confusion[m], row_entropy[m]) / cost[m]
+                if value > 0.0 and (n_there < n_short or value > values[c, n_short - 1]):
+                    insert(shortlists[c], values[c], n_there, m, value)
+                    n_there = min(n_there + 1, n_short)
+        if last[c] >= 0:
+            there = shortlists[c, :n_there].copy()
+            for s in range(n_there):
+                m = there[s]
+                insert(shortlists[c], values[c], s, m, later_gain(outcomes, confusion[m], row_entropy[m]) / cost[m])
+        values[c, n_there:] = 0.0
+        at[c], priced[c] = 0, True
+        if n_there == 0 or values[c, 0] <= 0.0:
             size -= 1
             heap[0] = heap[size]
+        else:
+            keys[c] = values[c, 0] / crowding[c]
         sink(heap, keys, 0, size)
     return n_chosen

@@ -19,17 +19,16 @@ In sequences and networks the answer about an item tells something about its nei
 divided by 1 + s, where s is the number of questions that the list has about each neighbour, averaged over neighbours
 by the weights of their edges. (Not if the model found no coupling.)
 
-With many items and workers most pairs need not be looked at. The greedy list of n questions is about the n items with
-the largest gain per cost of a first question. To find these, a gain is bounded by its tangent: it is concave in q, so
-that for any distribution r of answers
+With many items and workers most pairs need not be looked at. For a list of n questions, the 4 n items with the largest
+gain per cost of a first question are considered, and n of them if n is large. (Without limits and costs, the greedy
+list is about the first n.) To find these, a gain is bounded by its tangent: it is concave in q, so that for any distribution r of answers
 
 .. math:: I(y; a_m) \leq \sum_k q_k\, D(p_{mk} \| r).
 
 Items are put into cells by their rounded probabilities, r is the distribution of the answers at the middle of the cell,
-and only workers whose bound exceeds the best gain so far are looked at. For each item on the list the `N_SHORT` workers
+and only workers whose bound exceeds the best gain so far are looked at. For each of these items the `N_SHORT` workers
 with the largest gains of a first question are considered; when all of them were asked or have no questions left, the
-next `N_SHORT`. Up to so many workers the list is exactly the greedy one, except that with limits or costs an item
-beyond the first n could come in.
+next `N_SHORT`.
 """
 
 from __future__ import annotations
@@ -62,6 +61,8 @@ MOST_SLOPES = 1 << 24
 LEAST_SHARING = 16
 # How many questions are listed if nothing is said.
 N_QUESTIONS = 10
+# For a list of n questions, so many times n items are looked at, but n are enough if these are many.
+N_TIMES, ENOUGH = 4, 20_000
 # A worker has at most so many times the questions that an even share would be, if nothing is said.
 SPREAD = 4
 # Costs that differ by rounding only are the same.
@@ -145,13 +146,15 @@ def gather_crew(model: PredictingModel, workers: Any, cost: Any, per_worker: Any
                 f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
             )
         )
-    if model.responses_.silence_counts and (known >= 0).all():
-        raise ParameterError(
-            "Silence counts as an answer here, so every worker has answered every item.",
-            Sentence("Name new workers with {workers}."),
-            "Or fit to answers that were read without abstain='answer'.",
-            keyword="workers",
-        )
+    if model.responses_.silence_counts:
+        ids, known = ids[known < 0], known[known < 0]
+        if not len(ids):
+            raise ParameterError(
+                "Silence counts as an answer here, so every worker has answered every item.",
+                Sentence("Name new workers with {workers}."),
+                "Or fit to answers that were read without abstain='answer'.",
+                keyword="workers",
+            )
     confusion = model.confusion_[known]
     if (known < 0).any():
         confusion[known < 0] = model._crowd[0].T
@@ -228,18 +231,20 @@ def choose_questions(
     offsets, taken = find_taken(model, crew, asked)
     matrices = (read_only(confusion), read_only(entr(confusion).sum(axis=2)), read_only(crew.cost[order]))
     barred = (read_only(crew.group[order]), read_only(offsets), read_only(rank[taken]))
-    best = find_best_gains(items, posterior, matrices, barred)
-    top = np.sort(np.argsort(-best, kind="stable")[:n])
+    cells, middles = make_cells(posterior[items], n_workers)
+    slopes = read_only(find_slopes(middles, *matrices))
+    best = find_best_gains(items, cells, posterior, slopes, *matrices, *barred)
+    top = np.sort(np.argsort(-best, kind="stable")[: max(n, min(N_TIMES * n, ENOUGH))])
     top = top[best[top] > 0]
     place = np.full(len(posterior), -1, np.int32)
     place[items[top]] = np.arange(len(top))
     near = map(read_only, find_neighbours(model))
     chosen, gains = np.zeros((n, 2), np.int64), np.zeros(n)
-    settled = (items[top], best[top], posterior, *matrices, *barred, *near, place, N_SHORT, MOST_OUTCOMES)
+    settled = (items[top], cells[top], best[top], posterior, slopes, *matrices, *barred, *near, place)
     limit = -(-SPREAD * n // n_workers)
     while True:
         left = np.full(n_workers, limit) if crew.limits is None else crew.limits[order]
-        n_chosen = choose(*settled, left, budget + ROUNDING, chosen, gains)
+        n_chosen = choose(*settled, min(N_SHORT, n_workers), MOST_OUTCOMES, left, budget + ROUNDING, chosen, gains)
         if n_chosen == n or crew.limits is not None or left.all():
             break
         limit *= 2
@@ -247,18 +252,13 @@ def choose_questions(
     return Questions(items[top][found[:, 0]], order[found[:, 1]], gains[:n_chosen])
 
 
-def find_best_gains(
-    items: NDArray[np.int64], posterior: Floats, matrices: tuple[Floats, ...], barred: tuple[NDArray[Any], ...]
-) -> Floats:
-    """Return the largest gain per cost of a first question about each of the items."""
+def find_best_gains(items: NDArray[np.int64], cells: NDArray[np.int64], *known: Any) -> Floats:
+    """Return the largest gain per cost of a first question about each of the items; `known` is as for `find_best`."""
     from ..kernels.questions import find_best
 
-    confusion, row_entropy, _ = matrices
-    cells, middles = make_cells(posterior[items], len(confusion))
-    slopes = read_only(find_slopes(middles, confusion, row_entropy))
-    by_cell = np.argsort(cells, kind="stable")
+    by_cell = np.argsort(cells, kind="stable")  # so that the table of a cell stays in the cache
     best, found = np.zeros(len(items)), np.zeros(len(items))
-    find_best(items[by_cell], cells[by_cell], posterior, slopes, *matrices, *barred, found)
+    find_best(items[by_cell], cells[by_cell], *known, found)
     best[by_cell] = found
     return best
 
@@ -318,12 +318,12 @@ def make_cells(posterior: Floats, n_workers: int) -> tuple[NDArray[np.int64], Fl
     return cells, middles / middles.sum(axis=1, keepdims=True)
 
 
-def find_slopes(middles: Floats, confusion: Floats, row_entropy: Floats) -> Floats:
-    """Return D(p_mk || r) for each cell, worker and class, where r are the answers at the middle of the cell."""
-    slopes = np.zeros((len(middles), *row_entropy.shape))
+def find_slopes(middles: Floats, confusion: Floats, row_entropy: Floats, cost: Floats) -> Floats:
+    """Return D(p_mk || r) per cost for each cell, class and worker, where r are the answers at the cell's middle."""
+    slopes = np.zeros((len(middles), row_entropy.shape[1], len(confusion)))
     for c, middle in enumerate(middles):
         answers = np.maximum(np.einsum("k,mka->ma", middle, confusion), 1e-300)
-        slopes[c] = -row_entropy - np.einsum("mka,ma->mk", confusion, np.log(answers))
+        slopes[c] = (-row_entropy - np.einsum("mka,ma->mk", confusion, np.log(answers))).T / cost
     return slopes
 
 
