@@ -160,16 +160,25 @@ def gather_crew(model: PredictingModel, workers: Any, cost: Any, per_worker: Any
         confusion[known < 0] = model._crowd[0].T
     groups = number_groups(model._copies, len(model.workers_) + 1)[known]  # -1 is a worker who was not there
     _, group = np.unique(np.where(groups > 0, groups, len(model._copies) + 1 + np.arange(len(ids))), return_inverse=True)
-    costs = _by_worker("cost", cost, ids, 1.0, "a number > 0", lambda value: is_number(value) and 0 < value < np.inf)
+    costs = read_costs(cost, ids)
     limits = None
     if per_worker is not None:
-        are_counts = _by_worker("per_worker", per_worker, ids, 0, "a whole number >= 0", _is_count)
+        are_counts = _by_worker("per_worker", per_worker, ids, "next_questions", "a whole number >= 0", _is_count)
         limits = np.minimum(are_counts, np.iinfo(np.int32).max).astype(np.int64)
     return Crew(ids, np.ascontiguousarray(confusion), costs, limits, group, known)
 
 
 def _is_count(value: Any) -> bool:
-    return is_whole(value) and value >= 0
+    return is_whole(value) and bool(value >= 0)
+
+
+def _is_price(value: Any) -> bool:
+    return is_number(value) and bool(0 < value < np.inf)
+
+
+def read_costs(cost: Any, ids: Values, owner: str = "next_questions") -> Floats:
+    """Return what an answer of each worker costs; `cost` is the parameter of `owner`."""
+    return _by_worker("cost", 1.0 if cost is None else cost, ids, owner, "a number > 0", _is_price)
 
 
 def _read_ids(workers: Any) -> Values:
@@ -183,26 +192,24 @@ def _read_ids(workers: Any) -> Values:
 
 
 def _by_worker(
-    name: str, given: Any, ids: Values, default: float, expected: str, is_good: Callable[[Any], bool]
+    name: str, given: Any, ids: Values, owner: str, expected: str, is_good: Callable[[Any], bool]
 ) -> Floats:
     """Return a number for each worker, from one for all or a dict."""
-    if given is None:
-        return np.full(len(ids), default)
     expected = f"{expected}, or a dict with one for each worker"
     if not isinstance(given, Mapping):
         if not is_good(given):
-            raise parameter_error(name, "next_questions", expected, given)
+            raise parameter_error(name, owner, expected, given)
         return np.full(len(ids), float(given))
     missing = [worker for worker in ids.tolist() if worker not in given]
     if missing:
         raise ParameterError(
-            f"The {name!r} parameter of next_questions has no entry for {listing(missing)}.",
+            f"The {name!r} parameter of {owner} has no entry for {listing(missing)}.",
             "Add one for each worker who may be asked.",
             keyword=name,
         )
     for worker in ids.tolist():
         if not is_good(given[worker]):
-            raise parameter_error(name, "next_questions", expected, given[worker])
+            raise parameter_error(name, owner, expected, given[worker])
     return np.array([float(given[worker]) for worker in ids.tolist()])
 
 
