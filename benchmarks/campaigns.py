@@ -1,16 +1,16 @@
 """How many answers `next_questions` saves, compared with random assignment.
 
-Each item is answered by two random workers first. Then answers are bought in rounds of a quarter of the number of items,
-until there are eight per item, and the model is fitted again after each round. The questions of each round are those
-that `next_questions` lists, or random ones: random workers, about the items with the fewest answers. The crowds are
-simulated (500 items, five classes, forty workers who are right between 30 % and 90 % of the time, ten seeds), or real
-ones in which nearly every worker answered nearly every item, and whose answers are revealed when they are asked for
-(twenty seeds).
+Each item is answered by two random workers first. Then answers are bought in rounds of a quarter of the number of
+items, until there are eight per item, and the model is fitted again after each round. The questions of each round are
+those that `next_questions` lists, or random ones: random workers, about the items with the fewest answers. The crowds
+are simulated (500 items, five classes, forty workers who are right between 30 % and 90 % of the time, ten seeds), or
+real ones in which nearly every worker answered nearly every item, and whose answers are revealed when they are asked
+for (twenty seeds).
 
-The measure is the share of the answers of random assignment with which `next_questions` reaches the accuracy that random
-assignment has in the end. Accuracy is averaged over seeds, and made to rise with the number of answers by isotonic
-regression, which takes out chance. Between fits it is interpolated. For the last column but one, each seed is treated in
-the same way on its own, and the shares are averaged; a seed in which the accuracy is never reached counts as 1.
+The measure is the share of the answers of random assignment with which `next_questions` reaches the accuracy that
+random assignment has in the end. Accuracy is averaged over seeds, and made to rise with the number of answers by
+isotonic regression, which takes out chance. Between fits it is interpolated. For the last column, each seed is treated
+in the same way on its own, and the shares are averaged; a seed in which the accuracy is never reached counts as 1.
 
     python benchmarks/campaigns.py            # some minutes; needs the real data ($CONSILIENCE_DATA)
     python benchmarks/campaigns.py --quick    # two seeds of simulated crowds; prints, writes nothing

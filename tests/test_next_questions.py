@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import consilience as cs
+from command_line import run
 from consilience.data.hashing import draw_numbers, hash_ids, hash_items
 from consilience.models import next_questions
 
 CROWD = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=2, accuracy=(0.4, 0.9), seed=3)
 FITTED = cs.DawidSkene().fit(CROWD.responses)
+DENSE = cs.simulate.independent(60, n_workers=12, n_classes=3, accuracy=(0.4, 0.9), seed=2)
 
 
 # ---------------------------------------------------------------------------------------------------- slow, but right
@@ -29,9 +33,7 @@ def slow_gain(q, matrix, earlier=()) -> float:
     """I(y; a | answers of earlier workers): a sum over all answers that these may give."""
     total = 0.0
     for answers in itertools.product(*(range(len(each[0])) for each in earlier)):
-        joint = [
-            q[k] * math.prod(each[k][a] for each, a in zip(earlier, answers, strict=True)) for k in range(len(q))
-        ]
+        joint = [q[k] * math.prod(each[k][a] for each, a in zip(earlier, answers, strict=True)) for k in range(len(q))]
         if (whole := sum(joint)) > 0:
             given = [p / whole for p in joint]
             mixed = [sum(given[k] * matrix[k][a] for k in range(len(q))) for a in range(len(matrix[0]))]
@@ -94,7 +96,7 @@ def many(model) -> int:
 # ------------------------------------------------------------------------------------------------------------ the list
 
 
-@pytest.mark.parametrize("n", [1, 10, 60, 200])
+@pytest.mark.parametrize("n", [1, 10, 60, 120])
 def test_questions_are_those_of_a_slow_twin(n):
     no_limit = many(FITTED)
     agree(FITTED.next_questions(n, per_worker=no_limit), slow_list(FITTED, n))
@@ -322,5 +324,175 @@ def test_neighbours_in_a_network():
     shares = {}
     for i in range(30):
         here = slice(g.offsets[i], g.offsets[i + 1])
-        shares[i] = list(zip(g.neighbours[here].tolist(), (g.weights[here] / g.weights[here].sum()).tolist(), strict=True))
+        shares[i] = list(
+            zip(g.neighbours[here].tolist(), (g.weights[here] / g.weights[here].sum()).tolist(), strict=True)
+        )
     agree(model.next_questions(40, per_worker=100), slow_list(model, 40, neighbours=shares))
+
+
+# ----------------------------------------------------------------------------------------------------- certain enough
+
+
+def test_items_to_stop_paying_for():
+    model = cs.DawidSkene().fit(DENSE.responses)
+    done = model.stop_items(0.8).to_pydict()
+    frame = model.to_frame().to_pydict()
+    sure = {i: c for i, c in zip(frame["item"], frame["confidence"], strict=True) if c >= 0.8}
+    assert dict(zip(done["item"], done["confidence"], strict=True)) == sure
+    assert done["confidence"] == sorted(sure.values(), reverse=True)
+    labels = dict(zip(frame["item"], frame["label"], strict=True))
+    assert done["label"] == [labels[i] for i in done["item"]]
+    found = model.undecided(0.8)
+    assert (len(done["item"]), done["expected_errors"][-1]) == (found.n_kept, pytest.approx(found.expected_errors))
+    assert model.stop_items(0).num_rows == 60
+    with pytest.raises(cs.errors.ParameterError, match="'confidence' parameter of stop_items must be a number from 0"):
+        model.stop_items(1.5)
+    sequences = cs.simulate.sequences(3, length=5, n_workers=3, seed=1).responses
+    assert cs.HiddenMarkov().fit(sequences).stop_items(0).column_names[:2] == ["sequence", "position"]
+
+
+# -------------------------------------------------------------------------------------------------------- command line
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    r = CROWD.responses
+    table = {"item": r.item_of_answer(), "worker": r.worker, "label": r.label}
+    model = cs.DawidSkene().fit(pa.table(table))
+    model.save("crowd.model")
+    return model
+
+
+def test_questions_on_the_command_line(saved):
+    done = run("next", "crowd.model", "--questions", "-n", "30", "-o", "questions.csv", "--json")
+    listed = json.loads(done.stdout)["questions"]
+    assert listed == saved.next_questions(30).to_pylist()
+    table = pd.read_csv("questions.csv")
+    assert list(table.columns) == ["item", "worker", "label", "gain", "cost"]
+    assert table["label"].isna().all()
+    again = json.loads(run("next", "crowd.model", "--questions", "--asked", "questions.csv", "--json").stdout)
+    assert again["questions"] == saved.next_questions(50, asked=table).to_pylist()
+    pd.DataFrame({"worker": [1, 2], "cost": [1.0, 2.0], "per_worker": [3, 2]}).to_csv("workers.csv", index=False)
+    some = run("next", "crowd.model", "--questions", "--workers", "workers.csv", "--budget", "5", "--json")
+    expected = saved.next_questions(workers=[1, 2], budget=5, cost={1: 1.0, 2: 2.0}, per_worker={1: 3, 2: 2})
+    assert json.loads(some.stdout)["questions"] == expected.to_pylist()
+    shown = run("next", "crowd.model", "--questions", "--cost", "0.5", "--per-worker", "9").stdout
+    assert "Questions of crowd.model to ask next (30 more with -o or --json)" in shown
+    assert "50, for 25 in all" in shown
+    nothing = run("next", "crowd.model", "--questions", "--per-worker", "0")
+    assert "Nothing to ask" in nothing.stdout
+    assert run("next", "crowd.model", "--questions", "-q").stdout == ""
+
+
+def test_wrong_use_on_the_command_line(saved):
+    pd.DataFrame({"worker": [1], "cost": [1.0]}).to_csv("workers.csv", index=False)
+    pd.DataFrame({"who": [1]}).to_csv("others.csv", index=False)
+    for words, message in (
+        (["--budget", "3"], "--budget needs --questions"),
+        (["--stop", "0.9", "-n", "3"], "Leave out --questions and -n"),
+        (["--stop", "2"], "is not in the range"),
+        (["--questions", "--cost", "-1"], "--cost must be a number > 0"),
+        (["--questions", "--workers", "workers.csv", "--cost", "1"], "has a column cost"),
+        (["--questions", "--workers", "others.csv"], "has no column worker"),
+        (["--questions", "--asked", "others.csv"], "must have the columns"),
+        (["--questions", "-o", "workers.csv", "--workers", "workers.csv"], "workers.csv"),
+    ):
+        done = run("next", "crowd.model", *words)
+        assert (done.exit_code, message in " ".join(done.stderr.split())) == (2, True), (words, done.stderr)
+
+
+def test_certain_items_on_the_command_line(saved):
+    done = json.loads(run("next", "crowd.model", "--stop", "0.8", "-o", "done.csv", "--json").stdout)
+    assert done["items"] == saved.stop_items(0.8).to_pylist()
+    assert done["n_stopped"] == len(done["items"]) == len(pd.read_csv("done.csv"))
+    shown = " ".join(run("next", "crowd.model", "--stop", "0.8").stdout.split())
+    assert " ".join(saved.undecided(0.8).describe().split()) in shown
+    assert "Nothing to stop" in run("next", "crowd.model", "--stop", "1").stdout
+
+
+# ------------------------------------------------------------------------------------------------------------ campaigns
+
+
+def test_a_campaign_pays_for_what_it_asks():
+    curve = cs.simulate.campaign(DENSE, batch=90, budget=300, seed=1).to_pydict()
+    assert list(curve) == ["items", "answers", "cost", "accuracy", "expected_accuracy"]
+    assert curve["answers"] == [120, 210, 300]
+    assert curve["cost"] == curve["answers"]
+    again = cs.simulate.campaign(DENSE, "random", batch=90, budget=300, seed=1).to_pydict()
+    assert (again["answers"], again["accuracy"][0]) == (curve["answers"], curve["accuracy"][0])
+    everything = cs.simulate.campaign(DENSE, budget=10**6, batch=400).to_pydict()
+    assert everything["answers"][-1] == 60 * 12
+    full = cs.DawidSkene().fit(DENSE.responses)
+    assert everything["accuracy"][-1] == np.mean(full.labels_ == DENSE.truth)
+    assert cs.simulate.campaign(DENSE, batch=400)["answers"].to_pylist()[-1] == 8 * 60
+
+
+def test_answers_are_revealed_when_they_are_asked_for():
+    seen = []
+
+    def policy(model, n):
+        seen.append(model.responses_)
+        return {"item": [0, 0, 1, 10**6], "worker": [3, 3, 4, 0], "n": [n] * 4}
+
+    cs.simulate.campaign(DENSE, policy, batch=4)
+    first, last = seen[0], seen[-1]
+    assert (np.diff(first.offsets) == 2).all()
+    assert len(seen) == 2 or last.n_responses == first.n_responses  # then there is nothing left that it asks for
+    whole = {
+        (i, m): a
+        for i, m, a in zip(DENSE.responses.item_of_answer(), DENSE.responses.worker, DENSE.responses.label, strict=True)
+    }
+    for i, m, a in zip(last.item_of_answer(), last.worker, last.label, strict=True):
+        assert whole[i, m] == a
+    assert {(0, 3), (1, 4)} <= set(zip(last.item_of_answer().tolist(), last.worker.tolist(), strict=True))
+    with pytest.raises(cs.errors.InputError, match="columns item and worker"):
+        cs.simulate.campaign(DENSE, lambda model, n: {"item": [1]})
+
+
+def test_campaigns_with_costs_arrivals_and_gaps():
+    cost = dict(zip(range(12), np.linspace(0.5, 3, 12).tolist(), strict=True))
+    curve = cs.simulate.campaign(DENSE, cost=cost, budget=400, batch=60).to_pydict()
+    assert 390 < curve["cost"][-1] <= 400
+    cheap = cs.simulate.campaign(DENSE, "random", cost=cost, budget=400, batch=60).to_pydict()
+    assert cheap["answers"][-1] < curve["answers"][-1]  # random workers cost more
+    coming = cs.simulate.campaign(DENSE, arrivals=25, batch=30, budget=200).to_pydict()
+    assert coming["items"][:4] == [25, 50, 60, 60]
+    gappy = cs.simulate.independent(40, n_workers=12, n_classes=3, answers_per_item=7, seed=2)
+    for policy in ("random", "information"):
+        assert cs.simulate.campaign(gappy, policy, budget=1000, batch=100)["answers"].to_pylist()[-1] == 280
+    chain = cs.simulate.sequences(4, length=10, n_workers=6, n_classes=3, seed=1)
+    net = cs.simulate.network(40, n_workers=6, n_classes=3, seed=1)
+    for crowd, model in ((chain, cs.HiddenMarkov(coupling=0.5)), (net, cs.MarkovField(coupling=0.3))):
+        assert cs.simulate.campaign(crowd, model=model, budget=150, batch=40)["answers"].to_pylist()[-1] == 150
+    for arguments, message in (
+        ({"crowd": 3}, "'crowd' parameter of campaign"),
+        ({"policy": "x"}, "'policy' parameter"),
+        ({"budget": 0}, "'budget' parameter"),
+        ({"first": 0}, "'first' parameter"),
+        ({"cost": 0}, "'cost' parameter of campaign"),
+        ({"model": 3}, "'model' parameter"),
+        ({"truth": {}}, "has its own truth"),
+        ({"crowd": DENSE.responses}, "Without true labels"),
+        ({"crowd": chain, "arrivals": 3}, "Only independent items"),
+        ({"model": cs.MarkovField()}, "needs a crowd with a graph"),
+    ):
+        with pytest.raises(cs.errors.ParameterError, match=message):
+            cs.simulate.campaign(**{"crowd": DENSE, **arguments})
+
+
+def test_a_campaign_with_real_answers_is_scored_where_the_truth_is_known():
+    r, truth = DENSE.responses, dict(zip(DENSE.responses.items.tolist(), DENSE.truth.tolist(), strict=True))
+    whole = cs.simulate.campaign(r, truth=truth, budget=200, batch=40, seed=3)
+    assert whole.equals(cs.simulate.campaign(DENSE, budget=200, batch=40, seed=3))
+    part = cs.simulate.campaign(r, truth={item: truth[item] for item in list(truth)[:10]}, budget=200, batch=40, seed=3)
+    assert part["answers"].equals(whole["answers"])
+    assert all(round(10 * a, 9) % 1 == 0 for a in part["accuracy"].to_pylist())
+
+
+def test_information_needs_fewer_answers_than_chance():
+    crowd = cs.simulate.independent(200, n_workers=20, n_classes=5, accuracy=(0.3, 0.9), seed=7)
+    policies = ("random", "information")
+    random, informed = (cs.simulate.campaign(crowd, policy, budget=1000, batch=100) for policy in policies)
+    reached = [a >= random["accuracy"].to_pylist()[-1] for a in informed["accuracy"].to_pylist()]
+    assert informed["answers"].to_pylist()[reached.index(True)] <= 700

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -155,9 +156,19 @@ def _read_workers(path: str, cost: float | None, per_worker: int | None) -> tupl
     for name, option in given.items():
         if name in table.column_names:
             if option is not None:
-                raise InputError(f"{path} has a column {name}.", f"Leave out --{name.replace('_', '-')}, or the column.")
-            given[name] = dict(zip(ids, table[name].to_pylist(), strict=True))
+                raise InputError(
+                    f"{path} has a column {name}.", f"Leave out --{name.replace('_', '-')}, or the column."
+                )
+            given[name] = dict(zip(ids, map(_to_number, table[name].to_pylist()), strict=True))
     return ids, given["cost"], given["per_worker"]
+
+
+def _to_number(entry: Any) -> Any:
+    """Return the number that a text from a file stands for; anything else as it is."""
+    if isinstance(entry, str):
+        with suppress(ValueError):
+            return float(entry)
+    return entry
 
 
 def _list_certain(fitted: Model, model: str, stop: float, output: str | None, quiet: bool, as_json: bool) -> None:

@@ -60,7 +60,8 @@ def later_gain(outcomes: Floats, confusion: Floats, row_entropy: Floats) -> floa
 @kernel
 def bound_gains(q: Floats, slopes: Floats, bounds: Floats) -> None:
     """Write an upper bound of the gain per cost of each worker into `bounds`; slopes are (K, M)."""
-    bounds[:] = 1.0 / PARTS
+    for m in range(bounds.size):
+        bounds[m] = 1.0 / PARTS
     for k in range(q.size):
         if q[k] > LEAST:
             for m in range(bounds.size):
@@ -114,17 +115,35 @@ def add_answer(outcomes: Floats, confusion: Floats, most: int) -> Floats:
     """Return the outcomes with one more answer; beyond `most` of them, the least probable are taken together."""
     n_before, n_classes = outcomes.shape
     n_labels = confusion.shape[1]
-    result = np.zeros((n_before * n_labels, n_classes))
+    size = n_before * n_labels
+    result, total = np.zeros((size, n_classes)), np.zeros(size)
+    high = 0.0
     for r in range(n_before):
         for a in range(n_labels):
+            here = r * n_labels + a
             for k in range(n_classes):
-                result[r * n_labels + a, k] = outcomes[r, k] * confusion[k, a]
-    if len(result) <= most:
+                result[here, k] = outcomes[r, k] * confusion[k, a]
+                total[here] += result[here, k]
+            high = max(high, total[here])
+    if size <= most:
         return result
-    order = np.argsort(-result.sum(axis=1))
-    kept = result[order[:most]].copy()
-    for r in order[most:]:
-        kept[most - 1] += result[r]
+    low = 0.0  # more than `high` are fewer than `most`
+    for _ in range(50):
+        middle, n_above = 0.5 * (low + high), 0
+        for here in range(size):
+            n_above += total[here] > middle
+        if n_above < most:
+            high = middle
+        else:
+            low = middle
+    kept, n_kept = np.zeros((most, n_classes)), 0
+    for here in range(size):
+        row = most - 1
+        if total[here] > high:
+            row = n_kept
+            n_kept += 1
+        for k in range(n_classes):
+            kept[row, k] += result[here, k]
     return kept
 
 
@@ -204,7 +223,7 @@ def choose(
     gains : array (n,)
         Takes their gains.
     """
-    n_items, n_workers = items.size, cost.size
+    n_items, n_workers, n_classes = items.size, cost.size, posterior.shape[1]
     # The best workers for each item, by what their answers add to those of the questions that are chosen.
     shortlists, values = np.zeros((n_items, n_short), np.int32), np.zeros((n_items, n_short))
     at = np.full(n_items, n_short)  # the first worker on the shortlist who can be asked
@@ -245,7 +264,9 @@ def choose(
         # Work out what the workers on the shortlist would add; if none of them can be asked, make a new one.
         for t in range(offsets[i], offsets[i + 1]):
             mark[group[asked[t]]] = i
-        outcomes = posterior[i].copy().reshape(1, -1)
+        outcomes = np.zeros((1, n_classes))
+        for k in range(n_classes):
+            outcomes[0, k] = posterior[i, k]
         question = last[c]
         while question >= 0:
             outcomes = add_answer(outcomes, confusion[chosen[question, 1]], most)
@@ -270,11 +291,11 @@ def choose(
                     insert(shortlists[c], values[c], n_there, m, value)
                     n_there = min(n_there + 1, n_short)
         if last[c] >= 0:
-            there = shortlists[c, :n_there].copy()
             for s in range(n_there):
-                m = there[s]
+                m = shortlists[c, s]
                 insert(shortlists[c], values[c], s, m, later_gain(outcomes, confusion[m], row_entropy[m]) / cost[m])
-        values[c, n_there:] = 0.0
+        for s in range(n_there, n_short):
+            values[c, s] = 0.0
         at[c], priced[c] = 0, True
         if n_there == 0 or values[c, 0] <= 0.0:
             size -= 1

@@ -21,7 +21,8 @@ by the weights of their edges. (Not if the model found no coupling.)
 
 With many items and workers most pairs need not be looked at. For a list of n questions, the 4 n items with the largest
 gain per cost of a first question are considered, and n of them if n is large. (Without limits and costs, the greedy
-list is about the first n.) To find these, a gain is bounded by its tangent: it is concave in q, so that for any distribution r of answers
+list is about the first n.) To find these, a gain is bounded by its tangent: it is concave in q, so that for any
+distribution r of answers
 
 .. math:: I(y; a_m) \leq \sum_k q_k\, D(p_{mk} \| r).
 
@@ -98,7 +99,7 @@ class Crew(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """The neighbours of item i are node[offsets[i]:offsets[i + 1]]; share is what i counts among theirs."""
+    """The neighbours of item i are node[offsets[i]:offsets[i + 1]]; share is what i counts among those of each."""
 
     offsets: NDArray[np.int64]
     node: Codes
@@ -166,7 +167,9 @@ def gather_crew(model: PredictingModel, workers: Any, cost: Any, per_worker: Any
     if (known < 0).any():
         confusion[known < 0] = model._crowd[0].T
     groups = number_groups(model._copies, len(model.workers_) + 1)[known]  # -1 is a worker who was not there
-    _, group = np.unique(np.where(groups > 0, groups, len(model._copies) + 1 + np.arange(len(ids))), return_inverse=True)
+    _, group = np.unique(
+        np.where(groups > 0, groups, len(model._copies) + 1 + np.arange(len(ids))), return_inverse=True
+    )
     costs = read_costs(cost, ids)
     limits = None
     if per_worker is not None:
@@ -198,9 +201,7 @@ def _read_ids(workers: Any) -> Values:
     return ids
 
 
-def _by_worker(
-    name: str, given: Any, ids: Values, owner: str, expected: str, is_good: Callable[[Any], bool]
-) -> Floats:
+def _by_worker(name: str, given: Any, ids: Values, owner: str, expected: str, is_good: Callable[[Any], bool]) -> Floats:
     """Return a number for each worker, from one for all or a dict."""
     expected = f"{expected}, or a dict with one for each worker"
     if not isinstance(given, Mapping):
@@ -224,7 +225,7 @@ def choose_questions(
     model: PredictingModel, crew: Crew, n: int | None, budget: float = np.inf, asked: Any = None
 ) -> Questions:
     """Return at most n questions that cost no more than the budget together."""
-    from ..kernels.questions import choose
+    from ..kernels.questions import choose, find_best
 
     seed = getattr(model, "seed", 0)
     posterior = read_only(np.ascontiguousarray(model.posterior_))
@@ -243,38 +244,32 @@ def choose_questions(
     rank[order] = np.arange(n_workers)
     confusion = crew.confusion[order]
     offsets, taken = find_taken(model, crew, asked)
-    matrices = (read_only(confusion), read_only(entr(confusion).sum(axis=2)), read_only(crew.cost[order]))
-    barred = (read_only(crew.group[order]), read_only(offsets), read_only(rank[taken]))
+    matrices = (confusion, entr(confusion).sum(axis=2), crew.cost[order])
+    barred = (crew.group[order], offsets, rank[taken])
     cells, middles = make_cells(posterior[items], n_workers)
-    slopes = read_only(find_slopes(middles, *matrices))
-    best = find_best_gains(items, cells, posterior, slopes, *matrices, *barred)
+    slopes = find_slopes(middles, *matrices)
+    best = np.zeros(len(items))
+    by_cell = np.argsort(cells, kind="stable")  # so that the table of a cell stays in the cache
+    found = np.zeros(len(items))
+    find_best(items[by_cell], cells[by_cell], posterior, slopes, *matrices, *barred, found)
+    best[by_cell] = found
     top = np.sort(np.argsort(-best, kind="stable")[: max(n, min(N_TIMES * n, ENOUGH))])
     top = top[best[top] > 0]
     place = np.full(len(posterior), -1, np.int32)
     place[items[top]] = np.arange(len(top))
-    near = map(read_only, find_neighbours(model))
+    near = [read_only(array) for array in find_neighbours(model)]  # those of a graph are
     chosen, gains = np.zeros((n, 2), np.int64), np.zeros(n)
-    settled = (items[top], cells[top], best[top], posterior, slopes, *matrices, *barred, *near, place)
+    here = (items[top], cells[top], best[top], posterior, slopes, *matrices, *barred, *near, place)
+    bounds = (min(N_SHORT, n_workers), MOST_OUTCOMES)
     limit = -(-SPREAD * n // n_workers)
     while True:
         left = np.full(n_workers, limit) if crew.limits is None else crew.limits[order]
-        n_chosen = choose(*settled, min(N_SHORT, n_workers), MOST_OUTCOMES, left, budget + ROUNDING, chosen, gains)
+        n_chosen = choose(*here, *bounds, left, budget + ROUNDING, chosen, gains)
         if n_chosen == n or crew.limits is not None or left.all():
             break
         limit *= 2
-    found = chosen[:n_chosen]
-    return Questions(items[top][found[:, 0]], order[found[:, 1]], gains[:n_chosen])
-
-
-def find_best_gains(items: NDArray[np.int64], cells: NDArray[np.int64], *known: Any) -> Floats:
-    """Return the largest gain per cost of a first question about each of the items; `known` is as for `find_best`."""
-    from ..kernels.questions import find_best
-
-    by_cell = np.argsort(cells, kind="stable")  # so that the table of a cell stays in the cache
-    best, found = np.zeros(len(items)), np.zeros(len(items))
-    find_best(items[by_cell], cells[by_cell], *known, found)
-    best[by_cell] = found
-    return best
+    place_of, who = chosen[:n_chosen].T
+    return Questions(items[top][place_of], order[who], gains[:n_chosen])
 
 
 def find_taken(model: PredictingModel, crew: Crew, asked: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import is_number, is_whole
+from ..arguments import is_number
 from ..data.frames import build_report, open_frame
 from ..data.gold import match_gold
 from ..data.graph import Graph
@@ -108,7 +108,9 @@ def campaign(
     arrivals = n_items if arrivals is None else arrivals
     check_whole(1, batch=batch, arrivals=arrivals)
     if arrivals < n_items and (pool.sequences is not None or fresh._takes_graph):
-        raise ParameterError("Only independent items can arrive one after the other.", Sentence("Leave out {arrivals}."))
+        raise ParameterError(
+            "Only independent items can arrive one after the other.", Sentence("Leave out {arrivals}.")
+        )
     stock = Stock.of(pool, cost, seed)
     if budget is None:
         budget = PER_ITEM * n_items * float(stock.price.mean())
@@ -229,7 +231,7 @@ class Stock:
         wanted = np.where((item < 0) | (worker < 0), -1, item * self.pool.n_workers + worker)
         codes = self.item * self.pool.n_workers + self.worker
         at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
-        return at[codes[at] == wanted]
+        return np.asarray(at[codes[at] == wanted])
 
     def reveal(self, pairs: NDArray[np.int64], budget: float) -> int:
         """Buy pairs in this order, as long as the budget lasts; return how many."""
@@ -245,7 +247,9 @@ def _open_crowd(crowd: Any, truth: Any) -> tuple[Responses, NDArray[np.int64], G
     """Return all answers, the true class of each item (-1 if it is not known), and the graph."""
     if isinstance(crowd, Simulation):
         if truth is not None:
-            raise ParameterError("A simulated crowd has its own truth.", Sentence("Leave out {truth}."), keyword="truth")
+            raise ParameterError(
+                "A simulated crowd has its own truth.", Sentence("Leave out {truth}."), keyword="truth"
+            )
         return crowd.responses, lookup(crowd.responses.classes, to_column(crowd.truth)), crowd.graph
     if not isinstance(crowd, Responses):
         raise parameter_error("crowd", "campaign", "a simulated crowd or Responses", crowd)
