@@ -43,7 +43,7 @@ _OF_QUESTIONS = {
 
 @click.command("next", cls=Command, epilog=_EXAMPLES)
 @click.argument("model")
-@click.option("-n", "n", type=click.IntRange(min=1), help=f"Most items or questions to list.  [default: {N_LISTED}]")
+@click.option("-n", "n", type=click.IntRange(min=1), help=f"Most items or questions to list. Default: {N_LISTED}.")
 @click.option("-o", "--output", metavar="FILE", help=f"Write the list here: {usual_suffixes(writable_formats())}.")
 @click.option("--questions", is_flag=True, help="List questions to ask: which worker should answer which item.")
 @click.option(
@@ -52,7 +52,7 @@ _OF_QUESTIONS = {
     help="Who may be asked: a table with the column worker, and if you like cost and per_worker.",
 )
 @click.option("--budget", type=float, metavar="SUM", help="The most that all questions may cost.")
-@click.option("--cost", type=float, metavar="PRICE", help="What an answer costs.  [default: 1]")
+@click.option("--cost", type=float, metavar="PRICE", help="What an answer costs. Default: 1.")
 @click.option("--per-worker", type=click.IntRange(min=0), metavar="N", help="Most questions for one worker.")
 @click.option("--asked", metavar="FILE", help="Questions that were asked already, such as an earlier list.")
 @click.option("--stop", type=click.FloatRange(0, 1), metavar="P", help="List the items whose confidence is at least P.")
