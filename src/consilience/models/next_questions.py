@@ -257,9 +257,10 @@ def choose_questions(
     top = top[best[top] > 0]
     place = np.full(len(posterior), -1, np.int32)
     place[items[top]] = np.arange(len(top))
-    near = [read_only(array) for array in find_neighbours(model)]  # those of a graph are
+    near = find_neighbours(model)
+    links = (read_only(near.offsets), read_only(near.node), read_only(near.share))  # those of a graph are
     chosen, gains = np.zeros((n, 2), np.int64), np.zeros(n)
-    here = (items[top], cells[top], best[top], posterior, slopes, *matrices, *barred, *near, place)
+    here = (items[top], cells[top], best[top], posterior, slopes, *matrices, *barred, *links, place)
     bounds = (min(N_SHORT, n_workers), MOST_OUTCOMES)
     limit = -(-SPREAD * n // n_workers)
     while True:
