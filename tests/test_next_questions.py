@@ -218,6 +218,20 @@ def test_new_workers_answer_as_the_crowd_does():
     assert alone["gain"].to_pylist()[0] == pytest.approx(expected, abs=2e-9)
 
 
+@pytest.mark.parametrize("name", ["one-coin", "sequential"])
+def test_new_workers_of_other_worker_models(name):
+    model = cs.DawidSkene(workers=name).fit(CROWD.responses)
+    with pytest.warns(cs.errors.DataWarning, match="not there"):
+        listed = model.next_questions(5, workers=["new"])
+    assert listed["worker"].to_pylist() == ["new"] * 5
+
+
+def test_lists_that_no_memory_holds(monkeypatch):
+    monkeypatch.setattr("consilience.memory.available_memory", lambda: 100.0)
+    with pytest.raises(cs.errors.InputError, match="is too long"):
+        FITTED.next_questions(100)
+
+
 def test_of_workers_who_copy_each_other_one_is_asked():
     crowd = cs.simulate.independent(60, 8, 3, answers_per_item=3, accuracy=(0.5, 0.9), copycats=2, seed=5)
     model = cs.DawidSkene().fit(crowd.responses)

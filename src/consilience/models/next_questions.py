@@ -46,8 +46,9 @@ from ..arguments import is_number, is_whole
 from ..data.frames import open_frame
 from ..data.hashing import draw_numbers, hash_ids
 from ..data.vocabulary import Column, Values, lookup, to_column, to_values
-from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, warn
+from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..kernels.types import Codes, Floats, read_only
+from ..memory import NUMBER, require_memory
 from .copies import number_groups
 from .next_items import hash_keys
 
@@ -240,6 +241,8 @@ def choose_questions(
     n = n_pairs if n is None else min(n, n_pairs)
     if n == 0:
         return Questions(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    problem = f"A list of {plural(n, 'question')} is too long"
+    require_memory(5 * NUMBER * n, problem, Sentence("Lower {n} or {budget}."), keyword="n")
     rank = np.empty(n_workers, np.int32)
     rank[order] = np.arange(n_workers)
     confusion = crew.confusion[order]
