@@ -468,6 +468,40 @@ class Model(ABC):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
         return build_report(list_next_items(self, int(n)), self._backend)
 
+    def stop_items(self, confidence: float = 0.95) -> Any:
+        """Return a table of the items that are certain enough to stop paying for more answers.
+
+        The most certain come first. Columns: item (or sequence and position); label and confidence, the label of the
+        fit and its probability; expected_errors, how many labels are expected to be wrong, of this item and all items
+        above it. The last row has the expected number of errors among all items of the table.
+
+        The expectation is as good as the probabilities are. Without known labels it is often too low; see `undecided`,
+        which says so in words.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            The least confidence, from 0 to 1, of an item that is certain enough.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
+        >>> done = fused.stop_items(0.9)
+        >>> done.num_rows, round(done["expected_errors"].to_pylist()[-1], 1)
+        (282, 8.7)
+        """
+        self._check_fitted()
+        least = check_confidence(confidence, "confidence", "stop_items")
+        certain = self._confidence()
+        rows = np.argsort(-certain, kind="stable")
+        rows = rows[~find_open(certain[rows], least)]
+        columns: dict[str, Column] = {name: column.take(rows) for name, column in self._keys.items()}
+        columns["label"] = to_column(self.labels_[rows])
+        columns["confidence"] = to_column(certain[rows])
+        columns["expected_errors"] = to_column(np.cumsum(1.0 - certain[rows]))
+        return build_report(columns, self._backend)
+
     def to_spans(self) -> Any:
         """Return a table with one row per fused span, for labels that are tags such as B-PER, I-PER and O.
 

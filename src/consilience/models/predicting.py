@@ -358,6 +358,57 @@ class PredictingModel(Model):
         with self._bring(responses, graph, gold, engine, as_used(self._log_weights)) as new:
             return decode_labels(new.engine, new.placed, new.factors, self._structure, new.graph)
 
+    def next_questions(
+        self,
+        n: int | None = None,
+        workers: Any = None,
+        budget: float | None = None,
+        *,
+        cost: Any = None,
+        per_worker: Any = None,
+        asked: Any = None,
+    ) -> Any:
+        """Return a table of questions to ask next: which worker should answer which item.
+
+        The questions come first whose answers are expected to tell most about the labels, for what they cost. Several
+        questions may be about one item: the gain of each is what its answer tells beyond those listed before. No worker
+        is asked about an item twice, nor are two workers who copy each other. Nothing is asked about items whose label
+        was given to the fit as `gold`, nor where an answer would tell nothing.
+
+        Columns: item (or sequence and position); worker; gain, the expected information about the label of the item, in
+        nats; cost. In sequences and networks a question counts less if one about a neighbour is listed before it.
+
+        Parameters
+        ----------
+        n : int, optional
+            The most questions to list. Default: 10, or as many as the budget pays for.
+        workers : list, optional
+            Who may be asked; default: all workers of the fit. Workers who were not there are taken to answer as the
+            crowd does on the whole, with a warning.
+        budget : float, optional
+            The most that all questions may cost together.
+        cost : float or dict, optional
+            What an answer costs, for all workers or by worker. Questions are chosen by their gain per cost. Default: 1.
+        per_worker : int or dict, optional
+            The most questions for each worker. By default no worker has more than four times an even share, as long as
+            others can be asked: who is best is not known for certain, and errors of a few would be everywhere.
+        asked : table, optional
+            Questions that must not be listed, such as those that were asked and not answered yet: a table with the
+            columns item (or sequence and position) and worker.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(500, n_workers=30, n_classes=3, answers_per_item=3, seed=1)
+        >>> questions = cs.DawidSkene().fit(crowd.responses).next_questions(100)
+        >>> questions.column_names
+        ['item', 'worker', 'gain', 'cost']
+        """
+        from .next_questions import list_questions
+
+        self._check_fitted()
+        return build_report(list_questions(self, n, workers, budget, cost, per_worker, asked), self._backend)
+
     @contextmanager
     def _bring(
         self, responses: Any, graph: Any, gold: Any, engine: Any, known: Distributions, anchored: bool = True
