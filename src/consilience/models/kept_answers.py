@@ -1,8 +1,9 @@
 """The answers that a model was fitted to, as its file holds them: with known labels, and the graph.
 
 An answer is two numbers, the codes of its worker and of its label, each in the narrowest type that can hold it. Which
-item it is about follows from the number of answers to each item. When it was given is stored as a number. An edge of the graph is stored once, as the distance
-between its ends in the order of the items: neighbours in a grid have few different distances, which compress well.
+item it is about follows from the number of answers to each item. When it was given is stored as a number. An edge of
+the graph is stored once, as the distance between its ends in the order of the items: neighbours in a grid have few
+different distances, which compress well.
 """
 
 from __future__ import annotations
