@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from command_line import run
 from consilience.errors import NotFittedError, ParameterError
 from consilience.models import drift
 
@@ -290,6 +291,35 @@ def test_saved_and_updated(tmp_path):
     assert loaded.drift_report().to_pydict() == model.drift_report().to_pydict()
     loaded.update({name: column[~first] for name, column in table.items()})
     assert loaded.worker_report().to_pydict()["remarks"][0].startswith("accuracy falls from 8")
+
+
+def write_csv(path):
+    table = draw(3, n_items=2000, falls=[0])
+    day = np.datetime64("2024-05-01T09:00") + table["when"]
+    rows = zip(table["item"], table["worker"], table["label"], day, strict=True)
+    path.write_text("\n".join(["item,worker,label,when", *(",".join(map(str, row)) for row in rows)]))
+    return path
+
+
+def test_on_the_command_line(tmp_path):
+    file, page = write_csv(tmp_path / "answers.csv"), tmp_path / "page.html"
+    result = run("fuse", file, "--order", "when", "--calibration", "none", "--report", page)
+    assert result.exit_code == 0
+    assert "falls from 8" in result.stdout
+    text = page.read_text(encoding="utf-8")
+    assert "The accuracy of 1 worker falls over time (0: 8" in text
+    assert "Change of accuracy" in text
+    assert "compared with others" in text
+    assert run("fuse", file, "--columns", "order=when", "--calibration", "none", "--json").stdout.count("falls") == 1
+    plain = run("fuse", file, "--calibration", "none", "--report", page)
+    assert "falls" not in plain.stdout
+    assert "Change of accuracy" not in page.read_text(encoding="utf-8")
+
+
+def test_what_does_not_go_with_an_order(tmp_path):
+    file = write_csv(tmp_path / "answers.csv")
+    assert "do not go with --order" in run("fuse", file, "--order", "when", "--memory", "1GB").stderr
+    assert "--order" in run("fuse", file, "--order", "label2").stderr
 
 
 def test_holm():

@@ -511,9 +511,10 @@ class Model(ABC):
         self._check_fitted()
         from .drift import find_drift, has_order, name_falls
 
-        columns = name_copies(self._report_columns(), self._copies, self.workers_)
+        columns = self._report_columns()
         if has_order(self):
             columns = name_falls(columns, find_drift(self))
+        columns = name_copies(columns, self._copies, self.workers_)
         return build_report({"worker": to_column(self.workers_), **columns}, self._backend)
 
     def drift_report(self) -> Any:
