@@ -41,10 +41,10 @@ def fit(table, model=None, **keywords):
     return (model or cs.DawidSkene(**PLAIN)).fit(cs.Responses.from_frame(table, order="when", **keywords))
 
 
-def judge_slowly(model):
+def judge_slowly(model, changes):
     """Return what `drift.judge` does for independent items without weights, from the equations."""
     r, prior, matrix = model.responses_, model.prior_, model.confusion_
-    item = r.item_of_answer()
+    item, time = r.item_of_answer(), drift.find_times(r)
     y, difficulty, d, w, likely = [], [], [], [], []
 
     def infer(answers):
@@ -65,7 +65,8 @@ def judge_slowly(model):
         for b in others:
             q = infer([c for c in others if c != b])
             mine.append(look(q, a))
-            residual, _, variance, x = look(q, b)
+            residual, slope, variance, x = look(q, b)
+            residual -= slope * changes[r.worker[b]] * (time[b] - 0.5)
             above, below = above + x * residual / variance, below + x**2 / variance
         residual, slope, variance, x = np.mean(mine, axis=0)
         difficulty.append(x * above / below)
@@ -76,10 +77,11 @@ def judge_slowly(model):
     return tuple(map(np.array, (y, difficulty, d, w, likely)))
 
 
-def test_answers_are_judged_as_the_equations_say():
+@pytest.mark.parametrize("changes", [None, np.linspace(-0.5, 0.5, 8)], ids=["constant", "changing"])
+def test_answers_are_judged_as_the_equations_say(changes):
     model = fit(draw(1, n_items=60, n_workers=8, n_classes=3, per_item=4))
-    judged, r = drift.judge(model), model.responses_
-    y, difficulty, d, w, likely = judge_slowly(model)
+    judged, r = drift.judge(model, changes), model.responses_
+    y, difficulty, d, w, likely = judge_slowly(model, np.zeros(8) if changes is None else changes)
     assert np.allclose(judged.y, y)
     assert np.allclose(judged.difficulty, difficulty)
     assert np.allclose(judged.d, d)
@@ -121,6 +123,18 @@ def test_a_fall_is_found_and_nobody_else_is_named():
     assert report["accuracy_last"][0] == pytest.approx(0.63, abs=0.06)
     assert report["change_low"][0] < -0.24 < report["change_high"][0] < 0
     assert model.worker_report().to_pydict()["remarks"] == report["remarks"]
+
+
+def test_nobody_falls_if_another_learns():
+    table = draw(12, n_items=1500, n_workers=5, accuracy=(0.7, 0.9))
+    truth, rng = np.random.default_rng(12).integers(4, size=1500), np.random.default_rng(0)
+    mine = table["worker"] == 0
+    right = rng.random(len(mine)) < 0.5 + 0.45 * table["item"] / 1500
+    learned = np.where(right, truth[table["item"]], (truth[table["item"]] + 1) % 4)
+    found = drift.find_drift(fit(table | {"label": np.where(mine, learned, table["label"])}))
+    assert not found.falls.any()
+    assert found.change[0] == pytest.approx(0.36, abs=0.1)
+    assert (np.abs(found.change[1:]) < 0.1).all()
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ def judge_answers(
     evidence: Floats,
     known: Codes,
     class_of_label: Integers,
+    trend: Floats,
     alone: bool,
     out: Floats,
     likely: Codes,
@@ -39,7 +40,8 @@ def judge_answers(
 
     Workers of one group do not judge each other; if `alone`, nobody is in a group or has two answers to an item.
     `matrix` and `log_matrix` are (M, L, K). `evidence` is the log posterior by all answers, up to a constant for each
-    item. `weight` may be empty.
+    item. `trend` is how much more accurate the worker was at that time than on average. `weight` and `trend` may be
+    empty.
     """
     n_classes = evidence.shape[1]
     base, q = np.empty(n_classes), np.empty(n_classes)
@@ -68,8 +70,9 @@ def judge_answers(
                     out[a, column] += found[column]
                 judge(q, matrix[worker[b]], mix[worker[b]], class_of_label, label[b], found)
                 share = 1.0 if weight.size == 0 else weight[b]
+                residual = found[0] - (trend[b] * found[1] if trend.size > 0 else 0.0)
                 scale = share * found[3] / (found[2] + LEAST_VARIANCE)
-                out[a, 4] += scale * found[0]
+                out[a, 4] += scale * residual
                 out[a, 5] += scale * found[3]
                 n_others += 1
                 if n_others == MOST_OTHERS:
