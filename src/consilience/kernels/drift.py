@@ -28,6 +28,7 @@ def judge_answers(
     evidence: Floats,
     known: Codes,
     class_of_label: Integers,
+    label_of_class: Integers,
     trend: Floats,
     alone: bool,
     out: Floats,
@@ -65,10 +66,10 @@ def judge_answers(
                     q[k] = base[k]
                 take_out(q, begin, end, b, worker, label, weight, group, alone, log_matrix)
                 normalise(q, q, known[i])
-                judge(q, matrix[worker[a]], mix[worker[a]], class_of_label, label[a], found)
+                judge(q, matrix[worker[a]], mix[worker[a]], class_of_label, label_of_class, label[a], found)
                 for column in range(4):
                     out[a, column] += found[column]
-                judge(q, matrix[worker[b]], mix[worker[b]], class_of_label, label[b], found)
+                judge(q, matrix[worker[b]], mix[worker[b]], class_of_label, label_of_class, label[b], found)
                 share = 1.0 if weight.size == 0 else weight[b]
                 residual = found[0] - (trend[b] * found[1] if trend.size > 0 else 0.0)
                 scale = share * found[3] / (found[2] + LEAST_VARIANCE)
@@ -118,37 +119,36 @@ def normalise(evidence: Floats, q: Floats, known: int) -> None:
 
 
 @kernel
-def judge(q: Floats, matrix: Floats, mix: Floats, class_of_label: Integers, label: int, found: Floats) -> None:
+def judge(
+    q: Floats,
+    matrix: Floats,
+    mix: Floats,
+    class_of_label: Integers,
+    label_of_class: Integers,
+    label: int,
+    found: Floats,
+) -> None:
     """Write p - e, d, v and x of an answer: see `consilience.models.drift`."""
     mean = square = chance = slope = 0.0
-    for said in range(matrix.shape[0]):
-        meant = class_of_label[said]
-        right = q[meant] if meant >= 0 else 0.0
-        if right < NEGLIGIBLE:
+    for k in range(q.size):
+        if q[k] < NEGLIGIBLE:
             continue
-        share = 0.0
-        for k in range(q.size):
-            if q[k] < NEGLIGIBLE:
+        name = label_of_class[k]
+        wrong = max(1.0 - matrix[name, k], 1e-12) if name >= 0 else 1.0
+        for said in range(matrix.shape[0]):
+            meant = class_of_label[said]
+            if meant < 0:
                 continue
-            share += q[k] * matrix[said, k]
-            if k == meant:
-                slope += q[k] * right
-            else:
-                slope -= q[k] * right * matrix[said, k] / max(1.0 - correct(matrix, class_of_label, k), 1e-12)
-        mean += share * right
-        square += share * right * right
-        chance += mix[said] * right
+            right = q[meant]
+            share = q[k] * matrix[said, k]
+            mean += share * right
+            square += share * right * right
+            slope += q[k] * right if meant == k else -share * right / wrong
+    for said in range(matrix.shape[0]):
+        if class_of_label[said] >= 0:
+            chance += mix[said] * q[class_of_label[said]]
     own = class_of_label[label]
     found[0] = (q[own] if own >= 0 else 0.0) - mean
     found[1] = slope
     found[2] = max(square - mean * mean, 0.0)
     found[3] = mean - chance
-
-
-@kernel
-def correct(matrix: Floats, class_of_label: Integers, k: int) -> float:
-    """Return the probability of the label that names class k, if it is true."""
-    for said in range(class_of_label.size):
-        if class_of_label[said] == k:
-            return float(matrix[said, k])
-    return 0.0

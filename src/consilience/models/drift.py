@@ -215,6 +215,7 @@ def judge(model: Model, changes: Floats | None = None) -> Judged:
         read_only(sum_evidence(model, r, log_matrix)),
         read_only(np.full(r.n_items, -1, np.int32) if model._gold is None else model._gold.codes.astype(np.int32)),
         read_only(r.class_of_label),
+        read_only(r.label_of_class),
         freeze(np.empty(0) if changes is None else follow(r, changes)),
         r.weight is None and not model._copies,
         out,
