@@ -529,8 +529,8 @@ class Model(ABC):
         All but the first two are missing for workers with fewer than 20 such answers.
 
         An answer is judged by those of other workers to the same item, and a worker relative to them: if the items at
-        the end are harder for all, that is no fall. For the remark, the probability that anybody is named by chance,
-        of all workers, is at most 5 %. `worker_report` has the same remarks.
+        the end are harder for all, that is no fall. In a crowd in which nobody changes, anybody gets a
+        remark with a probability of about 5 % or less. `worker_report` has the same remarks.
 
         Examples
         --------
