@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
-from command_line import run
 
 import consilience as cs
+from command_line import run
 
 
 def write(path, r, answers):
