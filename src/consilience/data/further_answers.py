@@ -14,7 +14,7 @@ from .responses import Responses, empty_responses
 from .tables import Table
 from .vocabulary import Values, encode_in_order_of_appearance, find_missing, lookup
 
-_ROLES = ("item", "worker", "label", "sequence", "position", "weight")
+_ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
 
 
 def read_further(
@@ -68,8 +68,10 @@ def _name_columns(table: Table, old: Responses) -> dict[str, str | None]:
         names["item"] = old.columns["item"]
     else:
         names["item"] = table.need("item", parameter="item")
-    weight = old.columns.get("weight")
-    return names | {"weight": weight if weight in table.names else None}
+    for role in ("weight", "order"):
+        name = old.columns.get(role)
+        names[role] = name if name in table.names else None
+    return names
 
 
 def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tuple[Table, NDArray[np.int64]]:

@@ -6,7 +6,8 @@ which they appear; workers and labels are sorted, if they were before; positions
 A worker's answer to an item is the set of its labels and weights. If it is given again as it was, nothing happens. If
 it is another one, that is an error with ``duplicates="error"``, and with "last" the new answer takes the place of the
 old one. An answer can also be retracted. An item stays if all of its answers are. A worker all of whose answers are
-gone, and a label that nobody says any more, are gone too.
+gone, and a label that nobody says any more, are gone too. Of answers without an order it is not known when they were
+given.
 """
 
 from __future__ import annotations
@@ -118,7 +119,9 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     keys, item, item_of_new = _join_keys(old, new)
     workers, labels = Union.of(old.workers, new.workers), Union.of(old.labels, new.labels)
     there = _list_touched(old, item, item_of_new, workers, labels, retracted)
-    coming = Answers(item_of_new[new.item_of_answer()], workers.new[new.worker], labels.new[new.label], new.weights())
+    coming = Answers(
+        item_of_new[new.item_of_answer()], workers.new[new.worker], labels.new[new.label], new.weights(), new.orders()
+    )
     n_workers = len(workers.values)
     repeated, corrected = _compare(there.answers, coming, n_workers)
     if duplicates == "error" and len(corrected):
@@ -168,6 +171,7 @@ class Answers(NamedTuple):
     worker: Codes
     label: Codes
     weight: NDArray[np.float64]
+    order: NDArray[np.float64]
 
     def pairs(self, n_workers: int) -> Indices:
         """Return one number for the item and the worker of each answer."""
@@ -270,7 +274,7 @@ def _list_touched(
     items = np.flatnonzero(spoken[item])
     index, owner = old.answers_about(items)
     codes = workers.old[old.worker[index]], labels.old[old.label[index]]
-    return Touched(index, Answers(item[items][owner], *codes, old.weights(index)))
+    return Touched(index, Answers(item[items][owner], *codes, old.weights(index), old.orders(index)))
 
 
 def _compare(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, Indices]:
@@ -326,12 +330,14 @@ def _lay_together(
         return together
 
     weighted = kept.weight is not None or not (coming.weight == 1.0).all()
+    ordered = kept.order is not None or not np.isnan(coming.order).all()
     return replace(
         old,
         offsets=offsets,
         worker=gather(workers.old[kept.worker], coming.worker),
         label=gather(labels.old[kept.label], coming.label),
         weight=keep_weights(gather(kept.weights(), coming.weight)) if weighted else None,
+        order=gather(kept.orders(), coming.order) if ordered else None,
         workers=workers.values,
         labels=labels.values,
         keys=keys,

@@ -39,6 +39,7 @@ from .worker_report import describe_workers, name_copies
 
 if TYPE_CHECKING:
     from ..data.spans import Spans
+    from .drift import Drift
     from .span_results import Runs
     from .stored import StoredFit
     from .stored_votes import StoredVote
@@ -116,6 +117,7 @@ class Model(ABC):
     _totals: Totals | None = None  # of a fit to answers on disk
     _n_batches: int = 0  # how many `partial_fit` has learned from
     _gold: Gold | None = None
+    _drift: Drift  # worked out when it is first asked for
     _graph: Graph | None = None
 
     @abstractmethod
@@ -337,7 +339,7 @@ class Model(ABC):
 
     def _keep_names(self, workers: Values, labels: Values, n_answers: NDArray[np.int64]) -> None:
         """Keep who answered and what was said, and forget what belongs to an earlier fit."""
-        for name in ("comparison_", "graph_check_"):
+        for name in ("comparison_", "graph_check_", "_drift"):
             self.__dict__.pop(name, None)
         self.workers_, self.answer_labels_, self._n_answers = workers, labels, n_answers
 
@@ -571,14 +573,13 @@ class Model(ABC):
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
 
-        Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by the
-        posterior before calibration);
-        informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
-        tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few answers",
-        "uninformative", "contrary", "one label", "near-copy of ..."; several are separated by semicolons); group, the
-        number of the group of near-copies that the worker belongs to, missing for others. After accuracy and
-        informativeness come the ends of their 95 % intervals: accuracy_low, accuracy_high, informativeness_low and
-        informativeness_high. They are missing for workers without answers.
+        Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by the posterior before
+        calibration); informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0
+        tells nothing, 1 tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few
+        answers", "uninformative", "contrary", "one label", "near-copy of ...", "accuracy falls from ... to ...";
+        several are separated by semicolons); group, the number of the group of near-copies that the worker belongs to,
+        missing for others. After accuracy and informativeness come the ends of their 95 % intervals: accuracy_low,
+        accuracy_high, informativeness_low and informativeness_high. They are missing for workers without answers.
 
         Workers of a group agree more than workers who answer independently would, given how accurate they are: at
         least half of their answers seem to be copied from each other, or from one source.
@@ -587,8 +588,46 @@ class Model(ABC):
         Arrow table that prints as a table.
         """
         self._check_fitted()
-        columns = name_copies(self._report_columns(), self._copies, self.workers_)
+        from .drift import find_drift, has_order, name_falls
+
+        columns = self._report_columns()
+        if has_order(self):
+            columns = name_falls(columns, find_drift(self))
+        columns = name_copies(columns, self._copies, self.workers_)
         return build_report({"worker": to_column(self.workers_), **columns}, self._backend)
+
+    def drift_report(self) -> Any:
+        """Return a table with one row per worker: how accuracy changes over the order of the answers.
+
+        The answers must have been read with ``order``, a column that says when each was given.
+
+        Columns: worker; answers, by which the worker is judged: those with a time, to items that at least two others
+        answered, or whose label is known and one other did; accuracy_first and accuracy_last, the accuracy in the first
+        and in the last fifth of the worker's answers, by a straight line; change, the difference; change_low and
+        change_high, the ends of its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance.
+        All but the first two are missing for workers with fewer than 20 such answers.
+
+        An answer is judged by those of other workers to the same item, and a worker relative to them: if the items at
+        the end are harder for all, that is no fall. In a crowd in which nobody changes, anybody gets a
+        remark with a probability of about 5 % or less. `worker_report` has the same remarks.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(400, n_workers=5, n_classes=2, accuracy=0.9, seed=1)
+        >>> r, item = crowd.responses, crowd.responses.item_of_answer()
+        >>> tired = (r.worker == 4) & (item > 200) & (item % 2 == 0)
+        >>> table = {"item": item, "worker": r.worker, "label": r.label ^ tired, "time": item}
+        >>> answers = cs.Responses.from_frame(table, order="time")
+        >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
+        ['', '', '', '', 'accuracy falls from 93% to 48%']
+        """
+        from .drift import check_order, find_drift, tabulate_drift
+
+        self._check_fitted()
+        check_order(self)
+        columns = {"worker": to_column(self.workers_), **tabulate_drift(find_drift(self))}
+        return build_report(columns, self._backend)
 
     def _answer_counts(self) -> Floats | Cells:
         """Return the expected counts of answers, (M, L, K)."""
