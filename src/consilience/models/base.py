@@ -207,7 +207,8 @@ class Model(ABC):
             )
         if self._answers is None and self._n_batches:
             raise NotFittedError(
-                "This model was fitted in batches, whose answers it does not keep.", "Fit all answers at once."
+                "This model was fitted in batches, whose answers it does not keep.",
+                "Give further answers to partial_fit, or fit all answers at once.",
             )
         if self._answers is None:
             raise NotFittedError(
@@ -339,7 +340,7 @@ class Model(ABC):
 
     def _keep_names(self, workers: Values, labels: Values, n_answers: NDArray[np.int64]) -> None:
         """Keep who answered and what was said, and forget what belongs to an earlier fit."""
-        for name in ("comparison_", "graph_check_", "_drift"):
+        for name in ("comparison_", "graph_check_", "_drift", "_update"):
             self.__dict__.pop(name, None)
         self.workers_, self.answer_labels_, self._n_answers = workers, labels, n_answers
 

@@ -290,9 +290,10 @@ def calibrate(
     if not isinstance(owner.calibration, str):
         found = Calibration(float(owner.calibration), given=True)
         powers, hidden = np.array([found.power]), list[Judged]()
-    elif owner._going_on is not None and owner._going_on.keeps_power:
+    elif owner._going_on is not None and owner._going_on.keeps_power and not owner.calibration_.given:
         found, powers, hidden = owner.calibration_, np.array(owner._powers), []
-        evidence = evidence if owner._past is None else owner._past.evidence
+        kept = owner._past or owner._due  # the latter if nobody has asked for intervals since the last update
+        evidence = evidence if kept is None else kept.evidence
     else:
         found, log_weights, hidden, evidence = find_power(
             owner, r, problem, fit, posterior, left_out, gold, opinion, totals, known, earlier

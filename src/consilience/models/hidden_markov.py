@@ -185,7 +185,10 @@ class HiddenMarkov(StreamingModel):
         """Say in words how strongly neighbouring labels are coupled, and why."""
         self._check_fitted()
         if not self.coupling_scores_:
-            why = "all answers are one worker's about one sequence" if self.coupling == "learn" else "it was given"
+            why = "it was given"
+            if self.coupling == "learn":
+                alone = "all answers are one worker's about one sequence"
+                why = "it is that of the first batch" if self._n_batches > 1 else alone
             return f"Coupling {self.coupling_:g}: {why}."
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}
         words = meaning.get(self.coupling_, "neighbouring labels help, but a worker's errors come in runs")
@@ -289,7 +292,7 @@ class HiddenMarkov(StreamingModel):
         chain = self._make_structure(r)
         scores: list[CouplingScore] = []
         answers, labels = (cast(Responses, r), gold) if sample is None else sample
-        if self.coupling == "learn" and self._going_on is not None:
+        if self.coupling == "learn" and self._going_on is not None and self.coupling_scores_:
             chain, scores = replace(chain, coupling=self.coupling_), self.coupling_scores_
         elif self.coupling == "learn" and count_units(answers) > 1:
             coupling, scores = self._learn_coupling(answers, chain, labels, engine)

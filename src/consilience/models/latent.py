@@ -559,8 +559,9 @@ class LatentModel(PredictingModel):
             setattr(self, name, value)
 
     def _settle_fit(self, best: Fit, fits: Mapping[str, Fit], found: Calibration) -> None:
-        """Keep how the fit went."""
-        self.calibration_, self._past, self._n_batches = found, None, 0
+        """Keep how the fit went, and nothing of what an earlier fit kept for updates and batches."""
+        self.calibration_, self._past, self._due, self._n_batches = found, None, None, 0
+        self._powers, self._n_changes, self._has_priors = [], 0, False
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)

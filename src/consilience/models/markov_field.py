@@ -298,7 +298,7 @@ class MarkovField(LatentModel):
         posed, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
         apart, fit = self._fit_apart(posed, expect_from_votes(posed))
         problem = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
-        if self._learns_coupling() and self._going_on is not None:
+        if self._learns_coupling() and self._going_on is not None and self.coupling_scores_:
             scores = self.coupling_scores_
             problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=self.coupling_))
         elif self._learns_coupling():

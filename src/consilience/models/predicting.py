@@ -182,7 +182,6 @@ class PredictingModel(Model):
         # New objects, which share the arrays and nothing that was derived from them meanwhile.
         self._answers = replace(r, features=None, log_prior=None, gold=None)
         self._gold, self._graph = known, None if graph is None else replace(graph)
-        self._update = None
         return self
 
     def update(

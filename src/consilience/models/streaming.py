@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -89,13 +90,15 @@ class StreamingModel(LatentModel):
                 "Or read each batch with read_responses.",
                 keyword="responses",
             )
+        work = copy(self)  # a batch that is interrupted leaves the model as it was
         if self._is_fitted():
             n_batches = max(self._n_batches, 1)  # what `fit` learned from is the first one
-            self._go_on(responses, gold, engine, half_life)
+            work._go_on(responses, gold, engine, half_life)
         else:
             n_batches = 0
-            self._begin(responses, gold, engine)
-        self._answers, self._n_batches = None, n_batches + 1
+            work._begin(responses, gold, engine)
+        work._answers, work._n_batches = None, n_batches + 1
+        self.__dict__ = work.__dict__
         return self
 
     def _begin(self, responses: Any, gold: Any, engine: Any) -> None:

@@ -13,6 +13,7 @@ loop that always goes on stays at a poor one however many answers come.
 from __future__ import annotations
 
 import os
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -56,8 +57,8 @@ class Update(NamedTuple):
         Answers that were added.
     n_corrected, n_retracted, n_repeated : int
         Answers that replaced others, that were retracted, and that were there already.
-    n_new_items, n_new_workers : int
-        Items and workers that were not there.
+    n_new_items, n_new_workers, n_new_labels : int
+        Items, workers and labels that were not there.
     n_gold : int
         Items whose known label is new, or another one.
     n_changed : int
@@ -76,6 +77,7 @@ class Update(NamedTuple):
     n_repeated: int
     n_new_items: int
     n_new_workers: int
+    n_new_labels: int
     n_gold: int
     n_changed: int
     kept: bool
@@ -98,6 +100,7 @@ class Update(NamedTuple):
             *([f"{self.n_repeated:,} there already"] if self.n_repeated else []),
             *([plural(self.n_new_items, "new item")] if self.n_new_items else []),
             *([plural(self.n_new_workers, "new worker")] if self.n_new_workers else []),
+            *([plural(self.n_new_labels, "new label")] if self.n_new_labels else []),
             *([plural(self.n_gold, "new known label")] if self.n_gold else []),
         ]
         return ", ".join(parts)
@@ -125,31 +128,30 @@ def update_model(model: PredictingModel, responses: Any, graph: Any, gold: Any, 
     fused, compared = "comparison_" in model.__dict__, getattr(model, "comparison_", None)
     before = Before(model.classes_, model._label_codes, model._confidence())
     going_on, copies = choose_way(model, joined, r, n_gold, fused)
-    model._going_on = going_on
-    try:
-        with open_engine(engine) as opened:
-            once = fused or model.copies_count_once_
-            model._fit(r, links, known, opened, copies, count_copies_once=once)
-            if fused:
-                judged = judge(model, r, links, known, opened)
-                if judged is not model:
-                    model.__dict__ = judged.__dict__
-    finally:
-        model._going_on = None
-    changed = list_changes(model, joined, before)
-    after = getattr(model, "comparison_", None)
+    work = copy(model)  # an update that is interrupted leaves the model as it was
+    work._going_on = going_on
+    with open_engine(engine) as opened:
+        work._fit(r, links, known, opened, copies, count_copies_once=fused or model.copies_count_once_)
+        if fused:
+            work = judge(work, r, links, known, opened)
+    work._going_on = None
+    changed = list_changes(work, joined, before)
+    after = getattr(work, "comparison_", None)
     verdict = None if compared is None or after is None else explain_move(compared, after)
     counts = (joined.n_added, joined.n_corrected, joined.n_retracted, joined.n_repeated)
-    sizes = (joined.n_new_items, joined.n_new_workers, n_gold, len(changed["new_answers"]))
-    model._update = Update(*counts, *sizes, going_on is not None, changed, verdict)
+    n_new_labels = int((lookup(old.labels, to_column(r.labels)) < 0).sum())
+    sizes = (joined.n_new_items, joined.n_new_workers, n_new_labels, n_gold, len(changed["new_answers"]))
+    work._update = Update(*counts, *sizes, going_on is not None, changed, verdict)
+    model.__dict__ = work.__dict__
 
 
 def check_answers(model: PredictingModel) -> Responses:
     """Return the answers of a fit, if it can go on."""
     model._check_fitted()
-    if model._stored is not None:
+    if model._totals is not None:
         raise ParameterError(
-            "A fit to answers on disk cannot go on.", "Fit again, to all files. Or use partial_fit, batch by batch."
+            "A fit to answers on disk cannot go on.",
+            "Fit again, to all files. Or fit a new model batch by batch, with partial_fit.",
         )
     if isinstance(model, LatentModel) and (model._has_priors or model.feature_findings_ is not None):
         raise ParameterError(
