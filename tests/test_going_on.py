@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def cut(crowd, *shares):
     columns = {"item": item, "worker": r.worker, "label": r.label}
     return [
         {name: np.asarray(column)[(item >= low) & (item < high)] for name, column in columns.items()}
-        for low, high in zip(ends[:-1], ends[1:], strict=True)
+        for low, high in pairwise(ends)
     ]
 
 
