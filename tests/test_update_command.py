@@ -256,3 +256,25 @@ def test_a_failure_between_two_files_leaves_both(crowd, monkeypatch):
     assert done.exit_code == 1
     assert [(crowd / name).read_bytes() for name in names] == before
     assert not [name for name in os.listdir(crowd) if name.startswith(".")]
+
+
+def test_two_updates_at_once_lose_no_answers(crowd, monkeypatch):
+    """The second one ends while the first one is at work."""
+    model, labels = crowd / "crowd.model", (crowd / "labels.csv").read_bytes()
+    (crowd / "more.csv").write_text("task,who,says\n0,w99,cat\n")
+    changes = cs.DawidSkene.changes
+
+    def overtake(self, *args, **options):
+        monkeypatch.setattr(cs.DawidSkene, "changes", changes)
+        assert run("update", model, crowd / "more.csv", "-q").exit_code == 0
+        return changes(self, *args, **options)
+
+    monkeypatch.setattr(cs.DawidSkene, "changes", overtake)
+    done = run("update", model, crowd / "new.csv", "-o", crowd / "labels.csv")
+    assert done.exit_code == 2
+    assert "has changed since it was read" in " ".join(done.stderr.split())
+    assert "w99" in cs.load(model).workers_
+    assert (crowd / "labels.csv").read_bytes() == labels
+    assert not [name for name in os.listdir(crowd) if name.startswith(".")]
+    assert run("update", model, crowd / "new.csv", "-q").exit_code == 0
+    assert cs.load(model).responses_.n_responses == 1501
