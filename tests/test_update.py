@@ -150,7 +150,7 @@ def test_a_learned_coupling_is_kept_for_a_while():
     coupling = model.coupling_
     model.update(later)
     assert model.coupling_ == coupling
-    assert "found before" in model.explain_coupling()
+    assert "came or changed" in model.explain_coupling()
 
 
 def test_nothing_new_changes_nothing(large):

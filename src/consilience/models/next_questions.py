@@ -348,6 +348,7 @@ def find_neighbours(model: PredictingModel) -> Neighbours:
         return nobody
     if model._graph is not None:
         graph = model._graph
+        # A graph has positive weights only, so that the total of a node with neighbours is not 0.
         total = np.bincount(graph.neighbours, graph.weights, minlength=n_items)
         return Neighbours(graph.offsets, graph.neighbours, graph.weights / total[graph.neighbours])
     sequences = model.responses_.sequences
