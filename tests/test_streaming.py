@@ -420,6 +420,16 @@ def test_no_array_grows_with_the_stream():
         _ = model.responses_
 
 
+def test_what_needs_all_answers_does_not_work():
+    first, second = cut(crowd_of(60).responses, 2)
+    model = cs.DawidSkene().fit(first).partial_fit(second)
+    for ask in (model.next_questions, model.drift_report, lambda: model.update(first)):
+        with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
+            ask()
+    assert model.stop_items(0.5).num_rows
+    assert not any(model.worker_report()["remarks"].to_pylist())
+
+
 def test_files_of_earlier_releases_hold_too_little(tmp_path):
     packed = Path(__file__).parent / "saved" / "schema-7" / "dawid-skene.model.gz"
     (tmp_path / "old.model").write_bytes(gzip.decompress(packed.read_bytes()))
