@@ -35,6 +35,7 @@ from ..formats.reading import open_paths
 from ..formats.sources import find_source, open_source
 from ..kernels.types import Floats
 from ..store.answers import StoredResponses
+from .checks import tell_news
 from .comparison import explain_move
 from .fuse import as_graph, judge
 from .inputs import as_responses
@@ -127,7 +128,7 @@ def update_model(model: PredictingModel, responses: Any, graph: Any, gold: Any, 
     going_on, copies = choose_way(model, joined, r, n_gold, fused)
     model._going_on = going_on
     try:
-        with open_engine(engine) as opened:
+        with tell_news(model, r), open_engine(engine) as opened:
             once = fused or model.copies_count_once_
             model._fit(r, links, known, opened, copies, count_copies_once=once)
             if fused:
