@@ -143,8 +143,20 @@ def test_a_row_without_label_takes_an_answer_back():
     joined = join_responses(old, new, "last", taken_back)
     assert_same(joined.responses, read([(1, "a", "x"), (2, "a", "y"), (3, "a", "x")]))
     assert (joined.n_retracted, joined.n_corrected, joined.n_added, joined.n_repeated) == (1, 1, 1, 0)
-    with pytest.raises(InputError, match="missing value"):
+    with pytest.raises(InputError, match=r"1 row of .* would take back an answer .* row 0"):
         further(table, old, "error")
+
+
+@pytest.mark.parametrize("label", [["x", None, None], [None, None, None]])
+def test_questions_without_an_answer_are_left_out(label):
+    old = read([(1, "a", "x"), (1, "b", "y"), (2, "a", "x")])
+    with pytest.warns(DataWarning, match=f"{label.count(None)} rows .* left out: not answered yet"):
+        new, taken_back = further({"item": [2, 2, 3], "worker": ["b", "c", "a"], "label": label}, old, "error")
+    assert not len(taken_back.item)
+    assert new.n_responses == 3 - label.count(None)
+    joined = join_responses(old, new)
+    assert joined.responses.items.tolist() == [1, 2]
+    assert joined.responses.workers.tolist() == ["a", "b"]
 
 
 def test_the_last_row_about_a_pair_counts():

@@ -464,6 +464,18 @@ def test_answers_are_revealed_when_they_are_asked_for():
         cs.simulate.campaign(DENSE, lambda model, n: {"item": [1]})
 
 
+def test_a_pair_that_is_listed_twice_is_paid_once():
+    def policy(model, _):
+        r = model.responses_
+        item, worker = np.nonzero(
+            np.bincount(r.item_of_answer() * 12 + r.worker, minlength=60 * 12).reshape(60, 12) == 0
+        )
+        return {"item": np.repeat(item[:10], 2), "worker": np.repeat(worker[:10], 2)}
+
+    curve = cs.simulate.campaign(DENSE, policy, budget=135).to_pydict()
+    assert curve["answers"] == curve["cost"] == [120, 130, 135]
+
+
 def test_campaigns_with_costs_arrivals_and_gaps():
     cost = dict(zip(range(12), np.linspace(0.5, 3, 12).tolist(), strict=True))
     curve = cs.simulate.campaign(DENSE, cost=cost, budget=400, batch=60).to_pydict()

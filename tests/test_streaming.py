@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from consilience.data.growing import merge_values
+from consilience.data.joining import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.models import calibration, intervals
 
@@ -263,11 +263,39 @@ def test_a_class_that_is_named_late_finds_a_place():
     assert (model.labels_ == truth)[truth == "c"].mean() > 0.7
 
 
-def test_values_are_merged_in_order():
-    assert merge_values(np.array([1, 5]), np.array([3])).tolist() == [1, 3, 5]
-    assert merge_values(np.array([5, 1]), np.array([3])).tolist() == [5, 1, 3]
-    assert merge_values(np.array([1, 5]), np.array(["5", "1"], object)).tolist() == [1, 5]
-    assert merge_values(np.array([1]), np.array(["x"], object)).tolist() == [1, "x"]
+@pytest.mark.parametrize(
+    ("known", "new", "merged"),
+    [
+        ([1, 5], [3], [1, 3, 5]),
+        ([5, 1], [3], [5, 1, 3]),
+        ([1, 5], ["5", "1"], [1, 5]),
+        ([1, 10, 2], ["x", "10"], ["1", "10", "2", "x"]),
+        (["1", "x"], [1, 2], ["1", "2", "x"]),
+    ],
+)
+def test_values_are_merged_in_order(known, new, merged):
+    known, new = (np.array(values, object if isinstance(values[0], str) else None) for values in (known, new))
+    assert Union.of(known, new).values.tolist() == merged
+
+
+@pytest.mark.parametrize("workers", ["confusion", "sequential"])
+def test_text_after_whole_numbers(workers):
+    """Ids and labels of an earlier batch are found again if a later one writes them as text, beside new ones."""
+    first, second = cut(crowd_of(200, n_workers=30).responses, 2)
+    text = {
+        "worker": np.append(second.worker.astype(str).astype(object), "z"),
+        "label": np.append(second.label.astype(str).astype(object), "x"),
+        "item": np.append(second.items[second.item_of_answer()], second.items[0]),
+    }
+    number = text | {"worker": np.append(second.worker, 30), "label": np.append(second.label, 3)}
+    model, twin = (cs.DawidSkene(workers=workers).partial_fit(first) for _ in range(2))
+    model.partial_fit(text)
+    twin.partial_fit(number)
+    assert set(model.workers_) == {*map(str, range(30)), "z"}
+    assert model.classes_.tolist() == ["0", "1", "2", "x"]
+    place = [model.workers_.tolist().index(str(worker)) for worker in range(30)]
+    np.testing.assert_allclose(model.confusion_[place], twin.confusion_[:30], atol=1e-8)
+    np.testing.assert_allclose(model.posterior_, twin.posterior_, atol=1e-8)
 
 
 def test_sequential_workers_keep_their_previous_answers():
@@ -390,6 +418,16 @@ def test_no_array_grows_with_the_stream():
     assert max(array.size for array in held) <= 33 * 33  # of powers
     with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
         _ = model.responses_
+
+
+def test_what_needs_all_answers_does_not_work():
+    first, second = cut(crowd_of(60).responses, 2)
+    model = cs.DawidSkene().fit(first).partial_fit(second)
+    for ask in (model.next_questions, model.drift_report, lambda: model.update(first)):
+        with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
+            ask()
+    assert model.stop_items(0.5).num_rows
+    assert not any(model.worker_report()["remarks"].to_pylist())
 
 
 def test_files_of_earlier_releases_hold_too_little(tmp_path):

@@ -109,6 +109,25 @@ def test_corrections_and_retractions(crowd):
     assert cs.load(crowd / "crowd.model").responses_.n_responses == n_answers - 1
 
 
+def test_a_round_of_questions_of_which_half_are_answered(crowd):
+    model, asked = crowd / "crowd.model", crowd / "questions.csv"
+    n_answers = cs.load(model).responses_.n_responses
+    assert run("next", model, "--questions", "-n", "8", "-o", asked, "-q").exit_code == 0
+    rows = [line.split(",") for line in asked.read_text().splitlines()]
+    for row in rows[1:5]:
+        row[rows[0].index("label")] = "cat"
+    asked.write_text("\n".join(map(",".join, rows)) + "\n")
+    done = run("update", model, asked)
+    assert done.exit_code == 0, done.stderr
+    assert "4 rows" in done.stderr
+    assert "have no label and are left out" in done.stderr
+    assert "4 new answers" in done.stdout
+    assert cs.load(model).responses_.n_responses == n_answers + 4
+    again = run("next", model, "--questions", "-n", "8", "--asked", asked, "--json")
+    pairs = [[str(question["item"]), question["worker"]] for question in json.loads(again.stdout)["questions"]]
+    assert not [pair for pair in pairs if pair in [row[:2] for row in rows]]
+
+
 def test_known_labels(crowd):
     (crowd / "gold.csv").write_text("task,label\n0,cow\n1,cow\n")
     done = run("update", crowd / "crowd.model", "--gold", crowd / "gold.csv", "-o", crowd / "labels.csv")
@@ -237,3 +256,25 @@ def test_a_failure_between_two_files_leaves_both(crowd, monkeypatch):
     assert done.exit_code == 1
     assert [(crowd / name).read_bytes() for name in names] == before
     assert not [name for name in os.listdir(crowd) if name.startswith(".")]
+
+
+def test_two_updates_at_once_lose_no_answers(crowd, monkeypatch):
+    """The second one ends while the first one is at work."""
+    model, labels = crowd / "crowd.model", (crowd / "labels.csv").read_bytes()
+    (crowd / "more.csv").write_text("task,who,says\n0,w99,cat\n")
+    changes = cs.DawidSkene.changes
+
+    def overtake(self, *args, **options):
+        monkeypatch.setattr(cs.DawidSkene, "changes", changes)
+        assert run("update", model, crowd / "more.csv", "-q").exit_code == 0
+        return changes(self, *args, **options)
+
+    monkeypatch.setattr(cs.DawidSkene, "changes", overtake)
+    done = run("update", model, crowd / "new.csv", "-o", crowd / "labels.csv")
+    assert done.exit_code == 2
+    assert "has changed since it was read" in " ".join(done.stderr.split())
+    assert "w99" in cs.load(model).workers_
+    assert (crowd / "labels.csv").read_bytes() == labels
+    assert not [name for name in os.listdir(crowd) if name.startswith(".")]
+    assert run("update", model, crowd / "new.csv", "-q").exit_code == 0
+    assert cs.load(model).responses_.n_responses == 1501

@@ -27,6 +27,7 @@ Examples:
   consilience fuse answers.csv --gold items.csv -o labels.csv
 \b
   consilience next crowd.model --questions -n 200 --per-worker 20 -o questions.csv
+  consilience update crowd.model questions.csv -o labels.csv
   consilience next crowd.model --questions --workers available.csv --budget 50
   consilience next crowd.model --stop 0.95 -o done.csv
 """  # \b keeps the lines apart

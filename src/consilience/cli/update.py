@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,8 @@ def update(
     """Add the answers in SOURCE to a saved model, and fuse all of them.
 
     MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
-    same roles. Items, workers and labels may be new. MODEL is replaced, together with the labels, when all is done.
+    same roles. Items, workers and labels may be new. MODEL is replaced, together with the labels, when all is done. If
+    another run replaced it meanwhile, the update stops and writes nothing.
     """
     from ..formats.writing import replace_together, write_table
     from ..models.saved import load
@@ -78,6 +80,7 @@ def update(
     check_outputs([output, changes], [save or model], [source, graph, *gold, *([model] if save else [])])
     with Display(quiet) as display:
         display.say("Loading")
+        version = find_version(model)
         fitted = load(model)
         before = getattr(fitted, "comparison_", None)
         if "callback" in fitted.get_params():
@@ -93,12 +96,34 @@ def update(
             if changes is not None:
                 write_table(changed, changes)
             fitted.save(save or model)
+            if save is None:
+                check_version(model, version)
     named = {"labels": output, "changes": changes, "model": save or model}
     files = {kind: path for kind, path in named.items() if path is not None}
     if as_json:
         print_json(describe(shown, before, changed, files, time.perf_counter() - started))
     elif not quiet:
         print_update(shown, before, changed, model, files)
+
+
+def find_version(path: str) -> tuple[int, ...] | None:
+    """Return numbers that differ if a file has changed or was replaced; None if it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:  # an absent model is the business of `load`
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def check_version(path: str, version: tuple[int, ...] | None) -> None:
+    """Raise an error if a file is not the one that it was, so that no answers of another run are lost."""
+    from ..errors import InputError
+
+    if find_version(path) != version:
+        raise InputError(
+            f"{path!r} has changed since it was read, perhaps by another update. Nothing was written.",
+            "Run this update again.",
+        )
 
 
 def describe(

@@ -1,4 +1,8 @@
-"""A table of further answers, read as those were that are there; a row without a label takes an answer back."""
+"""A table of further answers, read as those were that are there.
+
+With ``duplicates="last"``, a row without a label takes an answer back. Otherwise it is a question that was not
+answered, and is left out. It is an error if there is an answer to it.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +45,12 @@ def read_further(
     names = _name_columns(table, old)
     columns = find_columns(table, **names)
     table, rows = _split_missing(table, columns, duplicates)
-    taken_back = _find_retracted(table.keep(rows), columns, old) if len(rows) else NOTHING
+    taken_back = NOTHING
     if len(rows):
+        if duplicates == "last":
+            taken_back = _find_retracted(table.keep(rows), columns, old)
+        else:
+            _check_unanswered(table.keep(rows), columns, old)
         table = table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
     if not table.n_rows and len(rows):
         return no_answers(old), taken_back
@@ -77,16 +85,8 @@ def _name_columns(table: Table, old: Responses) -> dict[str, str | None]:
 def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tuple[Table, NDArray[np.int64]]:
     """Return the rows that count, and which of these have no label."""
     missing = find_missing(table.read(columns["label"]))
-    if not len(missing):
+    if not len(missing) or duplicates != "last":
         return table, missing
-    if duplicates != "last":
-        raise InputError(
-            f"Column {columns['label']!r} of {table.name} has {plural(len(missing), 'missing value')}; the first is at "
-            f"{table.locate(int(missing[0]))}.",
-            "A missing answer needs no row: drop it.",
-            Sentence("To take back answers that were given before, use {duplicates}.", duplicates="last"),
-            keyword="duplicates",
-        )
     pair = np.zeros(table.n_rows, np.int64)
     for role in ("item", "sequence", "position", "worker"):
         if role in columns:
@@ -103,8 +103,36 @@ def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tu
     return table.keep(rows), np.flatnonzero(is_missing[rows])
 
 
+def _check_unanswered(table: Table, columns: dict[str, str], old: Responses) -> None:
+    """Warn that rows without a label are left out; raise an error if the old answers have one in their place."""
+    rows, _ = _find_given(table, columns, old)
+    if len(rows):
+        raise InputError(
+            f"{plural(len(rows), 'row')} of {table.name} without a label would take back an answer that was given "
+            f"before; the first is at {table.locate(int(rows[0]))}.",
+            Sentence("To take answers back, use {duplicates}.", duplicates="last"),
+            "To keep them, drop these rows.",
+            keyword="duplicates",
+        )
+    verb = "has no label and is" if table.n_rows == 1 else "have no label and are"
+    warn(DataWarning(f"{plural(table.n_rows, 'row')} of {table.name} {verb} left out: not answered yet."))
+
+
 def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Retracted:
     """Return the answers that the rows of a table take back; a warning tells if some are not there."""
+    rows, taken_back = _find_given(table, columns, old)
+    n_lost = table.n_rows - len(rows)
+    if n_lost:
+        warn(
+            DataWarning(
+                f"{plural(n_lost, 'row')} of {table.name} without a label take back nothing: there is no such answer."
+            )
+        )
+    return taken_back
+
+
+def _find_given(table: Table, columns: dict[str, str], old: Responses) -> tuple[NDArray[np.int64], Retracted]:
+    """Return the rows whose worker answered their item before, and these items and workers."""
     keys = [table.read(columns[role]) for role in ("item", "sequence", "position") if role in columns]
     item, worker = old.find_items(keys), lookup(old.workers, table.read(columns["worker"]))
     known = np.flatnonzero((item >= 0) & (worker >= 0))
@@ -112,14 +140,7 @@ def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Re
     items, place = np.unique(item, return_inverse=True)
     answers, owner = old.answers_about(items)
     given = np.isin(place * old.n_workers + worker, owner * old.n_workers + old.worker[answers])
-    n_lost = table.n_rows - int(given.sum())
-    if n_lost:
-        warn(
-            DataWarning(
-                f"{plural(n_lost, 'row')} of {table.name} without a label take back nothing: there is no such answer."
-            )
-        )
-    return Retracted(item[given], worker[given])
+    return known[given], Retracted(item[given], worker[given])
 
 
 def no_answers(old: Responses) -> Responses:

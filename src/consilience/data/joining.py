@@ -151,7 +151,13 @@ class Union(NamedTuple):
 
     @classmethod
     def of(cls, old: Values, new: Values) -> Union:
-        """Return the union: sorted if the old one is, else with what is new at its end."""
+        """Return the union: sorted if the old one is, else with what is new at its end.
+
+        >>> Union.of(np.array(["a", "c"], object), np.array(["b", "c"], object)).values.tolist()
+        ['a', 'b', 'c']
+        >>> Union.of(np.array(["low", "high"], object), np.array(["high", "even"], object)).values.tolist()
+        ['low', 'high', 'even']
+        """
         index = lookup(old, to_column(new))
         added = index < 0
         index[added] = len(old) + np.arange(added.sum())

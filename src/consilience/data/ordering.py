@@ -15,7 +15,7 @@ from ..kernels.types import Floats
 from .tables import Table
 from .vocabulary import Column, decode_categories, find_missing, is_text, to_column
 
-_SECOND = pa.timestamp("us")
+_TIMES = pa.timestamp("us")
 
 
 def read_order(table: Table, name: str) -> Floats:
@@ -49,7 +49,7 @@ def _to_numbers(column: pa.Array) -> pa.Array | None:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return pc.cast(column, pa.float64(), safe=False)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        column = pc.cast(pc.cast(column, _SECOND, safe=False), pa.int64())
+        column = pc.cast(pc.cast(column, _TIMES, safe=False), pa.int64())
     elif pa.types.is_time(kind) or pa.types.is_duration(kind):
         unit = pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")
         column = pc.cast(pc.cast(column, unit, safe=False), pa.int64())
@@ -83,7 +83,7 @@ def _parse_numbers(texts: pa.Array) -> pa.Array:
 
 def _parse_times(texts: pa.Array) -> pa.Array:
     try:
-        return _to_numbers(pc.cast(texts, _SECOND))
+        return _to_numbers(pc.cast(texts, _TIMES))
     except pa.ArrowInvalid:  # with a zone, or an offset
         return _to_numbers(pc.cast(texts, pa.timestamp("us", "UTC")))
 

@@ -209,7 +209,7 @@ class LatentModel(PredictingModel):
         """Return in words how many answers have come since power and coupling were found; empty if none have."""
         if not self._n_changes:
             return ""
-        return f" This was found before the last {plural(self._n_changes, 'answer')} came."
+        return f" This was found before the last {plural(self._n_changes, 'answer')} came or changed."
 
     def fit(
         self,

@@ -108,7 +108,7 @@ class Neighbours(NamedTuple):
 
 
 class Questions(NamedTuple):
-    """Chosen questions, in order: indices of items and workers, the gain of each, and what it costs."""
+    """Chosen questions, in order: indices of items and workers, and the gain of each."""
 
     items: NDArray[np.int64]
     workers: NDArray[np.int64]
@@ -287,7 +287,7 @@ def find_taken(model: PredictingModel, crew: Crew, asked: Any) -> tuple[NDArray[
         if m >= 0 and groups[m] > 0:
             in_crew[groups == groups[m]] = c
     in_crew[crew.known[crew.known >= 0]] = np.flatnonzero(crew.known >= 0)
-    item, worker = item, in_crew[worker]
+    worker = in_crew[worker]
     if asked is not None:
         more = _read_asked(model, crew, asked)
         item, worker = np.concatenate([item, more[0]]), np.concatenate([worker, more[1]])
@@ -348,6 +348,7 @@ def find_neighbours(model: PredictingModel) -> Neighbours:
         return nobody
     if model._graph is not None:
         graph = model._graph
+        # A graph has positive weights only, so that the total of a node with neighbours is not 0.
         total = np.bincount(graph.neighbours, graph.weights, minlength=n_items)
         return Neighbours(graph.offsets, graph.neighbours, graph.weights / total[graph.neighbours])
     sequences = model.responses_.sequences

@@ -36,6 +36,7 @@ from ..formats.reading import open_paths
 from ..formats.sources import find_source, open_source
 from ..kernels.types import Floats
 from ..store.answers import StoredResponses
+from .checks import tell_news
 from .comparison import explain_move
 from .fuse import as_graph, judge
 from .inputs import as_responses
@@ -130,7 +131,7 @@ def update_model(model: PredictingModel, responses: Any, graph: Any, gold: Any, 
     going_on, copies = choose_way(model, joined, r, n_gold, fused)
     work = copy(model)  # an update that is interrupted leaves the model as it was
     work._going_on = going_on
-    with open_engine(engine) as opened:
+    with tell_news(model, r), open_engine(engine) as opened:
         work._fit(r, links, known, opened, copies, count_copies_once=fused or model.copies_count_once_)
         if fused:
             work = judge(work, r, links, known, opened)

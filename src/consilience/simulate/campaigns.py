@@ -234,7 +234,8 @@ class Stock:
         return np.asarray(at[codes[at] == wanted])
 
     def reveal(self, pairs: NDArray[np.int64], budget: float) -> int:
-        """Buy pairs in this order, as long as the budget lasts; return how many."""
+        """Buy pairs in this order, each once, as long as the budget lasts; return how many."""
+        pairs = pairs[np.sort(np.unique(pairs, return_index=True)[1])]
         pairs = pairs[~self.revealed[pairs]]
         costs = np.cumsum(self.price[pairs])
         bought = pairs[self.spent + costs <= budget * (1 + 1e-9)]
