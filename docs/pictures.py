@@ -6,6 +6,7 @@ look at the result.
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from pathlib import Path
@@ -279,6 +280,25 @@ class Shot(NamedTuple):
     dark: bool = False
 
 
+def draw_campaign() -> None:
+    """Accuracy by the number of answers per item, as benchmarks/campaigns.py measured it."""
+    measured = json.loads((HERE.parent / "measured" / "campaigns.json").read_text("utf-8"))
+    figure, axes = plt.subplots(1, len(measured), figsize=(8.4, 3.2))
+    kinds = {"random": ("random assignment", ORANGE), "information": ("next_questions", BLUE)}
+    for axis, (name, curves) in zip(axes, measured.items(), strict=True):
+        for policy, (label, colour) in kinds.items():
+            answers = 8 * np.array(curves[policy]["share"])
+            axis.plot(answers, curves[policy]["accuracy"], color=colour, marker="o", ms=2.5, lw=1.5, label=label)
+        axis.axhline(curves["random"]["accuracy"][-1], color=FAINT, lw=1, zorder=0)
+        axis.set(xlabel="answers per item", title=name, xticks=range(2, 9, 2))
+        axis.title.set_size(10)
+    axes[0].set_ylabel("accuracy")
+    axes[0].legend(loc="lower right")
+    figure.tight_layout(w_pad=1.5)
+    figure.savefig(HERE / "campaign.png")
+    plt.close(figure)
+
+
 def shrink(file: Path) -> None:
     """Keep 64 colours of a picture: it looks the same and takes a fraction of the space."""
     with Image.open(file) as picture:
@@ -339,6 +359,7 @@ if __name__ == "__main__":
     draw_sentence()
     draw_network()
     draw_pixels()
+    draw_campaign()
     if shutil.which("chromium"):
         draw_report()
         draw_gallery()

@@ -90,3 +90,12 @@ def test_a_missing_peer_is_named(script, monkeypatch, capsys):
     assert peers.measure(method, [peers.Case("a", Path("none"), 2)], 1.0) == {"a": {"reason": peers.MISSING}}
     peers.tell_missing()
     assert "left out: snorkel. To install" in capsys.readouterr().err
+
+
+def test_the_share_of_answers_that_a_campaign_needs(script):
+    campaigns = script("campaigns")
+    share = np.array([0.25, 0.5, 0.75, 1.0])
+    assert campaigns.share_needed(share, np.array([0.5, 0.7, 0.9, 0.9]), 0.8) == pytest.approx(0.625)
+    assert campaigns.share_needed(share, np.array([0.5, 0.7, 0.7, 0.7]), 0.8) == 1.0
+    assert campaigns.share_needed(share, np.array([0.9, 0.8, 0.9, 1.0]), 0.8) == 0.25
+    assert campaigns.final(np.array([0.5, 0.8, 0.6])) == pytest.approx(0.7)

@@ -10,7 +10,7 @@ import consilience as cs
 import oracles
 from consilience.data.hidden_answers import hide_answers
 from consilience.errors import ParameterError
-from consilience.models.calibration import POWERS, choose_folds, choose_power, raise_to, score_powers
+from consilience.models.calibration import POWERS, choose_folds, choose_power, find_leads, raise_to, score_powers
 
 
 def crowd_of(seed=0, n_items=300, n_workers=15, n_classes=3, share=0.4, skill=(0.5, 0.9), **parameters):
@@ -57,12 +57,12 @@ def test_the_smallest_power_within_a_standard_error():
     rng = np.random.default_rng(1)
     scores = np.zeros((500, len(POWERS)))
     scores[:, 20] = 1.0
-    assert choose_power(scores) == POWERS[20]
+    assert choose_power(*find_leads(scores)) == POWERS[20]
     noise = rng.normal(0, 1, 500)
     scores[:, 10] = 1.0 + noise - noise.mean() - 0.01  # worse, but by less than chance
-    assert choose_power(scores) == POWERS[10]
+    assert choose_power(*find_leads(scores)) == POWERS[10]
     scores[:, 5] = 0.9  # worse by more
-    assert choose_power(scores) == POWERS[10]
+    assert choose_power(*find_leads(scores)) == POWERS[10]
 
 
 @pytest.mark.parametrize("n_units", [2, 50, 1000, 40_000, 400_000, 5_000_000])

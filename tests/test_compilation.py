@@ -187,6 +187,7 @@ def run_python(code, *arguments, **more):
     return out.stdout
 
 
+@pytest.mark.slow
 def test_each_kernel_is_compiled_once_for_small_data():
     """Whatever the number of classes, the dtypes of the table, and the order in which models are fitted."""
     compiled = json.loads(run_python(FITS))

@@ -131,11 +131,12 @@ def test_worth_and_centre_of_answers():
     r = small_crowd().responses
     model = cs.DawidSkene(calibration="none").fit(r)
     found, right = estimates_of(model), np.diagonal(model.confusion_, axis1=1, axis2=2)
-    answers = intervals.weigh_answers(r, intervals.measure_answers(r, model.posterior_), right, found, None)
+    sums = intervals.sum_up(r, model.posterior_, right, found, intervals.sum_chances(r, model.posterior_))
+    answers = intervals.weigh_answers(sums, right, found, None)
     slow = slow_answers(r, model.posterior_, model.confusion_, model._counts)
     np.testing.assert_allclose(answers, slow, rtol=1e-6)
-    shared = intervals.find_covariance(r, model.posterior_, right, found)
-    together = intervals.weigh_answers(r, intervals.measure_answers(r, model.posterior_), right, found, shared)
+    shared = intervals.invert_scores(r, sums, right, found)
+    together = intervals.weigh_answers(sums, right, found, shared)
     assert (together.worth < answers.worth).all()  # what all share is not known either
 
 
@@ -162,7 +163,8 @@ def test_covariance_of_what_items_share(known):
     expected = np.zeros((6, 6))
     size = 3 if known else 6
     expected[:size, :size] = np.linalg.pinv(information[:size, :size], rcond=1e-9, hermitian=True)
-    shared = intervals.find_covariance(r, q, right, found)
+    sums = intervals.sum_up(r, q, right, found, intervals.sum_chances(r, q))
+    shared = intervals.invert_scores(r, sums, right, found)
     np.testing.assert_allclose(shared.covariance, expected, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(intervals.count_surprise(r, right) * q, scores[:, :3], atol=1e-12)
 
@@ -200,13 +202,16 @@ def test_design_effect():
         spread = np.array([value[:400].var(), value[400:].var()])
         away = value - np.repeat([value[:400].mean(), value[400:].mean()], 400)
         item = np.tile(np.arange(400), 2)
-        found, half = (
-            intervals.design_effect(worker, item, unit, w * np.ones(800), w * away, spread) for w in (1, 0.5)
-        )
+
+        def compare(n, weight, spread):
+            total = np.bincount(worker[:n], weight)
+            sums = intervals.compare_votes(worker[:n], item[:n], unit[:n], weight, weight * away[:n], spread, total)
+            return intervals.design_effect(sums)
+
+        found, half = (compare(800, w * np.ones(800), spread) for w in (1, 0.5))
         assert half == pytest.approx(found)  # weights are not what answers have in common
         weight = np.repeat([1.0, 1e-6], 400)
-        alone = intervals.design_effect(worker[:400], item[:400], unit[:400], np.ones(400), away[:400], spread[:1])
-        together = intervals.design_effect(worker, item, unit, weight, weight * away, spread)
+        alone, together = compare(400, np.ones(400), spread[:1]), compare(800, weight, spread)
         assert together == pytest.approx(alone, rel=0.25)  # but for the number of units
         return found
 
@@ -221,10 +226,16 @@ def test_a_vote_that_is_spread_is_one_vote():
     P = np.full((r.n_items, r.n_workers, 3), np.nan)
     P[r.item_of_answer(), r.worker] = 0.8 * np.eye(3)[r.label] + 0.2 / 3
     soft = cs.Responses.from_probabilities(P)
-    design = intervals.measure_answers(soft, model.posterior_)[3]
+
+    def design_of(r):
+        return intervals.design_effect(
+            intervals.sum_votes(r, model.posterior_, intervals.sum_chances(r, model.posterior_))
+        )
+
+    design = design_of(soft)
     assert design < 1  # the parts of a vote vary less together
     half = dataclasses.replace(soft, weight=soft.weight / 2)
-    assert intervals.measure_answers(half, model.posterior_)[3] == pytest.approx(design)
+    assert design_of(half) == pytest.approx(design)
 
 
 def test_intervals_of_workers_with_different_weights_contain_the_truth():
@@ -517,10 +528,13 @@ def small_sequences():
 def test_a_weight_of_one_changes_nothing():
     r = small_crowd().responses
     posterior = cs.DawidSkene(calibration="none").fit(r).posterior_
-    plain = intervals.measure_answers(r, posterior)
-    weighted = intervals.measure_answers(dataclasses.replace(r, weight=np.ones(r.n_responses)), posterior)
-    np.testing.assert_allclose(weighted[:3], plain[:3])
-    assert weighted[3] == pytest.approx(1, abs=0.02)  # each answer is a unit of its own
+    unweighted, weighted = (
+        (sums := intervals.sum_chances(each, posterior), intervals.sum_votes(each, posterior, sums))
+        for each in (r, dataclasses.replace(r, weight=np.ones(r.n_responses)))
+    )
+    np.testing.assert_allclose(weighted[0], unweighted[0])
+    assert intervals.design_effect(unweighted[1]) == 1
+    assert intervals.design_effect(weighted[1]) == pytest.approx(1, abs=0.02)  # each answer is a unit of its own
 
 
 def test_a_prior_that_is_given_is_known():
@@ -543,13 +557,13 @@ def test_where_nothing_can_be_calibrated_by_the_interval_is_wide():
 
 
 def test_powers_by_their_scores():
-    weights = np.exp(calibration.weigh_powers(np.zeros((30, len(calibration.POWERS)))))
+    weights = np.exp(calibration.weigh_powers(*calibration.find_leads(np.zeros((30, len(calibration.POWERS))))))
     np.testing.assert_allclose(weights, np.exp(calibration.NOTHING_KNOWN))
     rng = np.random.default_rng(0)
     # A log likelihood that is quadratic in the log power, around .1.
     away = np.log(calibration.POWERS / 0.1)
     scores = -0.5 * (away - rng.normal(size=(25, 1))) ** 2
-    powers = calibration.draw_powers(calibration.weigh_powers(scores))
+    powers = calibration.draw_powers(calibration.weigh_powers(*calibration.find_leads(scores)))
     assert len(powers) == calibration.N_POWERS
     assert 0.05 < powers.min() < 0.1 < powers.max() < 0.2  # the standard error of the log power is .2
 

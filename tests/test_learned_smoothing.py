@@ -58,6 +58,23 @@ def test_improvement_leads_to_the_best_pair(seed, pair):
     assert values[-1] == pytest.approx(-best.fun, abs=1e-3)
 
 
+def test_a_pair_at_its_limit_does_not_depend_on_the_start():
+    """Workers who are more alike than the limit of the pseudo-counts on the diagonal allows."""
+    rng, n_classes = np.random.default_rng(0), 5
+    alpha = np.where(np.eye(n_classes, dtype=bool), 400.0, 20.0)
+    rows = [rng.multinomial(30, rng.dirichlet(alpha[k], 500)) for k in range(n_classes)]
+    counts = np.stack(rows, axis=2).astype(np.float64)
+    parts = (1.0 - np.eye(n_classes)[None], np.eye(n_classes)[None], np.zeros((1, n_classes, n_classes)))
+    found = []
+    for pair in ((0.1, 1.1), (5.0, 190.0), (45.0, 3.0), (30.0, 200.0)):
+        prior = make_pair(Prior(parts[0], "variational"), parts, pair)
+        for _ in range(30):
+            prior = improve_pair(prior, counts)
+        found.append(prior.pair)
+    assert found[0][1] == pytest.approx(200.0)
+    np.testing.assert_allclose(found, [found[0]] * 4, rtol=1e-4)
+
+
 def test_pseudo_counts_are_those_of_the_pair():
     prior = make_pair(Prior(PARTS[1], "variational"), PARTS, (0.2, 3.0))
     np.testing.assert_allclose(prior.smoothing[0], np.where(np.eye(3), 3.0, 0.2))

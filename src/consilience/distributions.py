@@ -84,3 +84,18 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
     log_weights = np.zeros_like(total)
     bound = float(expect_logs(counts, smoothing, log_weights))
     return Distributions(freeze(np.exp(log_weights)), freeze(log_weights), freeze(mean), bound)
+
+
+def log_of(probabilities: Floats) -> Floats:
+    """Return logarithms; that of 0 is minus infinity."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probabilities))
+
+
+def weigh_logs(counts: Floats, logs: Floats) -> float:
+    """Return the sum of counts times logarithms, with 0 log 0 = 0.
+
+    >>> weigh_logs(np.array([2.0, 0.0]), np.array([-0.5, -np.inf]))
+    -1.0
+    """
+    return float(np.sum(np.multiply(counts, logs, out=np.zeros_like(counts), where=counts > 0)))

@@ -31,6 +31,7 @@ ABSTAIN = ("ignore", "answer")
 CALIBRATIONS = ("hidden answers", "gold", "none")
 PRIORS = ("learn", "uniform")
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
+_COLUMNS = (*ROLES, "order", "gold")
 # Forms of tables, see `data.dialects`.
 FORMS = ("long", "mturk", "toloka", "appen", "wide", "matrix")
 
@@ -66,6 +67,7 @@ class Options:
     sequence: str | None
     position: str | None
     weight: str | None
+    order: str | None
     gold_column: str | None
     format: str | None
     drop_missing: bool
@@ -124,10 +126,10 @@ def _read_columns(ctx: click.Context, parameter: click.Parameter, text: str | No
     parts = [] if text is None else next(csv.reader([text], skipinitialspace=True), []) or [""]
     for part in parts:
         role, sign, name = part.partition("=")
-        if role not in (*ROLES, "gold") or not sign or role in columns:
+        if role not in _COLUMNS or not sign or role in columns:
             raise click.BadParameter(
                 f"{text!r} must name columns such as item=HITId,worker=WorkerId,label=Answer.category, each of "
-                f"{', '.join((*ROLES, 'gold'))} at most once.",
+                f"{', '.join(_COLUMNS)} at most once.",
                 ctx,
                 parameter,
             )
@@ -190,6 +192,9 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 @click.option("--sequence", metavar="COL", help="Column of sequences, whose positions are the items.")
 @click.option("--position", metavar="COL", help="Column of positions in a sequence.")
 @click.option("--weight", metavar="COL", help="Column of weights in (0, 1].")
+@click.option(
+    "--order", metavar="COL", help="Column of times or numbers: when answers were given. Tells who gets worse."
+)
 @click.option(
     "--columns",
     metavar="ROLE=COL,...",
@@ -536,7 +541,7 @@ def open_answers(options: Options, features: Any) -> Opened:
     """Read the answers, spans or masks. Every row of features is an item."""
     from ..formats.sources import open_source
 
-    settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format")
+    settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format", "order")
     gold: str | bool | None = options.gold_column
     if options.ignore_gold or (options.gold and gold is None):
         gold = False

@@ -24,6 +24,7 @@ _IN_MEMORY = (
     "item_prior",
     "background",
     "gold_column",
+    "order",
     "undecided",
     "disagreements",
     "content",

@@ -186,8 +186,9 @@ def _describe(worker: Record, width: int, with_interval: bool) -> list[object]:
 
 
 def _shorten_remarks(worker: Record) -> str:
-    """Return the remarks with the number of a group of near-copies in place of their names."""
+    """Return the remarks in few words, with the number of a group of near-copies in place of their names."""
     others, copied, _ = worker["remarks"].partition("near-copy of ")
+    others = others.replace("accuracy falls from", "falls from")
     return f"{others}near-copy ({worker['group']})" if copied else others
 
 

@@ -23,8 +23,10 @@ from .evaluate import evaluate
 from .formats import formats
 from .fuse import fuse
 from .next_items import next_items
+from .predict import predict
 from .report import report
 from .simulate import simulate
+from .update import update
 
 
 class Program(click.Group):
@@ -83,6 +85,8 @@ def program() -> None:
 
 
 program.add_command(fuse)
+program.add_command(update)
+program.add_command(predict)
 program.add_command(evaluate)
 program.add_command(report)
 program.add_command(next_items)

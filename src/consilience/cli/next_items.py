@@ -1,7 +1,8 @@
-"""`consilience next`: which items a person should label."""
+"""`consilience next`: which items a person should label, whom to ask what, and which items are certain."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,38 +13,97 @@ from .command import Command, debug_option, json_option, print_json, quiet_optio
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..models.base import Model
+
 # Rows shown in the table; the file and --json have all.
 MOST_ROWS = 20
+# Items or questions that are listed if nothing is said.
+N_LISTED = 50
 
 _EXAMPLES = """\b
 Examples:
   consilience fuse answers.csv --save crowd.model
   consilience next crowd.model -n 50 -o items.csv
   consilience fuse answers.csv --gold items.csv -o labels.csv
+\b
+  consilience next crowd.model --questions -n 200 --per-worker 20 -o questions.csv
+  consilience update crowd.model questions.csv -o labels.csv
+  consilience next crowd.model --questions --workers available.csv --budget 50
+  consilience next crowd.model --stop 0.95 -o done.csv
 """  # \b keeps the lines apart
+
+# What belongs to questions alone, by parameter.
+_OF_QUESTIONS = {
+    "workers": "--workers",
+    "budget": "--budget",
+    "cost": "--cost",
+    "per_worker": "--per-worker",
+    "asked": "--asked",
+}
 
 
 @click.command("next", cls=Command, epilog=_EXAMPLES)
 @click.argument("model")
-@click.option("-n", "n", type=click.IntRange(min=1), default=50, show_default=True, help="Most items to list.")
+@click.option("-n", "n", type=click.IntRange(min=1), help=f"Most items or questions to list. Default: {N_LISTED}.")
 @click.option("-o", "--output", metavar="FILE", help=f"Write the list here: {usual_suffixes(writable_formats())}.")
+@click.option("--questions", is_flag=True, help="List questions to ask: which worker should answer which item.")
+@click.option(
+    "--workers",
+    metavar="FILE",
+    help="Who may be asked: a table with the column worker, and if you like cost and per_worker.",
+)
+@click.option("--budget", type=float, metavar="SUM", help="The most that all questions may cost.")
+@click.option("--cost", type=float, metavar="PRICE", help="What an answer costs. Default: 1.")
+@click.option("--per-worker", type=click.IntRange(min=0), metavar="N", help="Most questions for one worker.")
+@click.option("--asked", metavar="FILE", help="Questions that were asked already, such as an earlier list.")
+@click.option("--stop", type=click.FloatRange(0, 1), metavar="P", help="List the items whose confidence is at least P.")
 @quiet_option
 @json_option
 @debug_option
-def next_items(model: str, n: int, output: str | None, quiet: bool, as_json: bool, debug: bool) -> None:  # noqa: ARG001
-    """List the items that a person should label next.
+def next_items(
+    model: str,
+    n: int | None,
+    output: str | None,
+    questions: bool,
+    stop: float | None,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,  # noqa: ARG001
+    **asking: Any,
+) -> None:
+    """List the items that a person should label next, or the questions that workers should be asked.
 
     MODEL is a file written by `fuse --save`. The least certain items come first, and two of ten are drawn at random.
     The file that -o writes has an empty column label. Fill it in, and give the file to `fuse --gold`.
+
+    With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
+    the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for.
     """
-    from ..data.frames import build_frame
-    from ..formats.writing import write_table
-    from ..models.next_items import add_label, list_next_items
     from ..models.saved import load
     from .outputs import check_outputs
 
-    check_outputs([output], [], [model])
-    columns = list_next_items(load(model), n)
+    given = [option for name, option in _OF_QUESTIONS.items() if asking[name] is not None]
+    if given and not questions:
+        raise click.UsageError(f"{given[0]} needs --questions.")
+    if stop is not None and (questions or n is not None):
+        raise click.UsageError("--stop lists all items that are certain enough. Leave out --questions and -n.")
+    check_outputs([output], [], [model, asking["workers"], asking["asked"]])
+    fitted = load(model)
+    if questions:
+        _list_questions(fitted, model, n, output, quiet, as_json, **asking)
+    elif stop is not None:
+        _list_certain(fitted, model, stop, output, quiet, as_json)
+    else:
+        _list_items(fitted, model, N_LISTED if n is None else n, output, quiet, as_json)
+
+
+def _list_items(fitted: Model, model: str, n: int, output: str | None, quiet: bool, as_json: bool) -> None:
+    """List the items that a person should label."""
+    from ..data.frames import build_frame
+    from ..formats.writing import write_table
+    from ..models.next_items import add_label, list_next_items
+
+    columns = list_next_items(fitted, n)
     table = build_frame(columns, "pyarrow")
     if output is not None:
         write_table(build_frame(add_label(columns), "pyarrow"), output)
@@ -53,32 +113,161 @@ def next_items(model: str, n: int, output: str | None, quiet: bool, as_json: boo
         print_items(table, model, output)
 
 
+def _list_questions(
+    fitted: Any,
+    model: str,
+    n: int | None,
+    output: str | None,
+    quiet: bool,
+    as_json: bool,
+    workers: str | None,
+    budget: float | None,
+    cost: float | None,
+    per_worker: int | None,
+    asked: str | None,
+) -> None:
+    """List the questions that workers should be asked."""
+    from ..data.frames import build_frame
+    from ..formats.reading import open_path
+    from ..formats.writing import write_table
+    from ..models.next_questions import add_empty_label, list_questions
+
+    n = N_LISTED if n is None and budget is None else n
+    who, costs, limits = (None, cost, per_worker) if workers is None else _read_workers(workers, cost, per_worker)
+    columns = list_questions(fitted, n, who, budget, costs, limits, open_path(asked))
+    table = build_frame(columns, "pyarrow")
+    if output is not None:
+        write_table(build_frame(add_empty_label(columns), "pyarrow"), output)
+    if as_json:
+        print_json({"model": model, "questions": table.to_pylist(), "file": output})
+    elif not quiet:
+        print_questions(table, model, output)
+
+
+def _read_workers(path: str, cost: float | None, per_worker: int | None) -> tuple[Any, Any, Any]:
+    """Return who may be asked, what they cost, and how many questions they may be asked."""
+    from ..errors import InputError
+    from ..formats.reading import read_table
+
+    table = read_table(path).table
+    if "worker" not in table.column_names:
+        raise InputError(f"{path} has no column worker. Found {', '.join(table.column_names)}.")
+    ids = table["worker"].to_pylist()
+    given: dict[str, Any] = {"cost": cost, "per_worker": per_worker}
+    for name, option in given.items():
+        if name in table.column_names:
+            if option is not None:
+                raise InputError(
+                    f"{path} has a column {name}.", f"Leave out --{name.replace('_', '-')}, or the column."
+                )
+            given[name] = dict(zip(ids, map(_to_number, table[name].to_pylist()), strict=True))
+    return ids, given["cost"], given["per_worker"]
+
+
+def _to_number(entry: Any) -> Any:
+    """Return the number that a text from a file stands for; anything else as it is."""
+    if isinstance(entry, str):
+        with suppress(ValueError):
+            return float(entry)
+    return entry
+
+
+def _list_certain(fitted: Model, model: str, stop: float, output: str | None, quiet: bool, as_json: bool) -> None:
+    """List the items that are certain enough."""
+    import pyarrow as pa
+
+    from ..formats.writing import write_table
+
+    fitted._backend = "pyarrow"
+    table = pa.table(fitted.stop_items(stop).to_pydict())
+    found = fitted.undecided(stop)
+    if output is not None:
+        write_table(table, output)
+    if as_json:
+        said = {"n_stopped": found.n_kept, "n_open": found.n_open, "expected_errors": found.expected_errors}
+        print_json({"model": model, **said, "items": table.to_pylist(), "file": output})
+    elif not quiet:
+        print_certain(table, model, found.describe(), output)
+
+
 def print_items(table: pa.Table, model: str, output: str | None) -> None:
     """Print the beginning of the list, and what to do with it."""
-    from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
-    from .text import fit_text, format_number
+    from .text import format_number
+
+    if not table.num_rows:
+        _print_fact("Nothing to label", "the label of every item is known")
+        return
+    columns = {"fused_label": "fused label", "confidence": "confidence", "random": "at random"}
+    shown = {"confidence": format_number, "random": lambda drawn: "yes" if drawn else ""}
+    _print_list(table, f"Items of {{}} to label next{_tell_more(table)}", model, columns, shown)
+    _print_file(output, "; fill in its column label")
+
+
+def print_questions(table: pa.Table, model: str, output: str | None) -> None:
+    """Print the beginning of the list of questions, and what to do with it."""
+    from .text import format_number
+
+    if not table.num_rows:
+        _print_fact("Nothing to ask", "no answer would tell more, or nobody can be asked within these limits")
+        return
+    columns = {"worker": "worker", "gain": "gain in nats", "cost": "cost"}
+    shown = {"gain": format_number, "cost": lambda cost: f"{cost:g}"}
+    _print_list(table, f"Questions of {{}} to ask next{_tell_more(table)}", model, columns, shown)
+    total = sum(table["cost"].to_pylist())
+    _print_file(output, "; fill in its column label", ("Questions", f"{table.num_rows:,}, for {total:g} in all"))
+
+
+def print_certain(table: pa.Table, model: str, said: str, output: str | None) -> None:
+    """Print the beginning of the list of certain items, and how many of them are expected to be wrong."""
+    from .text import format_number
+
+    if not table.num_rows:
+        _print_fact("Nothing to stop", said)
+        return
+    columns = {"label": "label", "confidence": "confidence", "expected_errors": "expected errors up to here"}
+    shown = {"confidence": format_number, "expected_errors": lambda number: f"{number:.1f}"}
+    _print_list(table, f"Items of {{}} to stop paying for{_tell_more(table)}", model, columns, shown)
+    _print_file(output, "", ("Certain", said))
+
+
+def _tell_more(table: pa.Table) -> str:
+    hidden = table.num_rows - MOST_ROWS
+    return f" ({hidden:,} more with -o or --json)" if hidden > 0 else ""
+
+
+def _print_list(table: pa.Table, title: str, model: str, columns: dict[str, str], shown: dict[str, Any]) -> None:
+    """Print the first rows: what identifies the item, and other columns by the names that they are shown with."""
+    from .tables import Column, open_console, print_table, print_title, spare_width
+    from .text import fit_text
 
     console = open_console()
     spare = spare_width(console) // 3
-    if not table.num_rows:
-        print_facts(console, [("Nothing to label", "the label of every item is known")])
-        return
-    keys = table.column_names[: table.column_names.index("random")]
-    hidden = table.num_rows - MOST_ROWS
-    more = f" ({hidden:,} more with -o or --json)" if hidden > 0 else ""
-    print_title(console, f"Items of {fit_text(model, 40)} to label next{more}")
-    columns = [Column(name, 20 + spare, wrap=True) for name in keys]
-    columns += [Column("fused label", 20 + spare, wrap=True), Column("confidence", number=True), Column("at random")]
+    keys = [name for name in ("item", "sequence", "position") if name in table.column_names]
+    print_title(console, title.format(fit_text(model, 40)))
+    head = [Column(name, 20 + spare, wrap=True) for name in keys]
+    for name, heading in columns.items():
+        is_text = name in ("fused_label", "label", "worker")
+        number = name in shown and name != "random"
+        head.append(Column(heading, 20 + spare, wrap=True) if is_text else Column(heading, number=number))
     rows: list[list[Any] | None] = [
-        [
-            *(row[name] for name in keys),
-            row["fused_label"],
-            format_number(row["confidence"]),
-            "yes" if row["random"] else "",
-        ]
+        [*(row[name] for name in keys), *(shown.get(name, lambda value: value)(row[name]) for name in columns)]
         for row in table.slice(0, MOST_ROWS).to_pylist()
     ]
-    print_table(console, columns, [*rows, *([None] if hidden > 0 else [])])
-    written = f"{fit_text(output, 60)}; fill in its column label" if output else "nothing; give -o FILE to keep it"
+    print_table(console, head, [*rows, *([None] if table.num_rows > MOST_ROWS else [])])
+
+
+def _print_fact(name: str, text: str) -> None:
+    from .tables import open_console, print_facts
+
+    print_facts(open_console(), [(name, text)])
+
+
+def _print_file(output: str | None, advice: str, *facts: tuple[str, str]) -> None:
+    """Print where the list is, after other facts."""
+    from .tables import open_console, print_facts
+    from .text import fit_text
+
+    console = open_console()
+    written = f"{fit_text(output, 60)}{advice}" if output else "nothing; give -o FILE to keep it"
     console.print()
-    print_facts(console, [("List", written)])
+    print_facts(console, [*facts, ("List", written)])

@@ -54,18 +54,19 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
 
     Parameters
     ----------
-    gold : dict, Series, table, list of these, or None
+    gold : dict, Series, table, list of these, Gold or None
         {item: label} or {(sequence, position): label}; a pandas Series with that index; or a table with columns
         item (or sequence and position) and label, found by the same aliases as answers; the label may also be called
         gold or truth. Missing labels are not known. A boolean column random says which items were drawn at random. In a
-        list, such as one of rounds of review, an item may occur several times with the same label.
+        list, such as one of rounds of review, an item may occur several times with the same label. `Gold` is matched
+        already.
     responses : Responses
         Whose items they are.
     classes : ndarray
         What a label may be.
     """
-    if gold is None:
-        return None
+    if gold is None or isinstance(gold, Gold):
+        return gold
     if isinstance(gold, (list, tuple)) and len(gold):
         return _join([_match_one(each, responses, classes) for each in gold], responses, classes)
     return _match_one(gold, responses, classes)

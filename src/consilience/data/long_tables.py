@@ -17,6 +17,7 @@ from .dialects import translate
 from .duplicates import check_policy, settle_duplicates
 from .gold_columns import add_gold, find_gold, match_rows
 from .items import Sequences, encode_items, read_keys
+from .ordering import read_order
 from .responses import Responses, keep_weights
 from .silence import warn_of_silence
 from .slips import Source, warn_of_slips
@@ -51,8 +52,8 @@ def read_answers(
     table : Table
         The answers.
     names : mapping
-        For each role that a column can play (item, worker, label, sequence, position, weight) its name, None where it
-        is not given.
+        For each role that a column can play (item, worker, label, sequence, position, weight, order) its name, None
+        where it is not given.
     classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format
         As in `Responses.from_frame`.
     """
@@ -80,6 +81,7 @@ def read_answers(
     del said
     worker, workers = encode_sorted(table.values(columns["worker"], fill))
     weight = read_weights(table, columns["weight"]) if "weight" in columns else None
+    order = read_order(table, columns["order"]) if "order" in columns else None
     key_names = [columns[role] for role in ("item", "sequence", "position") if role in columns]
     named = None if items is None else read_keys(items, len(key_names), columns)
     item, keys = encode_items([table.values(name, fill) for name in key_names], named, table.name)
@@ -91,8 +93,9 @@ def read_answers(
         offsets = find_offsets(item, n_items)
     else:
         worker, label, offsets = group_answers(item, n_items, worker, label)
-        if weight is not None:
-            weight = weight[order_by(item, n_items)[0]]
+        if weight is not None or order is not None:
+            rows, _ = order_by(item, n_items)
+            weight, order = (None if each is None else each[rows] for each in (weight, order))
     known = None if known_labels is None else match_rows(table, known_labels, item)
     if names["item"] is None:
         _doubt_ids(table, key_names[0], offsets)
@@ -110,6 +113,7 @@ def read_answers(
         normalised=normalise,
         format=table.format,
         origin=origin,
+        order=order,
     )
     del label
     answers = settle_duplicates(answers, duplicates, item, table)
@@ -131,8 +135,9 @@ def find_columns(
     sequence: str | None,
     position: str | None,
     weight: str | None,
+    order: str | None = None,
 ) -> dict[str, str]:
-    """Return the column that plays each role: item (or sequence and position), worker, label, and weight if named."""
+    """Return the column that plays each role: item (or sequence and position), worker, label, and others if named."""
     in_sequences = sequence is not None or position is not None
     if item is not None and in_sequences:
         raise ParameterError(
@@ -143,7 +148,8 @@ def find_columns(
     roles = {"sequence": sequence, "position": position} if in_sequences else {"item": item}
     if "item" in roles:
         roles["item"] = item if item is not None else _prefer_ids(table)
-    roles |= {"worker": worker, "label": label} | ({} if weight is None else {"weight": weight})
+    roles |= {"worker": worker, "label": label}
+    roles |= {role: name for role, name in (("weight", weight), ("order", order)) if name is not None}
     missing = [role for role, given in roles.items() if table.find(role, given) is None]
     if len(missing) > 1:
         raise table.no_columns(missing)

@@ -84,6 +84,8 @@ class Responses:
     columns : dict
         The column of the table that played each role, such as ``{"item": "task", "worker": "who", "label": "label"}``;
         empty for matrices.
+    order : float64 array or None
+        When each answer was given, where a column says so: numbers, or seconds since 1970; NaN where it is not known.
     gold : dict or None
         Known labels by item, where the table of answers has a column of them; `consilience.fuse` uses these.
 
@@ -117,10 +119,11 @@ class Responses:
     format: str = ""  # the form of table they were read from, if it was none with one row per answer
     pictures: Pictures | None = None  # where items are pixels: the images that they are in
     origin: tuple[str, str] | None = None  # path and format of the file they were read from
+    order: Floats | None = None  # when each answer was given, see `data.ordering`; NaN where it is not known
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
-        for array in (self.offsets, self.worker, self.label, self.weight):
+        for array in (self.offsets, self.worker, self.label, self.weight, self.order):
             if array is not None:
                 array.flags.writeable = False
 
@@ -231,6 +234,7 @@ class Responses:
             worker=self.worker[answers],
             label=self.label[answers],
             weight=None if self.weight is None else self.weight[answers],
+            order=None if self.order is None else self.order[answers],
         )
 
     def about(self, items: NDArray[np.int64]) -> Responses:
@@ -248,6 +252,7 @@ class Responses:
             worker=self.worker[answers],
             label=self.label[answers],
             weight=None if self.weight is None else self.weight[answers],
+            order=None if self.order is None else self.order[answers],
         )
 
     def answers_about(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -283,6 +288,10 @@ class Responses:
     def weights(self, answers: slice | NDArray[np.int64] = slice(None)) -> Floats:
         """Return the weight of each answer, or of some answers: 1 where none was given."""
         return np.ones(len(self.worker[answers])) if self.weight is None else self.weight[answers]
+
+    def orders(self, answers: slice | NDArray[np.int64] = slice(None)) -> Floats:
+        """Return when each answer was given, or some answers: NaN where it is not known."""
+        return np.full(len(self.worker[answers]), np.nan) if self.order is None else self.order[answers]
 
     def item_of_answer(self) -> NDArray[np.int64]:
         """Return the index of the item that each answer is about."""
@@ -343,6 +352,7 @@ class Responses:
         gold: str | bool | None = None,
         drop_missing: bool = False,
         format: str | None = None,
+        order: str | None = None,
     ) -> Responses:
         """Read answers from a table, which usually has one row per answer.
 
@@ -397,6 +407,10 @@ class Responses:
             The form of the table: one row per answer ("long"); results of MTurk, Toloka or Appen, with the columns that
             these have; one row per item and one column per worker ("wide"); or a matrix, whose row n is item n and
             whose entries -1 are no answers. Default: recognised by the columns where there is no doubt, else "long".
+        order : str, optional
+            Column that says when answers were given: numbers, or dates or times (text as ISO 8601 writes them). With it
+            `drift_report` tells how the accuracy of each worker changes. Labels do not depend on it. Answers without a
+            value are left out of that report.
 
         Returns
         -------
@@ -424,6 +438,7 @@ class Responses:
             "sequence": sequence,
             "position": position,
             "weight": weight,
+            "order": order,
         }
         options = (classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format)
         return read_answers(open_frame(frame), names, *options)

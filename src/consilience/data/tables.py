@@ -21,6 +21,7 @@ ALIASES = {
     "sequence": ("sequence",),
     "position": ("position",),
     "weight": ("weight",),
+    "order": ("order",),
     # In a table of gold.
     "known label": ("label", "answer", "response", "gold", "truth"),
     "random": ("random",),

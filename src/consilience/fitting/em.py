@@ -9,6 +9,14 @@ the penalised log likelihood for EM, the evidence lower bound for variational Ba
 A prior of the workers that is learned (see `consilience.workers.learned`) is a part of the M-step every few iterations,
 and its density a part of the objective.
 
+A stream is fitted batch by batch. The statistics S of earlier batches are added to those of every E-step, and the
+objective of the batch is
+
+    sum_n log Z_n(theta) + <S, log theta> + bound(theta)
+
+where <S, log theta> is the expected log probability of what was counted: the logarithms of the factors that the E-step
+multiplies, each times its expected count. So what was learned yesterday is the prior of today.
+
 The loop can be accelerated (see `consilience.fitting.acceleration`). An iteration is one E-step then, too, whether what
 it found is kept or not.
 """
@@ -20,7 +28,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +64,20 @@ class Problem:
     weighted: bool
     unvoted: Floats  # (K,): what an item without votes is taken for at first
     steps: Steps | None = None  # where E-steps are kept, if they are
+    earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
 
     def factors(self, found: Distributions) -> Factors:
         """Return what each row of the worker model contributes to the evidence."""
         return self.workers.factors(found, self.weighted)
+
+    def judge(self, parameters: Parameters, statistics: Statistics) -> float:
+        """Return the objective, given what the E-step at these parameters returned."""
+        value = parameters.objective(statistics.summary.log_normaliser)
+        if self.earlier is None:
+            return value
+        counts, summary = self.earlier
+        structure = cast(BlockwiseParameters, parameters.structure)  # no other can be cut into batches
+        return value + self.factors(parameters.workers).expect_log(counts, summary.mass) + structure.expect_log(summary)
 
     def find_unsaid(self) -> NDArray[np.int64]:
         """Return the classes that no answer can mean: no label names them, nor does silence."""
@@ -126,7 +144,7 @@ def run_em(
     for iteration in range(max_iter + 1):
         before = replace(trail)
         statistics = expect(problem, parameters, trail)
-        value = parameters.objective(statistics.summary.log_normaliser)
+        value = problem.judge(parameters, statistics)
         is_back = plain is not None and not value >= trace[-1]
         trace.append(trace[-1] if is_back else value)
         gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
@@ -158,14 +176,17 @@ def run_em(
 
 
 def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None) -> Statistics:
-    """E-step: expected counts of answers and of the structure; `trail` is that of the fit it belongs to."""
+    """E-step: expected counts of answers and of the structure; `trail` is that of the fit it belongs to.
+
+    Those of earlier batches are among them.
+    """
 
     def compute() -> Statistics:
         evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
         return parameters.structure.infer(evidence, problem.graph, Trail() if trail is None else trail)
 
     if problem.steps is None:
-        return compute()
+        return add_earlier(problem, compute())
     return problem.steps.recall(problem.structure, (parameters.workers, parameters.structure), compute)
 
 
@@ -174,7 +195,12 @@ def expect_from_votes(problem: Problem) -> Statistics:
     workers = problem.workers
     add = partial(add_up, shape=(workers.n_rows, workers.n_classes))
     shared = workers.votes(), problem.unvoted, problem.structure
-    return problem.engine.sum(vote_block, problem.placed, add, add_statistics, *shared)
+    return add_earlier(problem, problem.engine.sum(vote_block, problem.placed, add, add_statistics, *shared))
+
+
+def add_earlier(problem: Problem, statistics: Statistics) -> Statistics:
+    """Return the statistics of this batch and of all before."""
+    return statistics if problem.earlier is None else add_statistics(problem.earlier, statistics)
 
 
 def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = None) -> Parameters:

@@ -150,7 +150,7 @@ def open_path(source: Any) -> Any:
 
 def open_paths(source: Any) -> Any:
     """Return each path of a list as the `Table` in the file, and a single path likewise; anything else as it is."""
-    return [open_path(each) for each in source] if isinstance(source, (list, tuple)) else open_path(source)
+    return [open_path(each) for each in source] if type(source) in (list, tuple) else open_path(source)
 
 
 def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]:

@@ -30,7 +30,7 @@ from ..specs import ArraySpec, Fault, Sizes
 from .arrow_columns import read_column, write_column
 
 FORMAT = "consilience"
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 HEADER = "model.json"
 
 # What a file may unpack to: ROOM whatever its size, and so many times its size. Of the header, which becomes Python

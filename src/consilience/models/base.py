@@ -20,7 +20,7 @@ from ..data.graph import Graph
 from ..data.masks import FusedMasks, Masks, Pictures
 from ..data.responses import Passages, Responses
 from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column
-from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, shorten
+from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, quietly, shorten
 from ..kernels.types import Floats
 from ..specs import (
     CLASS_CODES,
@@ -39,6 +39,7 @@ from .worker_report import describe_workers, name_copies
 
 if TYPE_CHECKING:
     from ..data.spans import Spans
+    from .drift import Drift
     from .span_results import Runs
     from .stored import StoredFit
     from .stored_votes import StoredVote
@@ -81,6 +82,8 @@ class Model(ABC):
         "_normalised": is_truth,
     }
 
+    #: Why there is no `partial_fit`, for models without.
+    _why_no_batches: ClassVar[str] = ""
     #: Whether the model is fitted to a graph.
     _takes_graph: ClassVar[bool] = False
 
@@ -112,7 +115,9 @@ class Model(ABC):
     _answers: Responses | None = None
     _stored: StoredFit | StoredVote | None = None  # of a fit to answers on disk; a file does not hold it
     _totals: Totals | None = None  # of a fit to answers on disk
+    _n_batches: int = 0  # how many `partial_fit` has learned from
     _gold: Gold | None = None
+    _drift: Drift  # worked out when it is first asked for
     _graph: Graph | None = None
 
     @abstractmethod
@@ -137,16 +142,37 @@ class Model(ABC):
     def predict_proba(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Floats:
         """Return class probabilities of other items answered by the same workers."""
 
-    def predict(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> Values:
+    def predict(
+        self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None, *, as_frame: bool = False
+    ) -> Any:
         """Return the labels of other items answered by the same workers, chosen as `labels_` are.
+
+        The answers of the fit are not looked at: to add answers to its items, use `update`.
 
         Parameters
         ----------
         responses, graph, gold, engine
             As for `fit`.
+        as_frame : bool, default False
+            Whether to return a table with ids, labels, confidence and probabilities, as `to_frame` does.
+
+        Returns
+        -------
+        ndarray or table
         """
         self._check_fitted()
-        return np.asarray(self.classes_[self._predict_codes(responses, graph, gold, engine)])
+        check_truth("as_frame", "predict", as_frame)
+        if not as_frame:
+            return np.asarray(self.classes_[self._predict_codes(responses, graph, gold, engine)])
+        r = self._read(responses)
+        codes = self._predict_codes(r, graph, gold, engine)
+        with quietly():  # what is to be said of these answers was said just now
+            posterior = self.predict_proba(r, graph, gold, engine)
+        return build_frame(list_labels(r.key_columns(), self.classes_, codes, posterior), r.backend)
+
+    @abstractmethod
+    def _read(self, responses: Any) -> Responses:
+        """Return other answers, to predict from."""
 
     @abstractmethod
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
@@ -178,6 +204,11 @@ class Model(ABC):
             raise NotFittedError(
                 "This model was fitted to answers on disk, and its file does not hold them.",
                 "Fuse the answers again, and write all that you need then.",
+            )
+        if self._answers is None and self._n_batches:
+            raise NotFittedError(
+                "This model was fitted in batches, whose answers it does not keep.",
+                "Give further answers to partial_fit, or fit all answers at once.",
             )
         if self._answers is None:
             raise NotFittedError(
@@ -264,6 +295,11 @@ class Model(ABC):
         """Say why a model that was fitted to answers on disk has no labels in memory."""
         if name in OF_ITEMS and self._totals is not None:
             raise self._no_labels()
+        if name == "partial_fit":
+            raise NotFittedError(
+                f"{type(self).__name__} cannot be fitted in batches{self._why_no_batches}.",
+                Sentence("Use {model}.", model=Python("DawidSkene or HiddenMarkov", "dawid-skene")),
+            )
         return super().__getattribute__(name)  # which says what is missing
 
     def _no_labels(self) -> NotFittedError:
@@ -304,7 +340,7 @@ class Model(ABC):
 
     def _keep_names(self, workers: Values, labels: Values, n_answers: NDArray[np.int64]) -> None:
         """Keep who answered and what was said, and forget what belongs to an earlier fit."""
-        for name in ("comparison_", "graph_check_"):
+        for name in ("comparison_", "graph_check_", "_drift", "_update"):
             self.__dict__.pop(name, None)
         self.workers_, self.answer_labels_, self._n_answers = workers, labels, n_answers
 
@@ -350,15 +386,10 @@ class Model(ABC):
             `labels_` does not change. The method `undecided` counts how many are kept.
         """
         self._check_fitted()
-        columns: dict[str, Column] = dict(self._keys)
-        columns["label"] = to_column(self.labels_)
-        confidence = self._confidence()
+        columns = list_labels(self._keys, self.classes_, self._label_codes, self.posterior_)
         if undecided is not None:
-            is_open = find_open(confidence, check_confidence(undecided, "undecided", "to_frame"))
+            is_open = find_open(self._confidence(), check_confidence(undecided, "undecided", "to_frame"))
             columns["label"] = leave_open(columns["label"], is_open)
-        columns["confidence"] = to_column(confidence)
-        for k, name in enumerate(name_probabilities(self.classes_, columns)):
-            columns[name] = to_column(np.ascontiguousarray(self.posterior_[:, k]))
         return build_frame(columns, self._backend)
 
     def write(self, path: str | os.PathLike[str], engine: Any = None) -> None:
@@ -440,6 +471,40 @@ class Model(ABC):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
         return build_report(list_next_items(self, int(n)), self._backend)
 
+    def stop_items(self, confidence: float = 0.95) -> Any:
+        """Return a table of the items that are certain enough to stop paying for more answers.
+
+        The most certain come first. Columns: item (or sequence and position); label and confidence, the label of the
+        fit and its probability; expected_errors, how many labels are expected to be wrong, of this item and all items
+        above it. The last row has the expected number of errors among all items of the table.
+
+        The expectation is as good as the probabilities are. Without known labels it is often too low; see `undecided`,
+        which says so in words.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            The least confidence, from 0 to 1, of an item that is certain enough.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
+        >>> done = fused.stop_items(0.9)
+        >>> done.num_rows, round(done["expected_errors"].to_pylist()[-1], 1)
+        (282, 8.7)
+        """
+        self._check_fitted()
+        least = check_confidence(confidence, "confidence", "stop_items")
+        certain = self._confidence()
+        rows = np.argsort(-certain, kind="stable")
+        rows = rows[~find_open(certain[rows], least)]
+        columns: dict[str, Column] = {name: column.take(rows) for name, column in self._keys.items()}
+        columns["label"] = to_column(self.labels_[rows])
+        columns["confidence"] = to_column(certain[rows])
+        columns["expected_errors"] = to_column(np.cumsum(1.0 - certain[rows]))
+        return build_report(columns, self._backend)
+
     def to_spans(self) -> Any:
         """Return a table with one row per fused span, for labels that are tags such as B-PER, I-PER and O.
 
@@ -509,14 +574,13 @@ class Model(ABC):
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
 
-        Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by the
-        posterior before calibration);
-        informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
-        tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few answers",
-        "uninformative", "contrary", "one label", "near-copy of ..."; several are separated by semicolons); group, the
-        number of the group of near-copies that the worker belongs to, missing for others. After accuracy and
-        informativeness come the ends of their 95 % intervals: accuracy_low, accuracy_high, informativeness_low and
-        informativeness_high. They are missing for workers without answers.
+        Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by the posterior before
+        calibration); informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0
+        tells nothing, 1 tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few
+        answers", "uninformative", "contrary", "one label", "near-copy of ...", "accuracy falls from ... to ...";
+        several are separated by semicolons); group, the number of the group of near-copies that the worker belongs to,
+        missing for others. After accuracy and informativeness come the ends of their 95 % intervals: accuracy_low,
+        accuracy_high, informativeness_low and informativeness_high. They are missing for workers without answers.
 
         Workers of a group agree more than workers who answer independently would, given how accurate they are: at
         least half of their answers seem to be copied from each other, or from one source.
@@ -525,8 +589,46 @@ class Model(ABC):
         Arrow table that prints as a table.
         """
         self._check_fitted()
-        columns = name_copies(self._report_columns(), self._copies, self.workers_)
+        from .drift import find_drift, has_order, name_falls
+
+        columns = self._report_columns()
+        if has_order(self):
+            columns = name_falls(columns, find_drift(self))
+        columns = name_copies(columns, self._copies, self.workers_)
         return build_report({"worker": to_column(self.workers_), **columns}, self._backend)
+
+    def drift_report(self) -> Any:
+        """Return a table with one row per worker: how accuracy changes over the order of the answers.
+
+        The answers must have been read with ``order``, a column that says when each was given.
+
+        Columns: worker; answers, by which the worker is judged: those with a time, to items that at least two others
+        answered, or whose label is known and one other did; accuracy_first and accuracy_last, the accuracy in the first
+        and in the last fifth of the worker's answers, by a straight line; change, the difference; change_low and
+        change_high, the ends of its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance.
+        All but the first two are missing for workers with fewer than 20 such answers.
+
+        An answer is judged by those of other workers to the same item, and a worker relative to them: if the items at
+        the end are harder for all, that is no fall. In a crowd in which nobody changes, anybody gets a
+        remark with a probability of about 5 % or less. `worker_report` has the same remarks.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(400, n_workers=5, n_classes=2, accuracy=0.9, seed=1)
+        >>> r, item = crowd.responses, crowd.responses.item_of_answer()
+        >>> tired = (r.worker == 4) & (item > 200) & (item % 2 == 0)
+        >>> table = {"item": item, "worker": r.worker, "label": r.label ^ tired, "time": item}
+        >>> answers = cs.Responses.from_frame(table, order="time")
+        >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
+        ['', '', '', '', 'accuracy falls from 93% to 48%']
+        """
+        from .drift import check_order, find_drift, tabulate_drift
+
+        self._check_fitted()
+        check_order(self)
+        columns = {"worker": to_column(self.workers_), **tabulate_drift(find_drift(self))}
+        return build_report(columns, self._backend)
 
     def _answer_counts(self) -> Floats | Cells:
         """Return the expected counts of answers, (M, L, K)."""
@@ -565,6 +667,18 @@ class Model(ABC):
         check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
         return save_model(self, to_path("path", "save", path), texts, answers)
+
+
+def list_labels(
+    keys: Mapping[str, Column], classes: Values, codes: NDArray[np.int64], posterior: Floats
+) -> dict[str, Column]:
+    """Return the columns of a table of labels: keys, label, confidence, and the probability of each class."""
+    columns: dict[str, Column] = dict(keys)
+    columns["label"] = to_column(np.asarray(classes[codes]))
+    columns["confidence"] = to_column(np.asarray(posterior[np.arange(len(codes)), codes]))
+    for k, name in enumerate(name_probabilities(classes, columns)):
+        columns[name] = to_column(np.ascontiguousarray(posterior[:, k]))
+    return columns
 
 
 def name_probabilities(classes: Values, taken: Iterable[str]) -> list[str]:

@@ -21,6 +21,10 @@ prior around the choice of hidden answers, with a standard deviation of 1, and i
 is taken: there are few of them, and the best power would depend too much on which these are. No power is above 1, so
 that a few labels lower it somewhat, whatever they say; on real crowds the choice of hidden answers is too large. Where
 there are no hidden answers, the prior is around 1, with a standard deviation of 2, and the likeliest power is taken.
+
+In a stream, hidden answers and known labels of all batches choose the power. What is kept of the scores s_u of hidden
+units u at all powers are their number, their sum and the sum of s_u s_u^T: the lead of one power over another, and its
+standard error, follow from these.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from numpy.typing import NDArray
 
 from ..arguments import is_number
 from ..data.gold import Gold
+from ..data.graph import Graph
 from ..data.hashing import draw_units
 from ..data.hidden_answers import count_units, hide_answers
 from ..data.responses import Responses
@@ -75,6 +80,8 @@ N_POWERS = 8
 ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30
+# So few units are multiplied at a time that no threads are started for them, which would take longer.
+FEW_UNITS = 200
 # Fewer units than this say nothing.
 LEAST_UNITS = 20
 
@@ -121,6 +128,49 @@ class Calibration(NamedTuple):
             else " Errors that workers share cannot be seen in this way; known labels would show them."
         )
         return f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}.{warning}"
+
+
+class Evidence(NamedTuple):
+    """What speaks for each power: sums over hidden units and known labels. Those of the batches of a stream add up."""
+
+    sizes: Floats  # (3,): hidden units, hidden answers, known labels
+    scores: Floats  # (n_powers,): log probability of the hidden units
+    products: Floats  # (n_powers, n_powers): of the scores of each unit
+    known: Floats  # (n_powers,): log probability of the known labels
+
+    @classmethod
+    def nothing(cls) -> Evidence:
+        """Return what is known before any answer."""
+        n = len(POWERS)
+        return cls(np.zeros(3), np.zeros(n), np.zeros((n, n)), np.zeros(n))
+
+    @classmethod
+    def of_hidden(cls, scores: Floats, n_answers: int) -> Evidence:
+        """Return the sums over hidden units with these scores, (n_units, n_powers)."""
+        sizes = np.array([len(scores), n_answers, 0.0])
+        products = np.zeros((len(POWERS), len(POWERS)))
+        for first in range(0, len(scores), FEW_UNITS):
+            part = scores[first : first + FEW_UNITS]
+            products += part.T @ part
+        return cls(sizes, scores.sum(axis=0), products, np.zeros(len(POWERS)))
+
+    def plus(self, other: Evidence) -> Evidence:
+        """Return the sums over both."""
+        return Evidence(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def with_known(self, known: KnownScores | None) -> Evidence:
+        """Return the sums with known labels added."""
+        if known is None:
+            return self
+        sizes = self.sizes + np.array([0.0, 0.0, known.n_labels])
+        return self._replace(sizes=sizes, known=self.known + known.scores)
+
+    def find_leads(self) -> tuple[Floats, Floats]:
+        """Return the same as the function `find_leads`."""
+        n_units, best = self.sizes[0], int(self.scores.argmax())
+        lead, own = self.scores[best] - self.scores, np.diagonal(self.products)
+        squares = np.maximum(own[best] - 2 * self.products[best] + own, 0.0)
+        return lead, np.sqrt(np.maximum(squares - lead**2 / n_units, 0.0))
 
 
 class Fold(NamedTuple):
@@ -182,6 +232,7 @@ class Calibrated(NamedTuple):
     left_out: Floats  # posteriors that are yet to be raised to the power
     confidence: Confidence
     hidden: list[Judged]  # answers that were hidden, in folds
+    evidence: Evidence  # about the power, of this batch and of all before
 
 
 def are_findings(value: object) -> bool:
@@ -191,6 +242,11 @@ def are_findings(value: object) -> bool:
     power, n_hidden, n_gold, given, n_judged = value
     counts = (n_hidden, n_gold, n_judged)
     return is_finite(power) and power > 0 and all(map(is_whole, counts)) and isinstance(given, bool)
+
+
+def are_powers(value: object) -> bool:
+    """Tell whether a value from JSON is a list of powers. It is empty for files of earlier releases."""
+    return isinstance(value, list) and all(is_finite(power) and power > 0 for power in value)
 
 
 def check_calibration(owner: LatentModel) -> None:
@@ -211,15 +267,18 @@ def calibrate(
     opinion: Opinion | None = None,
     totals: Totals | None = None,
     known: KnownScores | None = None,
+    earlier: Evidence | None = None,
 ) -> Calibrated:
     """Return how a model calibrates the posteriors of its fit.
 
     `opinion` is what a classifier says of the items, if it has a say. If the answers are a sample of a larger
-    crowd, `totals` says how large that is, and `known` how well the known labels of all items are predicted.
+    crowd, `totals` says how large that is, and `known` how well the known labels of all items are predicted. If they
+    are a batch of a stream, `earlier` is what speaks for each power in the batches before.
     """
+    evidence = Evidence.nothing() if earlier is None else earlier
     if owner.calibration == "none":
         confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
-        return Calibrated(Calibration(1.0, given=True), posterior, confidence, [])
+        return Calibrated(Calibration(1.0, given=True), posterior, confidence, [], evidence)
 
     @cache  # only where it is needed: the search for the power takes memory itself
     def left_out() -> Floats:
@@ -231,9 +290,13 @@ def calibrate(
     if not isinstance(owner.calibration, str):
         found = Calibration(float(owner.calibration), given=True)
         powers, hidden = np.array([found.power]), list[Judged]()
+    elif owner._going_on is not None and owner._going_on.keeps_power and not owner.calibration_.given:
+        found, powers, hidden = owner.calibration_, np.array(owner._powers), []
+        kept = owner._past or owner._due  # the latter if nobody has asked for intervals since the last update
+        evidence = evidence if kept is None else kept.evidence
     else:
-        found, log_weights, hidden = find_power(
-            owner, r, problem, fit, posterior, left_out, gold, opinion, totals, known
+        found, log_weights, hidden, evidence = find_power(
+            owner, r, problem, fit, posterior, left_out, gold, opinion, totals, known, earlier
         )
         powers = draw_powers(log_weights)
 
@@ -242,7 +305,7 @@ def calibrate(
     def raised(power: float, run: slice) -> Floats:
         return raise_where(changed[run], honest[run], power)
 
-    return Calibrated(found, honest, Confidence(powers, raised, found.power), hidden)
+    return Calibrated(found, honest, Confidence(powers, raised, found.power), hidden, evidence)
 
 
 def find_power(
@@ -256,29 +319,33 @@ def find_power(
     opinion: Opinion | None,
     totals: Totals | None = None,
     known: KnownScores | None = None,
-) -> tuple[Calibration, Floats, list[Judged]]:
+    earlier: Evidence | None = None,
+) -> tuple[Calibration, Floats, list[Judged], Evidence]:
     """Return the power that hidden answers and known labels call for, and the log weight of each of `POWERS`.
 
     With them comes how well the hidden answers are predicted, at the power that they call for themselves: errors that
-    workers share are in these answers too, and known labels lower the power because of such errors.
+    workers share are in these answers too, and known labels lower the power because of such errors. Last comes what
+    speaks for each power, in earlier batches too.
     """
     found, log_weights, hidden = Calibration(1.0), NOTHING_KNOWN, list[Judged]()
+    evidence = Evidence.nothing() if earlier is None else earlier
     if owner.calibration == "hidden answers":
-        found, log_weights, folds = find_by_hidden(owner, r, problem, fit, gold, totals)
+        found, log_weights, folds, evidence = find_by_hidden(owner, r, problem, fit, gold, totals, earlier)
         if opinion is not None:
             found, log_weights = limit_power(r, left_out(), opinion, found, log_weights)
         hidden = [fold.judge(found.power) for fold in folds]
     if known is None and gold is not None:
         known = score_known(owner, r, problem, fit, posterior, gold)
-    if known is not None and known.n_labels:
-        scores = known.scores
+    evidence = evidence.with_known(known)
+    n_known, scores = round(evidence.sizes[2]), evidence.known
+    if n_known:
         if found.n_hidden or found.n_judged:
             log_weights = scores + log_density_around(found.power, 1.0)
             power = mean_power(log_weights)
         else:
             log_weights = scores + log_density_around(1.0, 2.0)
             power = float(POWERS[log_weights.argmax()])
-        found = found._replace(power=power, n_gold=known.n_labels)
+        found = found._replace(power=power, n_gold=n_known)
     elif owner.calibration == "gold":
         lack = "There are no known labels" if known is None else "No known label was drawn at random"
         if gold is not None and gold.judging.any():
@@ -291,7 +358,7 @@ def find_power(
                 keyword="calibration",
             )
         )
-    return found, log_weights, hidden
+    return found, log_weights, hidden, evidence
 
 
 class KnownScores(NamedTuple):
@@ -334,23 +401,50 @@ class Rest(NamedTuple):
 
 
 def find_by_hidden(
-    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None, totals: Totals | None = None
-) -> tuple[Calibration, Floats, list[Fold]]:
+    owner: LatentModel,
+    r: Responses,
+    problem: Problem,
+    fit: Fit,
+    gold: Gold | None,
+    totals: Totals | None = None,
+    earlier: Evidence | None = None,
+) -> tuple[Calibration, Floats, list[Fold], Evidence]:
     """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit.
 
-    With it come the log weight of each of `POWERS`, and the hidden answers.
+    With it come the log weight of each of `POWERS`, the hidden answers, and what is known of all batches so far.
     """
+    scores, folds = judge_hidden(owner, r, problem, fit, gold, totals)
+    n_hidden = sum(
+        len(fold.answer) if r.weight is None else len(each) for fold, each in zip(folds, scores, strict=True)
+    )
+    together = np.concatenate([np.empty((0, len(POWERS))), *scores])
+    evidence = Evidence.of_hidden(together, n_hidden)
+    if earlier is not None:
+        evidence = earlier.plus(evidence)
+    if evidence.sizes[0] < LEAST_UNITS:
+        return Calibration(1.0), NOTHING_KNOWN, folds, evidence
+    # By all scores where these are there: rounding errors of their products are larger.
+    leads = find_leads(together) if earlier is None else evidence.find_leads()
+    return Calibration(choose_power(*leads), round(evidence.sizes[1])), weigh_powers(*leads), folds, evidence
+
+
+def judge_hidden(
+    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None, totals: Totals | None = None
+) -> tuple[list[Floats], list[Fold]]:
+    """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
     n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
+    scores, folds = list[Floats](), list[Fold]()
     # Where silence is an answer, one that is hidden would be another answer: silence.
     if r.silence_counts or owner.max_iter == 0 or n_units < 2:
-        return Calibration(1.0), NOTHING_KNOWN, []
-    scores, folds = [], list[Fold]()
+        return scores, folds
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
     share, n_folds = choose_folds(n_units, None if r.sequences is None else n_responses)
+    # Earlier batches are shown: if they are larger than this one, few of all answers are hidden at a time.
+    few = share < HIDDEN or count_earlier(problem) > r.n_responses
     hiding = hide_answers(r, share, owner.seed, n_folds, None if totals is None else n_units)
     for number, (hidden, unit) in enumerate(hiding, 1):
         log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
-        if share == HIDDEN:
+        if not few:
             rest = fit_rest(owner, r, problem, start, gold, hidden, owner.max_iter)
         elif totals is not None or (r.sequences is None and problem.graph is None):
             rest = exchange_items(owner, r, problem, fit, start, gold, hidden)
@@ -369,13 +463,20 @@ def find_by_hidden(
         confusion = workers.plain_mean(learned.workers, counts, start.prior)
         scores.append(score_powers(r, answer, unit, left_out, confusion))
         folds.append(Fold.of(r, answer, left_out, workers.plain_counts(counts)))
-    if sum(map(len, scores)) < LEAST_UNITS:
-        return Calibration(1.0), NOTHING_KNOWN, folds
-    n_hidden = sum(
-        len(fold.answer) if r.weight is None else len(each) for fold, each in zip(folds, scores, strict=True)
-    )
-    together = np.concatenate(scores)
-    return Calibration(choose_power(together), n_hidden), weigh_powers(together), folds
+    return scores, folds
+
+
+def count_earlier(problem: Problem) -> float:
+    """Return how many answers of earlier batches count."""
+    return 0.0 if problem.earlier is None else float(problem.earlier.counts.sum())
+
+
+def pose_again(
+    owner: LatentModel, r: Responses, problem: Problem, start: Parameters, graph: Graph | None, gold: Gold | None
+) -> Problem:
+    """Return the problem of some of its answers, or items, with a prior that is not learned again."""
+    posed = owner._pose(r, problem.structure, graph, gold, problem.engine)
+    return replace(posed, prior=start.prior, earlier=problem.earlier)
 
 
 def fit_rest(
@@ -389,7 +490,7 @@ def fit_rest(
 ) -> Rest:
     """Fit the model to the answers that are not hidden; with `max_iter=0`, only count them once again."""
     shown, item = r.keep(~hidden), r.items_of(np.flatnonzero(hidden))
-    rest = replace(owner._pose(shown, problem.structure, problem.graph, gold, problem.engine), prior=start.prior)
+    rest = pose_again(owner, shown, problem, start, problem.graph, gold)
     again = run_em(rest, start, max_iter, owner.tol, owner.callback, owner.acceleration)
     n_left = np.diff(shown.offsets)[item]
     if r.sequences is not None or problem.graph is not None:
@@ -397,7 +498,7 @@ def fit_rest(
     # Independent items can be judged without the others.
     items, item = np.unique(item, return_inverse=True)
     known = None if gold is None else Gold(gold.codes[items], gold.judging[items])
-    few = replace(owner._pose(shown.about(items), problem.structure, None, known, problem.engine), prior=start.prior)
+    few = pose_again(owner, shown.about(items), problem, start, None, known)
     return Rest(few, again.statistics, again.parameters, item, n_left, known)
 
 
@@ -426,10 +527,7 @@ def exchange_items(
         known = None if gold is None else Gold(gold.codes[items], gold.judging[items])
         before, hidden = r.about(items), hidden[r.answers_about(items)[0]]
     after = before.keep(~hidden)
-    posed = [
-        replace(owner._pose(answers, problem.structure, None, known, problem.engine), prior=start.prior)
-        for answers in (before, after)
-    ]
+    posed = [pose_again(owner, answers, problem, start, None, known) for answers in (before, after)]
     statistics = exchange(fit.statistics, *(expect(each, start) for each in posed))
     return Rest(posed[1], statistics, start, item, np.diff(after.offsets)[item], known)
 
@@ -529,7 +627,7 @@ def limit_power(
     limit = float(POWERS[lead <= error].max())
     if limit >= found.power:
         return found, log_weights
-    return found._replace(power=limit, n_judged=len(rows)), log_weights + weigh_powers(scores)
+    return found._replace(power=limit, n_judged=len(rows)), log_weights + weigh_powers(lead, error)
 
 
 def score_by_classifier(
@@ -561,13 +659,12 @@ def score_by_classifier(
     return np.stack(scores, axis=1)
 
 
-def choose_power(scores: Floats) -> float:
+def choose_power(lead: Floats, error: Floats) -> float:
     """Return the smallest power whose score is within one standard error, paired over units, of the best one's.
 
-    The smallest: errors that workers share are predicted as if they were the truth, so that hidden answers call for too
-    large a power rather than for too small a one.
+    `lead` and `error` are those of `find_leads`. The smallest: errors that workers share are predicted as if they were
+    the truth, so that hidden answers call for too large a power rather than for too small a one.
     """
-    lead, error = find_leads(scores)
     return float(POWERS[(lead <= error).argmax()])
 
 
@@ -577,14 +674,13 @@ def find_leads(scores: Floats) -> tuple[Floats, Floats]:
     return lead.sum(axis=0), lead.std(axis=0) * np.sqrt(len(scores))
 
 
-def weigh_powers(scores: Floats) -> Floats:
-    """Return the log weight of each of `POWERS` by its scores at hidden units.
+def weigh_powers(lead: Floats, error: Floats) -> Floats:
+    """Return the log weight of each of `POWERS` by its scores at hidden units, whose `find_leads` these are.
 
     Near the best power the lead L of that one is quadratic in the distance, and its standard error E linear. If units
     are independent and the model holds, the log likelihood is -L = -2 (L / E)^2. The latter also holds where units
     hang together.
     """
-    lead, error = find_leads(scores)
     ratio = np.divide(lead, error, out=np.zeros_like(lead), where=error > 0)
     return np.asarray(NOTHING_KNOWN - 2 * ratio**2)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..data.crowd import Crowd
 from ..data.frames import read_column
 from ..data.spelling import normalise_column, spell_as
 from ..data.vocabulary import Column, Values, lookup, to_column, to_values
-from ..errors import listing, parameter_error
+from ..errors import ParameterError, listing, parameter_error
 from ..kernels.types import Floats, freeze
 from ..specs import is_finite
 from ..workers.confusion import smoothing_array
@@ -20,6 +21,13 @@ from .base import Model
 
 # The pseudo-counts of EM, off the diagonal and on it, unless others are given.
 PAIR = (0.1, 1.1)
+# What arrays that are given as parameters have entries for.
+_COUNTED = {
+    "prior": ("classes",),
+    "transitions": ("classes",),
+    "smoothing": ("workers", "labels", "classes"),
+    "start": ("workers", "labels", "classes"),
+}
 # As many bits as NumPy draws for a seed of its own.
 LIMIT_OF_SEEDS = 2**128
 # Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
@@ -143,3 +151,34 @@ def fixed_prior(owner: Any, r: Crowd) -> Floats | None:
     if prior.shape != (r.n_classes,) or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-6:
         raise parameter_error("prior", name, expected, owner.prior)
     return np.asarray(prior / prior.sum())
+
+
+@contextmanager
+def tell_news(model: Any, r: Crowd) -> Iterator[None]:
+    """Say what is new in an update if a parameter that fitted the answers before does not fit those of all.
+
+    An array as `start` or `prior` has entries for the workers and classes of the fit, and an update may bring others.
+    """
+    known = {"workers": model.workers_, "labels": model.answer_labels_, "classes": model.classes_}
+    try:
+        yield
+    except ParameterError as error:
+        changes = []
+        for kind in _COUNTED.get(error.keyword or "", ()):
+            before, now = known[kind], getattr(r, kind)
+            new, gone = now[lookup(before, to_column(now)) < 0], before[lookup(now, to_column(before)) < 0]
+            changes += [f"new {kind}: {listing(new.tolist())}"] if len(new) else []
+            changes += [f"{kind} that are gone: {listing(gone.tolist())}"] if len(gone) else []
+        if not changes:
+            raise
+        name = error.keyword
+        raise ParameterError(
+            f"The {name!r} parameter of {type(model).__name__} was given for the {_join_words(_COUNTED[str(name)])} of "
+            f"the fit. With this update they change ({'; '.join(changes)}).",
+            f"Give it for all of them before the update, with set_params({name}=...).",
+            keyword=name,
+        ) from error
+
+
+def _join_words(words: tuple[str, ...]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -227,6 +227,25 @@ class Comparison:
         return f"the workers agree more than by chance ({figures})"
 
 
+def explain_move(before: Comparison, after: Comparison) -> str:
+    """Return in words why the verdict is another one than before, or that it is not."""
+    if before.verdict == after.verdict:
+        return f"the verdict is {after.verdict!r}, as before"
+    if before.tested != after.tested:
+        reason = f"there are {'now' if after.tested else 'no longer'} enough answers to test it"
+    elif bool(before.n_differ) != bool(after.n_differ):
+        reason = f"the labels are {'no longer' if after.n_differ else 'now'} those of majority vote"
+    elif before.collapsed != after.collapsed:
+        reason = f"the classes {'have' if after.collapsed else 'are no longer'} collapsed"
+    elif before.informed != after.informed:
+        than = "better" if after.informed else "no better"
+        reason = f"the fit predicts hidden answers {than} than class frequencies alone"
+    else:
+        figures = [f"{each.held_out_gain:+.4f} (standard error {each.held_out_error:.4f})" for each in (before, after)]
+        reason = f"the mean log score of hidden answers, compared with majority vote, went from {' to '.join(figures)}"
+    return f"the verdict went from {before.verdict!r} to {after.verdict!r}: {reason}"
+
+
 def is_unclear(accuracy: float, low: float, high: float) -> bool:
     """Tell whether only the interval of an expected accuracy is worth telling: the estimate is at its lower end.
 

@@ -12,10 +12,10 @@ from ..data.crowd import Crowd
 from ..data.responses import Responses
 from ..fitting.em import Progress
 from ..structures.independent import Independent, IndependentParameters
-from .latent import LatentModel
+from .streaming import StreamingModel
 
 
-class DawidSkene(LatentModel):
+class DawidSkene(StreamingModel):
     r"""Fuse independent answers by learning how each worker confuses the classes.
 
     The truth :math:`y_n` of item n is drawn from the class prior :math:`\pi`, and worker m answers l when it is k

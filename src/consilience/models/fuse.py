@@ -168,23 +168,33 @@ def fuse(
     responses = chosen._add_content(responses, features, item_prior)
     with open_engine(engine) as opened:
         chosen._fit(responses, graph, gold, opened, count_copies_once=True)
-        doubt = None
-        if settled is not None and settled.check is not None:
-            chosen.graph_check_, doubt = settled.check, settled.doubt
-        elif isinstance(chosen, MarkovField):
-            log.info("Comparing with a shuffled graph")
-            chosen, doubt = settle_graph(chosen, responses, graph, gold, opened)
-        chosen.comparison_ = None
-        if not isinstance(chosen, MajorityVote) and count_units(responses) > 1:
-            log.info("Comparing with majority vote")
-            chosen.comparison_ = compare_with_vote(chosen, responses, graph, gold, opened)
-    if chosen.copies_:
-        warn(tell_copies(chosen))
-    for warning in find_doubts(chosen, responses, graph, gold):
+        return judge(chosen, responses, graph, gold, opened, settled)
+
+
+def judge(
+    fitted: PredictingModel, responses: Responses, graph: Any, gold: Any, engine: Engine, settled: Settled | None = None
+) -> PredictingModel:
+    """Compare a fitted model with majority vote, and its graph with a shuffled one; warn of what is to be doubted.
+
+    The result is the same model, or one that uses its graph in another way; see `settle_graph`.
+    """
+    doubt = None
+    if settled is not None and settled.check is not None:
+        fitted.graph_check_, doubt = settled.check, settled.doubt
+    elif isinstance(fitted, MarkovField):
+        log.info("Comparing with a shuffled graph")
+        fitted, doubt = settle_graph(fitted, responses, graph, gold, engine)
+    fitted.comparison_ = None
+    if not isinstance(fitted, MajorityVote) and count_units(responses) > 1:
+        log.info("Comparing with majority vote")
+        fitted.comparison_ = compare_with_vote(fitted, responses, graph, gold, engine)
+    if fitted.copies_:
+        warn(tell_copies(fitted))
+    for warning in find_doubts(fitted, responses, graph, gold):
         warn(warning)
     if doubt is not None:
         warn(doubt)
-    return chosen
+    return fitted
 
 
 def fuse_stored(

@@ -39,22 +39,23 @@ from ..fitting.transition_moments import match_transitions
 from ..kernels.types import Floats
 from ..specs import PROBABILITIES, ArraySpec, is_finite
 from ..structures.base import AnyStructure, StructureParameters
-from ..structures.chain import Chain, ChainParameters
+from ..structures.chain import Chain, ChainParameters, ChainSummary
 from .checks import check_choice, in_order_of_classes
 from .coupling import CouplingScore, are_scores, explain_choice
 from .held_out import HeldOutScore, score_hidden
-from .latent import Known, LatentModel, Plan, Starts
+from .latent import Known, Plan, Starts
 from .predicting import AnyCrowd
 from .sizes import check_transitions
 from .span_results import Runs, are_tags, check_confidence, judge_fit
 from .starts import find_starts
+from .streaming import StreamingModel
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
 HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS = 0.1, 2000, 10
 
 
-class HiddenMarkov(LatentModel):
+class HiddenMarkov(StreamingModel):
     r"""Fuse answers about sequences: tokens of a sentence, epochs of a night, frames of a film.
 
     The truth of a sequence is a Markov chain with start distribution s and transition matrix T[from, to]; workers
@@ -120,8 +121,9 @@ class HiddenMarkov(LatentModel):
     """
 
     _structure_type = ChainParameters
+    _summary_type = ChainSummary
     _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
-        **LatentModel._scalars,
+        **StreamingModel._scalars,
         "coupling_": is_finite,
         "coupling_scores_": are_scores,
     }
@@ -183,11 +185,15 @@ class HiddenMarkov(LatentModel):
         """Say in words how strongly neighbouring labels are coupled, and why."""
         self._check_fitted()
         if not self.coupling_scores_:
-            why = "all answers are one worker's about one sequence" if self.coupling == "learn" else "it was given"
+            why = "it was given"
+            if self.coupling == "learn":
+                alone = "all answers are one worker's about one sequence"
+                why = "it is that of the first batch" if self._n_batches > 1 else alone
             return f"Coupling {self.coupling_:g}: {why}."
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}
         words = meaning.get(self.coupling_, "neighbouring labels help, but a worker's errors come in runs")
-        return explain_choice(self.coupling_, self.coupling_scores_, words)
+        first = " It was chosen by the first batch of answers, and kept since." if self._n_batches > 1 else ""
+        return explain_choice(self.coupling_, self.coupling_scores_, words) + self._tell_age() + first
 
     def _predict_codes(self, responses: Any, graph: Any, gold: Any, engine: Any) -> NDArray[np.int64]:
         joint = self.decode == "viterbi"
@@ -286,7 +292,9 @@ class HiddenMarkov(LatentModel):
         chain = self._make_structure(r)
         scores: list[CouplingScore] = []
         answers, labels = (cast(Responses, r), gold) if sample is None else sample
-        if self.coupling == "learn" and count_units(answers) > 1:
+        if self.coupling == "learn" and self._going_on is not None and self.coupling_scores_:
+            chain, scores = replace(chain, coupling=self.coupling_), self.coupling_scores_
+        elif self.coupling == "learn" and count_units(answers) > 1:
             coupling, scores = self._learn_coupling(answers, chain, labels, engine)
             chain = replace(chain, coupling=coupling)
         problem = self._pose(r, chain, graph, gold, engine)
@@ -294,6 +302,15 @@ class HiddenMarkov(LatentModel):
         if scores and any(name == "majority" for name, _ in starts):
             starts += self._start_by_climbing(problem, expect_from_votes(problem))
         return Plan(problem, starts, {"coupling_": chain.coupling, "coupling_scores_": scores})
+
+    def _structure_of_batch(self, r: Responses) -> Chain:
+        chain = self._make_structure(r)
+        return replace(chain, coupling=self.coupling_) if self.coupling == "learn" else chain
+
+    def _notes_of_batch(self) -> dict[str, Any]:
+        if self.coupling == "learn":
+            return {"coupling_": self.coupling_, "coupling_scores_": self.coupling_scores_}
+        return {"coupling_": float(self.coupling), "coupling_scores_": []}
 
     def _estimate_moments(self, answers: Responses) -> Effort:
         return estimate_moments(answers, in_sequences=True)

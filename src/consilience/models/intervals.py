@@ -70,6 +70,19 @@ outwards to whole items.
 
 Sums over items are taken over runs of items, so that no more memory is needed than the posteriors take.
 
+**Streams.** If answers come in batches (see `consilience.models.streaming`), the sums over answers and items behind x,
+f, d, S and :math:`f_k` are those over all batches. Those of a batch are taken at its own posteriors and matrices. Only
+the expected accuracy is about the last batch alone, whose labels it is about.
+
+Answers of a stream are worth less: the labels of earlier batches are not judged again. If the answers before a batch
+were worth v, and a share :math:`\rho` of all n answers are new, the fit moves a worker's accuracy by a share g of the
+way to where the batch alone would put it, and all are then worth :math:`v'`:
+
+.. math:: g = \frac{\rho f}{1 - \rho (1 - f)}, \quad \frac{1}{v'} = \frac{(1 - g)^2}{v} + \frac{g^2}{\rho n f}
+
+One batch has g = 1 and :math:`v' = n f`. S is multiplied by the sum of :math:`n f` over workers divided by that of
+:math:`v'`.
+
 All intervals take the model at its word that workers err independently. They do not cover errors that workers share.
 """
 
@@ -133,6 +146,35 @@ class Whole(NamedTuple):
     chances: Floats  # (3, M): as `sum_chances` returns, of all answers
 
 
+class Sums(NamedTuple):
+    """The sums over answers and items that intervals are made of. Those of the batches of a stream add up."""
+
+    chances: Floats  # (3, M): as `sum_chances` returns
+    judged: Floats  # (2, M): weights of the answers that something else judges, and of all
+    votes: Floats  # (3,): what the design effect is made of; see `sum_votes`
+    scores: Floats  # (2, 2 K, 2 K): products of scores of items, and of sequences; empty with too many classes
+    lack: Floats  # (K,): by how much answers vary less than the matrices expect
+    moments: Floats  # (2, K): posteriors, and their squares
+    meant: Floats  # (K,): 1 if some answer means the class
+    sizes: Floats  # (2,): items, and sequences
+    worth: Floats  # (M,): number of answers with a known truth that would tell as much, if d were 1
+
+    def plus(self, other: Sums) -> Sums:
+        """Return the sums over both; `other` are those of a later batch."""
+        chances, judged = self.chances + other.chances, self.judged + other.judged
+        return Sums(
+            chances,
+            judged,
+            self.votes + other.votes,
+            self.scores + other.scores if self.scores.shape == other.scores.shape else np.empty((2, 0, 0)),
+            self.lack + other.lack,
+            self.moments + other.moments,
+            np.maximum(self.meant, other.meant),
+            self.sizes + other.sizes,
+            add_worth(self.worth, other.judged[0], judged[0], measure_answers(chances).left),
+        )
+
+
 class Confidence(NamedTuple):
     """Reported posteriors at each power that they may have to be raised to. All are equally likely."""
 
@@ -148,8 +190,9 @@ def find_intervals(
     found: Estimates,
     confidence: Confidence,
     whole: Whole | None = None,
-) -> Intervals:
-    """Return the intervals of a fit.
+    earlier: Sums | None = None,
+) -> tuple[Intervals, Sums]:
+    """Return the intervals of a fit, and the sums that they are made of.
 
     Parameters
     ----------
@@ -165,21 +208,58 @@ def find_intervals(
         The calibrated posteriors.
     whole : Whole, optional
         If the answers are a sample, the crowd they are from, to which sums over items are scaled.
+    earlier : Sums, optional
+        If the answers are a batch of a stream, the sums over all batches before.
     """
     n_items = r.n_items if whole is None else whole.n_items
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         right = right_matrix(found.confusion, r)
-        shared = find_covariance(r, posterior, right, found, n_items / max(r.n_items, 1))
-        measured = measure_answers(r, posterior, None if whole is None else whole.chances)
-        answers = weigh_answers(r, measured, right, found, shared)
-        workers = judge_workers(r, posterior, found, answers)
-        shares = judge_shares(posterior, found, shared, n_items)
+        chances = sum_chances(r, posterior) if whole is None else whole.chances
+        sums = sum_up(r, posterior, right, found, chances, n_items / max(r.n_items, 1), earlier)
+        shared = invert_scores(r, sums, right, found)
+        answers = weigh_answers(sums, right, found, shared)
+        workers = judge_workers(r, sums.moments[0], found, answers)
+        n_summed = float(sums.sizes[0])
+        shares = judge_shares(sums.moments, n_summed, found, shared, n_items if earlier is None else n_summed)
         doubt = find_doubt(right, found, answers)
         labels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt, whole)
     answered = answers.total > 0
     workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
-    return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0))
+    return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0)), sums
+
+
+def sum_up(
+    r: Responses,
+    posterior: Floats,
+    right: Floats,
+    found: Estimates,
+    chances: Floats,
+    scale: float = 1.0,
+    earlier: Sums | None = None,
+) -> Sums:
+    """Return the sums over these answers, of which there are `scale` times as many, and over earlier ones.
+
+    `chances` are those of `sum_chances`.
+    """
+    total = chances if earlier is None else chances + earlier.chances
+    said = count_codes(r.label, r.n_labels) > 0
+    meant = find_meant(r, said) if earlier is None else find_meant(r, said) | (earlier.meant > 0)
+    judged = sum_judged(r, found.judged)
+    scores, lack = sum_scores(r, posterior, right, found, meant)
+    sequences = 0 if r.sequences is None else int(scale * np.count_nonzero(np.diff(r.sequences.offsets)))
+    own = Sums(
+        chances,
+        judged,
+        sum_votes(r, posterior, total),
+        scale * scores,
+        scale * lack,
+        np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
+        meant.astype(np.float64),
+        np.array([len(posterior), sequences], np.float64),
+        find_worth(chances, judged),
+    )
+    return own if earlier is None else earlier.plus(own)
 
 
 def open_ends(ends: Floats, axis: int) -> Floats:
@@ -222,17 +302,12 @@ class Answers(NamedTuple):
     worth: Floats  # number of answers with a known truth that would tell as much
 
 
-def weigh_answers(r: Responses, measured: Measured, right: Floats, found: Estimates, shared: Shared | None) -> Answers:
+def weigh_answers(sums: Sums, right: Floats, found: Estimates, shared: Shared | None) -> Answers:
     """Return what each worker's answers are worth."""
-    total, accuracy, left, design = measured
+    total, accuracy, _, left = measure_answers(sums.chances)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
-    judged = total
-    if not found.judged.all():
-        weights = r.weights()
-        judged = sum_by(r.worker, np.where(found.judged[r.item_of_answer()], weights, 0.0), r.n_workers)
-        judged = total * judged / np.maximum(sum_by(r.worker, weights, r.n_workers), 1e-300)
-    worth = judged * left / design
+    worth = sums.worth / design_effect(sums.votes)
     if shared is not None:
         mean = right @ found.prior
         moves = np.concatenate([found.prior * right * (1 - right), found.prior * (right - mean[:, None])], axis=1)
@@ -242,8 +317,11 @@ def weigh_answers(r: Responses, measured: Measured, right: Floats, found: Estima
     return Answers(total, accuracy, centre, worth)
 
 
-def judge_workers(r: Responses, posterior: Floats, found: Estimates, answers: Answers) -> Floats:
-    """Return the intervals of accuracy and informativeness, (M, 4); NaN for workers without answers."""
+def judge_workers(r: Responses, mass: Floats, found: Estimates, answers: Answers) -> Floats:
+    """Return the intervals of accuracy and informativeness, (M, 4); NaN for workers without answers.
+
+    `mass` (K,) are the sums of posteriors.
+    """
     total, accuracy, centre, worth = answers
     ends = np.full((r.n_workers, 4), np.nan)
     answered = total > 0
@@ -256,7 +334,7 @@ def judge_workers(r: Responses, posterior: Floats, found: Estimates, answers: An
     met, centre = found.counts.sum(axis=1), (centre * worth + 0.5) / (worth + 1)
     if r.silence_counts:
         # A matrix has learned from silence too, and says more than the accuracy of what was said.
-        met, centre = np.broadcast_to(posterior.sum(axis=0), met.shape), np.full(r.n_workers, np.nan)
+        met, centre = np.broadcast_to(mass, met.shape), np.full(r.n_workers, np.nan)
     size = max(1, MOST_ENTRIES // max(1, found.confusion[0].size))
     for first in range(0, r.n_workers, size):
         part = slice(first, first + size)
@@ -266,29 +344,52 @@ def judge_workers(r: Responses, posterior: Floats, found: Estimates, answers: An
 
 
 class Measured(NamedTuple):
-    """Each worker's sum of weights, accuracy and share of information left; and the design effect of all."""
+    """Each worker's sum of weights, accuracy, variance of an answer and share of information left, (M,) each."""
 
     total: Floats
     accuracy: Floats
+    spread: Floats
     left: Floats
-    design: float
 
 
-def measure_answers(r: Responses, posterior: Floats, chances_of_all: Floats | None = None) -> Measured:
-    """Measure the answers of each worker; those of a sample by the sums over all answers, if these are given."""
-    total, right, squares = sum_chances(r, posterior) if chances_of_all is None else chances_of_all
+def measure_answers(chances: Floats) -> Measured:
+    """Measure the answers of each worker by the sums that `sum_chances` returns."""
+    total, right, squares = chances
     scale = np.maximum(total, 1e-300)
     accuracy = right / scale
     spread = np.maximum(squares / scale - accuracy**2, 0.0)
     # Of one who hardly errs it cannot be told how much is left: what is expected to be wrong is less than an answer.
     sure = 0.25 / scale
     left = np.clip((spread + sure) / (accuracy * (1 - accuracy) + sure), LEAST_LEFT, 1.0)
-    if r.weight is None and r.sequences is None:
-        return Measured(total, accuracy, left, 1.0)
-    item, weight = r.item_of_answer(), r.weights()
-    unit = item if r.sequences is None else r.sequences.of_items()[item]
-    away = weight * (chances(r, posterior, item, slice(None)) - accuracy[r.worker])
-    return Measured(total, accuracy, left, design_effect(r.worker, item, unit, weight, away, spread))
+    return Measured(total, accuracy, spread, left)
+
+
+def find_worth(chances: Floats, judged: Floats) -> Floats:
+    """Return what the answers of each worker are worth, (M,), if all are fitted together."""
+    total, _, _, left = measure_answers(chances)
+    by_others, every = judged
+    known = total if np.array_equal(by_others, every) else total * by_others / np.maximum(every, 1e-300)
+    return np.asarray(known * left)
+
+
+def add_worth(worth: Floats, new: Floats, total: Floats, left: Floats) -> Floats:
+    """Return what the answers of each worker are worth after a batch; see the formula for streams above.
+
+    `worth` is of the answers before, `new` are those of the batch, `total` are all of them, `left` is f.
+    """
+    share = new / np.maximum(total, 1e-300)
+    gain = share * left / np.maximum(1 - share * (1 - left), 1e-300)
+    doubt = (1 - gain) ** 2 / np.maximum(worth, 1e-300) + gain**2 / np.maximum(new * left, 1e-300)
+    return np.where(new > 0, 1 / np.maximum(doubt, 1e-300), worth)
+
+
+def sum_judged(r: Responses, judged: NDArray[np.bool_]) -> Floats:
+    """Return each worker's weights of answers to items that are judged by something else, and of all, (2, M)."""
+    weights = r.weights()
+    every = sum_by(r.worker, weights, r.n_workers)
+    if judged.all():
+        return np.stack([every, every])
+    return np.stack([sum_by(r.worker, np.where(judged[r.item_of_answer()], weights, 0.0), r.n_workers), every])
 
 
 def sum_chances(r: Responses, posterior: Floats) -> Floats:
@@ -315,18 +416,35 @@ def chances(r: Responses, posterior: Floats, item: NDArray[np.int64], part: slic
     return np.where(klass >= 0, posterior[item, klass], 0.0)
 
 
-def design_effect(
+def sum_votes(r: Responses, posterior: Floats, chances_of_all: Floats) -> Floats:
+    """Return how much sums of votes over units vary, how much they would if votes were independent, and the units.
+
+    A vote is all that a worker says about an item. Units are sequences, or items. Sums are of deviations from the
+    worker's accuracy, which is that of `chances_of_all`: of these answers, and of others if there are any. Where each
+    answer is a vote and a unit, nothing is to be summed.
+    """
+    if r.weight is None and r.sequences is None:
+        return np.zeros(3)
+    total, accuracy, spread, _ = measure_answers(chances_of_all)
+    item, weight = r.item_of_answer(), r.weights()
+    unit = item if r.sequences is None else r.sequences.of_items()[item]
+    away = weight * (chances(r, posterior, item, slice(None)) - accuracy[r.worker])
+    return compare_votes(r.worker, item, unit, weight, away, spread, total)
+
+
+def compare_votes(
     worker: NDArray[np.int32],
     item: NDArray[np.int64],
     unit: NDArray[np.int64],
     weight: Floats,
     away: Floats,
     spread: Floats,
-) -> float:
-    """Return by what factor sums of votes vary more than if a worker's votes in one unit were independent.
+    total: Floats,
+) -> Floats:
+    """Return the sums that `sum_votes` does.
 
-    A vote is all that a worker says about an item. `away` are weighted deviations from the worker's mean, `spread` (M,)
-    is the variance of an answer.
+    `away` are weighted deviations from the worker's mean, `spread` (M,) is the variance of an answer, `total` (M,) the
+    weight of all answers that the mean is of.
     """
     order = np.argsort(worker, kind="stable")  # items and units of a worker are in order already
     owner, weight = worker[order], weight[order]
@@ -336,8 +454,7 @@ def design_effect(
 
     votes, units = starts(item[order]), starts(unit[order])
     if not len(units):
-        return 1.0
-    total = sum_by(owner, weight, len(spread))
+        return np.zeros(3)
     alone, together = (
         sum_by(owner[first], np.add.reduceat(weight, first) ** 2, len(spread)) for first in (votes, units)
     )
@@ -345,9 +462,15 @@ def design_effect(
     scale = np.maximum(total**2, 1e-300)
     free = spread * alone * np.maximum(1 - together / scale, 0.0) / np.maximum(1 - alone / scale, 1e-9)
     if free.sum() <= 1e-9 * alone.sum():
-        return 1.0
-    sums, n_units = np.add.reduceat(away[order], units), len(units)
-    return (float(np.sum(sums**2) / free.sum()) * n_units + FEW_UNITS) / (n_units + FEW_UNITS)
+        return np.zeros(3)
+    sums = np.add.reduceat(away[order], units)
+    return np.array([np.sum(sums**2), free.sum(), len(units)], np.float64)
+
+
+def design_effect(votes: Floats) -> float:
+    """Return by what factor sums of votes vary more than if a worker's votes in one unit were independent."""
+    varied, free, n_units = votes.tolist()
+    return (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0
 
 
 def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Floats, r: Responses) -> Floats:
@@ -456,19 +579,19 @@ class Shared(NamedTuple):
     meant: NDArray[np.bool_]  # (K,): whether there is an answer that means the class
 
 
-def find_covariance(
-    r: Responses, posterior: Floats, right: Floats, found: Estimates, scale: float = 1.0
-) -> Shared | None:
-    """Return the covariance of what all items share; None if there are too many classes, or numbers too large.
+def sum_scores(
+    r: Responses, posterior: Floats, right: Floats, found: Estimates, meant: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Return the products of the scores of items and of sequences, (2, 2 K, 2 K), and the lack of variance, (K,).
 
-    There are `scale` times as many items as these.
+    Where class shares are known, scores of these are 0. With too many classes there are no products.
     """
-    n_classes, meant = len(found.prior), find_meant(r)
+    n_classes = len(found.prior)
+    lack, expected = np.zeros(n_classes), right * (1 - right)
     if n_classes > MOST_CLASSES:
-        return None
+        return np.empty((2, 0, 0)), lack
     size = n_classes if found.prior_is_known else 2 * n_classes
     information, clustered = np.zeros((2, size, size))
-    lack, expected = np.zeros(n_classes), right * (1 - right)
     shares = found.prior / found.prior[meant].sum()
     for run in cut_runs(r):
         q, votes = posterior[run], count_surprise(r, right, run)
@@ -479,27 +602,36 @@ def find_covariance(
         if r.sequences is not None:
             sums = sum_sequences(scores, r.sequences.offsets, run)
             clustered += sums.T @ sums
-    information, clustered, lack = scale * information, scale * clustered, scale * lack
-    answered = r.votes_per_worker() > 0
-    held = found.pseudo_counts * expected[answered].sum(axis=0)
+    return np.pad(np.stack([information, clustered]), ((0, 0), *[(0, 2 * n_classes - size)] * 2)), lack
+
+
+def invert_scores(r: Responses, sums: Sums, right: Floats, found: Estimates) -> Shared | None:
+    """Return the covariance that sums of scores call for; None if there are none, or numbers too large."""
+    n_classes = len(found.prior)
+    if not sums.scores.size:
+        return None
+    size = n_classes if found.prior_is_known else 2 * n_classes
+    information, clustered = sums.scores[:, :size, :size]
+    answered = sums.judged[1] > 0
+    held = found.pseudo_counts * (right * (1 - right))[answered].sum(axis=0)
     prior = np.zeros((size, size))
     if held.sum() > 0:
         prior[:n_classes, :n_classes] = np.diag(held) - np.outer(held, held) / held.sum()
     # Where nobody errs, scores vary less than they could: then what the matrices expect counts.
-    prior[range(n_classes), range(n_classes)] += np.maximum(lack, 0.0)
-    information += prior
+    prior[range(n_classes), range(n_classes)] += np.maximum(sums.lack, 0.0)
+    information = information + prior
     if not np.isfinite(information).all():
         return None
     covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     if r.sequences is not None:
-        n_units = int(scale * np.count_nonzero(np.diff(r.sequences.offsets)))
-        covariance = covariance @ (clustered + prior) @ covariance * few_units(n_units)
-    return Shared(np.pad(covariance, (0, 2 * n_classes - size)), meant)
+        covariance = covariance @ (clustered + prior) @ covariance * few_units(int(sums.sizes[1]))
+    # In a stream, less is known than the scores tell.
+    covariance = covariance * max(find_worth(sums.chances, sums.judged).sum() / max(sums.worth.sum(), 1e-300), 1.0)
+    return Shared(np.pad(covariance, (0, 2 * n_classes - size)), sums.meant > 0)
 
 
-def find_meant(r: Responses) -> NDArray[np.bool_]:
+def find_meant(r: Responses, said: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Tell which classes some answer means: a label that was given or, where it is an answer, silence."""
-    said = count_codes(r.label, r.n_labels) > 0
     meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(r.n_classes, bool)
     named = np.flatnonzero(r.label_of_class >= 0)
     meant[named] |= said[r.label_of_class[named]]
@@ -575,14 +707,16 @@ def count_surprise(r: Responses, right: Floats, run: slice = slice(None)) -> Flo
     return np.asarray(votes - sum_answers(r, right, run))
 
 
-def judge_shares(posterior: Floats, found: Estimates, shared: Shared | None, n_items: int | None = None) -> Floats:
-    """Return the interval of each class share, (2, K); `n_items` is how many there are, if these are a sample."""
-    n_items = len(posterior) if n_items is None else n_items
+def judge_shares(moments: Floats, n_summed: float, found: Estimates, shared: Shared | None, n_items: float) -> Floats:
+    """Return the interval of each class share, (2, K).
+
+    `moments` (2, K) are sums of posteriors and of their squares over `n_summed` of `n_items` items.
+    """
     prior, n_classes = found.prior, len(found.prior)
     if found.prior_is_known or n_classes == 1:
         return np.stack([prior, prior])
-    free, mean = prior * (1 - prior), posterior.mean(axis=0)
-    spread, sure = np.einsum("nk,nk->k", posterior, posterior) / len(posterior) - mean**2, 0.25 / n_items
+    free, mean = prior * (1 - prior), moments[0] / n_summed
+    spread, sure = moments[1] / n_summed - mean**2, 0.25 / n_items
     left = (spread + sure) / (mean * (1 - mean) + sure)
     worth = n_items * np.clip(left, LEAST_LEFT, 1.0)
     if shared is not None:

@@ -1,8 +1,9 @@
 """The answers that a model was fitted to, as its file holds them: with known labels, and the graph.
 
 An answer is two numbers, the codes of its worker and of its label, each in the narrowest type that can hold it. Which
-item it is about follows from the number of answers to each item. An edge of the graph is stored once, as the distance
-between its ends in the order of the items: neighbours in a grid have few different distances, which compress well.
+item it is about follows from the number of answers to each item. When it was given is stored as a number. An edge of
+the graph is stored once, as the distance between its ends in the order of the items: neighbours in a grid have few
+different distances, which compress well.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ..specs import (
     NARROW_LABEL_CODES,
     NARROW_WORKER_CODES,
     POSITIVE,
+    TIMES,
     ArraySpec,
     Fault,
     is_whole,
@@ -38,13 +40,15 @@ if TYPE_CHECKING:
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# The arrays of each part, by the beginning of their names. Weights are there only if some are not 1.
+# The arrays of each part, by the beginning of their names. Weights are there only if some are not 1, and the order only
+# if one was given.
 PARTS: dict[str, dict[str, ArraySpec]] = {
     "answers ": {
         "counts": ArraySpec("N", NARROW_COUNTS),
         "workers": ArraySpec("*", NARROW_WORKER_CODES),
         "labels": ArraySpec("*", NARROW_LABEL_CODES),
         "weights": ArraySpec("*", ANSWER_WEIGHTS),
+        "order": ArraySpec("*", TIMES),
     },
     "gold ": {
         "items": ArraySpec("*", NARROW_ITEM_CODES),
@@ -57,6 +61,7 @@ PARTS: dict[str, dict[str, ArraySpec]] = {
         "weights": ArraySpec("*", POSITIVE),
     },
 }
+_OPTIONAL = ("weights", "order")
 _FORMATS = ("", *(dialect.name for dialect in DIALECTS))
 
 
@@ -92,7 +97,7 @@ def specs_of_answers(names: Iterable[str]) -> dict[str, ArraySpec]:
         for prefix, specs in PARTS.items()
         if any(other.startswith(prefix) for other in there)
         for name, spec in specs.items()
-        if name != "weights" or prefix + name in there
+        if name not in _OPTIONAL or prefix + name in there
     }
 
 
@@ -130,13 +135,14 @@ def narrow(values: NDArray[np.integer[Any]]) -> NDArray[np.unsignedinteger[Any]]
 
 def _pack_answers(r: Responses) -> dict[str, NDArray[Any]]:
     kept = {"counts": narrow(np.diff(r.offsets)), "workers": narrow(r.worker), "labels": narrow(r.label)}
-    return kept if r.weight is None else kept | {"weights": r.weight}
+    further = {"weights": r.weight, "order": r.order}
+    return kept | {name: array for name, array in further.items() if array is not None}
 
 
 def _unpack_answers(model: Model, words: Mapping[str, Any], arrays: Arrays) -> Responses:
     counts, worker, label = (arrays[name] for name in ("counts", "workers", "labels"))
-    weight = arrays.get("weights")
-    lengths = {len(each) for each in (worker, label, weight) if each is not None} | {_total(counts)}
+    weight, order = arrays.get("weights"), arrays.get("order")
+    lengths = {len(each) for each in (worker, label, weight, order) if each is not None} | {_total(counts)}
     if len(lengths) > 1:
         raise Fault("there are not as many answers as the items have")
     return Responses(
@@ -154,6 +160,7 @@ def _unpack_answers(model: Model, words: Mapping[str, Any], arrays: Arrays) -> R
         normalised=model._normalised,
         passages=model._passages,
         format=words["format"],
+        order=order,
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import is_among, is_whole
+from ..arguments import is_among
+from ..arguments import is_whole as is_whole_number
 from ..data.crowd import Crowd
 from ..data.features import Features, list_items, match_features
 from ..data.frames import build_report
@@ -27,6 +28,7 @@ from ..errors import (
     ParameterError,
     Sentence,
     parameter_error,
+    plural,
     warn,
 )
 from ..fitting.acceleration import ACCELERATIONS
@@ -36,14 +38,25 @@ from ..fitting.moments import MomentFit
 from ..formats.features import open_item_data
 from ..kernels.types import Floats, freeze
 from ..memory import release_unused
-from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names
+from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names, is_truth, is_whole
 from ..store.answers import StoredResponses
-from ..structures.base import AnyStructure, StructureParameters
+from ..structures.base import AnyStructure, StructureParameters, Summary
 from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
-from .calibration import Calibration, Judged, are_findings, calibrate, check_calibration, raise_in_place, raise_where
+from .batches import Past
+from .calibration import (
+    Calibration,
+    Evidence,
+    Judged,
+    are_findings,
+    are_powers,
+    calibrate,
+    check_calibration,
+    raise_in_place,
+    raise_where,
+)
 from .checks import (
     PAIR,
     check_callback,
@@ -71,8 +84,8 @@ from .guidance import (
     state_of_guide,
 )
 from .inputs import as_responses
-from .intervals import find_intervals
-from .predicting import PredictingModel, part_of, refuse_content
+from .intervals import Confidence, Estimates, find_intervals, find_judged
+from .predicting import INTERVALS, PredictingModel, part_of, refuse_content, sum_pseudo_counts
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
@@ -86,6 +99,15 @@ class Plan(NamedTuple):
     problem: Problem
     starts: Starts
     notes: dict[str, Any]  # attributes that the model has after the fit
+    past: Past | None = None  # of the earlier batches of a stream
+
+
+class Due(NamedTuple):
+    """What is kept of an update for its intervals, which are worked out when somebody asks for them."""
+
+    pseudo_counts: Floats  # (K,): of a worker's answers about each class
+    summary: Summary
+    evidence: Evidence
 
 
 class LatentModel(PredictingModel):
@@ -117,6 +139,11 @@ class LatentModel(PredictingModel):
     _opinions: ComparedOpinions | None  # of classifier and crowd
     _log_prior: Floats | None  # what was known of the items beside their answers; it is not saved
     _hidden: list[Judged]  # the hidden answers of the fit; they are not saved
+    _powers: list[float]  # equally likely powers, of which the one of `calibration_` is chosen
+    _due: Due | None = None  # of an update whose intervals nobody has asked for
+    _n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
+    _has_priors: bool = False  # whether something was known of the items beside their answers
+    _past: Past | None = None  # what a further batch needs; None if the answers are on disk
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **PredictingModel._arrays,
@@ -129,7 +156,32 @@ class LatentModel(PredictingModel):
         "calibration_": are_findings,
         "feature_findings_": are_feature_findings,
         "feature_names_": are_names,
+        "_powers": are_powers,
+        "_n_changes": is_whole,
+        "_has_priors": is_truth,
     }
+
+    def __getattr__(self, name: str) -> Any:
+        """Work out the intervals of an update when one is first asked for: they take as long as the update itself."""
+        if name not in INTERVALS or self._due is None:
+            return super().__getattr__(name)  # which says what is missing
+        r = self._weigh_copies(self.responses_, np.arange(len(self.workers_)))
+        gold, power = self._gold, self.calibration_.power
+        is_fixed = fixed_prior(self, r) is not None
+        judged = find_judged(r, gold, None)
+        due = self._due
+        estimates = Estimates(self.confusion_, self._counts, self.prior_, due.pseudo_counts, is_fixed, judged)
+
+        changed = self._find_raised(r)
+
+        def raised(other: float, run: slice) -> Floats:
+            return raise_where(changed[run], self.posterior_[run], other / power)
+
+        confidence = Confidence(np.array(self._powers), raised, power)
+        found, sums = find_intervals(r, self.uncalibrated_posterior_, self._label_codes, estimates, confidence)
+        self._keep_intervals(found)
+        self._past, self._due = Past(due.summary, sums, due.evidence), None
+        return self.__dict__[name]
 
     @property
     def power_(self) -> float:
@@ -149,7 +201,15 @@ class LatentModel(PredictingModel):
     def explain_calibration(self) -> str:
         """Say in words how the probabilities were calibrated."""
         self._check_fitted()
-        return self.calibration_.describe()
+        # A model from `fuse` finds it at each update.
+        is_old = not self.calibration_.given and "comparison_" not in self.__dict__
+        return self.calibration_.describe() + (self._tell_age() if is_old else "")
+
+    def _tell_age(self) -> str:
+        """Return in words how many answers have come since power and coupling were found; empty if none have."""
+        if not self._n_changes:
+            return ""
+        return f" This was found before the last {plural(self._n_changes, 'answer')} came or changed."
 
     def fit(
         self,
@@ -314,7 +374,7 @@ class LatentModel(PredictingModel):
             The most rows to return. Default: all.
         """
         self._need_findings()
-        if n is not None and not (is_whole(n) and n >= 0):
+        if n is not None and not (is_whole_number(n) and n >= 0):
             raise parameter_error("n", "disagreements", "a whole number >= 0", n)
         columns = list_disagreements(self._opinions, self._keys, self.labels_, self.classes_, n)
         return build_report(columns, self._backend)
@@ -365,15 +425,25 @@ class LatentModel(PredictingModel):
         *,
         features: Any = None,
         item_prior: Any = None,
-    ) -> Values:
+        as_frame: bool = False,
+    ) -> Any:
         """Return the labels of other items answered by the same workers, chosen as `labels_` are.
+
+        The answers of the fit are not looked at: to add answers to its items, use `update`.
 
         Parameters
         ----------
         responses, graph, gold, engine, features, item_prior
             As for `predict_proba`.
+        as_frame : bool, default False
+            Whether to return a table with ids, labels, confidence and probabilities, as `to_frame` does.
+
+        Returns
+        -------
+        ndarray or table
         """
-        return super().predict(self._add_new_content(responses, features, item_prior), graph, gold, engine)
+        new = self._add_new_content(responses, features, item_prior)
+        return super().predict(new, graph, gold, engine, as_frame=as_frame)
 
     def _calibrate(self, r: Responses, posterior: Floats, power: float) -> Floats:
         """Return the posteriors of these answers raised to a power."""
@@ -452,15 +522,27 @@ class LatentModel(PredictingModel):
         posterior, label_codes = self._conclude(r, problem, best.parameters)
         opinion = None if guided is None else guided.opinion
         estimates = self._gather_estimates(r, problem, best.parameters, best.statistics, gold)
-        found, reported, confidence, self._hidden = calibrate(self, r, problem, best, posterior, gold, opinion)
-        intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
+        earlier = (None, None) if plan.past is None else (plan.past.evidence, plan.past.sums)
+        found, reported, confidence, hidden, evidence = calibrate(
+            self, r, problem, best, posterior, gold, opinion, earlier=earlier[0]
+        )
+        powers = confidence.powers.tolist()
+        intervals, past = None, None
+        if self._going_on is None or problem.graph is not None:  # fields correct theirs
+            intervals, sums = find_intervals(r, posterior, label_codes, estimates, confidence, earlier=earlier[1])
+            past = Past(best.statistics.summary, sums, evidence)
         if found.power != 1:
             reported = posterior.copy() if reported is posterior else reported
             raise_in_place(self._find_raised(r), reported, found.power)
         notes = plan.notes | self._judge_labels(r, problem, best, posterior, label_codes, found.power)
         self._keep(r, problem, best.parameters, best.statistics, reported, label_codes, intervals)
-        self.uncalibrated_posterior_ = posterior
+        self.uncalibrated_posterior_, self._hidden = posterior, hidden
         self._settle_fit(best, fits, found)
+        self._past, self._due = past, None
+        if intervals is None:
+            self._due = Due(sum_pseudo_counts(best.parameters.prior), best.statistics.summary, evidence)
+        self._powers, self._has_priors = powers, r.log_prior is not None
+        self._n_changes = 0 if self._going_on is None else self._going_on.n_changes
         self.feature_findings_ = None if guided is None else guided.findings
         self._guide = None if guided is None else guided.guide
         self._opinions, self._log_prior = None, r.log_prior
@@ -477,8 +559,9 @@ class LatentModel(PredictingModel):
             setattr(self, name, value)
 
     def _settle_fit(self, best: Fit, fits: Mapping[str, Fit], found: Calibration) -> None:
-        """Keep how the fit went."""
-        self.calibration_ = found
+        """Keep how the fit went, and nothing of what an earlier fit kept for updates and batches."""
+        self.calibration_, self._past, self._due, self._n_batches = found, None, None, 0
+        self._powers, self._n_changes, self._has_priors = [], 0, False
         self.trace_, self.n_iter_, self.converged_ = best.trace, best.n_iter, best.converged
         self.starts_ = {name: fit.trace for name, fit in fits.items()}
         self.smoothing_ = best.parameters.prior.pair or given_pair(self.smoothing)

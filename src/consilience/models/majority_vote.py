@@ -74,6 +74,8 @@ class MajorityVote(PredictingModel):
     _needs_same_silence = False
     _finds_copies_later = True
 
+    _why_no_batches = ": each item has its own votes, and nothing is learned from others"
+
     def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
         self.ties = ties
         self.seed = seed

@@ -50,7 +50,7 @@ from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
 from .field_coupling import MULTIPLES, choose_coupling
 from .graph_check import GraphCheck, judge_graph
-from .intervals import find_covariance, judge_shares, right_matrix
+from .intervals import invert_scores, judge_shares, right_matrix, sum_chances, sum_up
 from .latent import Known, LatentModel, Plan
 from .sizes import check_messages
 from .starts import find_starts
@@ -133,6 +133,8 @@ class MarkovField(LatentModel):
     coupling_scores_: list[CouplingScore]
     _shares_apart: Floats  # (2, K): interval of class shares by the answers alone
     graph_check_: GraphCheck
+
+    _why_no_batches = ": a graph cannot be cut into them"
 
     def __init__(
         self,
@@ -296,7 +298,10 @@ class MarkovField(LatentModel):
         posed, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
         apart, fit = self._fit_apart(posed, expect_from_votes(posed))
         problem = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
-        if self._learns_coupling():
+        if self._learns_coupling() and self._going_on is not None and self.coupling_scores_:
+            scores = self.coupling_scores_
+            problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=self.coupling_))
+        elif self._learns_coupling():
             _, first = next(self._set_off(r, posed, problem))
             # No leaps: the objective cannot tell whether a coupling that moves is better.
             agreeing = run_em(problem, first, self.max_iter, self.tol, self.callback)
@@ -329,7 +334,8 @@ class MarkovField(LatentModel):
         posterior, _ = super()._conclude(r, apart, learned)
         found = self._gather_estimates(r, apart, learned, fit.statistics, gold)
         right = right_matrix(found.confusion, r)
-        return judge_shares(posterior, found, find_covariance(r, posterior, right, found))
+        sums = sum_up(r, posterior, right, found, sum_chances(r, posterior))
+        return judge_shares(sums.moments, r.n_items, found, invert_scores(r, sums, right, found), r.n_items)
 
     def _settle(self, problem: Problem, apart: Fit) -> Problem:
         """Return the problem with what is found without the graph: the learned prior of the workers, and class shares.
@@ -353,7 +359,8 @@ class MarkovField(LatentModel):
         These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
         many, the workers of a start are all alike, and the first posteriors hardly better than votes.
         """
-        if problem.prior.learns == posed.prior.learns or self.max_iter == 0:
+        goes_on = self._going_on is not None and self._going_on.starts_there
+        if problem.prior.learns == posed.prior.learns or self.max_iter == 0 or goes_on:
             yield from find_starts(self, problem, r)
             return
         early = replace(problem, prior=posed.prior._replace(parts=None))
@@ -385,7 +392,7 @@ class MarkovField(LatentModel):
             why = "there was nothing to judge it by" if self._learns_coupling() else "it was given"
             return f"Coupling {self.coupling_:.3g}: {why}.{heard}"
         words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
-        return explain_choice(self.coupling_, self.coupling_scores_, words) + heard
+        return explain_choice(self.coupling_, self.coupling_scores_, words) + self._tell_age() + heard
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)

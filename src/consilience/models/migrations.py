@@ -46,6 +46,10 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
         header = header | {"parameters": {"acceleration": None} | header["parameters"]}
     if header["schema"] < 8:
         header = header | {"totals": None}  # answers were in memory
+    if header["schema"] < 9:
+        if any(name.startswith("past ") for name in arrays):
+            raise Fault("it holds arrays of two schemas")
+        header = _upgrade_header_8(header)
     return header, arrays
 
 
@@ -65,6 +69,15 @@ def _upgrade_header_4(header: dict[str, Any]) -> dict[str, Any]:
         raise Fault("the header is not one of schema 4")
     added = {"feature_findings_": None, "feature_names_": None, "calibration_": [*calibration, 0]}
     return header | {"parameters": {"classifier": None} | parameters, "scalars": scalars | added}
+
+
+def _upgrade_header_8(header: dict[str, Any]) -> dict[str, Any]:
+    """What updates and batches need was not kept."""
+    name, scalars = header.get("model"), header.get("scalars")
+    if not isinstance(name, str) or name not in MODELS or not isinstance(scalars, dict):
+        return header
+    added = {"_powers": [], "_n_changes": 0, "_has_priors": False, "_n_batches": 0}
+    return header | {"scalars": {each: added[each] for each in added if each in model_class(name)._scalars} | scalars}
 
 
 def _forget_notes(header: dict[str, Any]) -> dict[str, Any]:

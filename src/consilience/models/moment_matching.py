@@ -95,6 +95,8 @@ class MomentMatching(PredictingModel):
         "_worker_intervals": ArraySpec("M 4", ENDS),
     }
 
+    _why_no_batches = ": moments are those of all answers"
+
     def __init__(
         self,
         *,
@@ -158,7 +160,7 @@ class MomentMatching(PredictingModel):
         posterior, label_codes = self._conclude(r, problem, learned)
         confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
         estimates = self._gather_estimates(r, problem, learned, statistics, gold)
-        intervals = find_intervals(r, posterior, label_codes, estimates, confidence)
+        intervals, _ = find_intervals(r, posterior, label_codes, estimates, confidence)
         self._keep(r, problem, learned, statistics, posterior, label_codes, intervals)
         self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
 

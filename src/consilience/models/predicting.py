@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import Block, cut_blocks
 from ..data.crowd import Crowd
+from ..data.frames import build_report
 from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
 from ..data.responses import Responses
@@ -20,7 +21,7 @@ from ..data.vocabulary import Column, lookup, to_column
 from ..distributions import Distributions
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
-from ..errors import DataWarning, InputError, ParameterError, Python, Sentence, listing, shorten, warn
+from ..errors import DataWarning, InputError, NotFittedError, ParameterError, Python, Sentence, listing, shorten, warn
 from ..fitting.em import (
     Parameters,
     Problem,
@@ -51,13 +52,38 @@ from .mask_copies import find_same_masks
 from .sizes import check_posteriors, check_prediction
 from .stored_blocks import find_steps, place_stored
 
+if TYPE_CHECKING:
+    from .updating import Update
+
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
+# The attributes that hold the ends of intervals.
+INTERVALS = ("_worker_intervals", "_prior_interval", "_expected_interval")
 # How long the plain fit lasts by which copies are judged.
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
 
 AnyCrowd = TypeVar("AnyCrowd", bound=Crowd)
+
+
+class GoingOn(NamedTuple):
+    """How a fit goes on from the one before; see `consilience.models.updating`.
+
+    A coupling that is learned is taken as it was found.
+
+    Attributes
+    ----------
+    keeps_power : bool
+        Whether the power that calibrates probabilities is taken as it was found, too.
+    starts_there : bool
+        Whether the loop starts from what was learned.
+    n_changes : int
+        Answers that have come, or changed, since the last fit that did not go on from another.
+    """
+
+    keeps_power: bool
+    starts_there: bool
+    n_changes: int
 
 
 class NewItems(NamedTuple):
@@ -93,6 +119,8 @@ class PredictingModel(Model):
     _further: dict[str, Floats]  # arrays of the worker model, which are attributes too
     _prior_interval: Floats  # (2, K)
     _expected_interval: Floats  # (2,)
+    _going_on: GoingOn | None = None  # during an update that goes on from the fit before
+    _update: Update | None = None  # what the last update changed; it is not saved
 
     #: Whether answers to predict from must take silence as those of the fit did.
     _needs_same_silence = True
@@ -155,6 +183,80 @@ class PredictingModel(Model):
         self._answers = replace(r, features=None, log_prior=None, gold=None)
         self._gold, self._graph = known, None if graph is None else replace(graph)
         return self
+
+    def update(
+        self,
+        responses: Any = None,
+        graph: Any = None,
+        gold: Any = None,
+        engine: Any = None,
+        *,
+        duplicates: str = "error",
+    ) -> Self:
+        """Add answers, known labels or edges to those of the fit, and fit the model to all of them.
+
+        The result is that of a fit to all answers, up to `tol`. Items, workers and labels may be new, and sequences may
+        grow. `labels_` and all other results are those of all items. `changes` lists the labels that have changed, and
+        `update_` counts what is new.
+
+        While less than a tenth of the answers has come or changed since the last whole fit, three things that are
+        expensive and change little are kept as they were found: the power that calibrates probabilities, a coupling
+        that is learned, and which workers copy each other. `explain_calibration` says so. With 500,000 answers or more,
+        the loop then also starts from where the fit stood, which takes a few iterations. With fewer it starts as `fit`
+        does, which is fast enough: another start can lead to another result. After a tenth, or with new known labels,
+        everything is fitted again from the beginning. A model from `consilience.fuse` is compared with majority vote
+        again after each update, and for this its power is found again, too.
+
+        Parameters
+        ----------
+        responses : Responses, table or path, optional
+            New answers. A table is read as the answers of the fit were: columns of the same names play the same roles,
+            and labels are normalised if those were. An answer that is there already with the same label changes
+            nothing.
+        graph : Graph, or edges in any form that `consilience.fuse` takes, optional
+            For `MarkovField`: further edges. An edge that is there already takes the new weight. New items may have
+            edges to old ones.
+        gold : dict, Series, table or path, or a list of these, optional
+            Further known labels, as for `fit`. If the label of an item was known before, the new one replaces it.
+        engine : optional
+            Where to work; see `fit`.
+        duplicates : {"error", "last"}
+            What to do if a worker answered an item before, with another label. "last": the new answer replaces the old
+            one, and a row without a label retracts the old answer.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> answers = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x", "y", "x"]}
+        >>> model = cs.DawidSkene().fit(answers)
+        >>> model.update({"item": [2, 3], "worker": ["c", "c"], "label": ["x", "y"]}).responses_.items
+        array([1, 2, 3])
+        """
+        from .updating import update_model
+
+        update_model(self, responses, graph, gold, engine, duplicates)
+        return self
+
+    @property
+    def update_(self) -> Update:
+        """What the last `update` brought, in numbers."""
+        self._check_fitted()
+        if self._update is None:
+            raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
+        return self._update
+
+    def changes(self) -> Any:
+        """Return a table of the items whose label was changed by the last `update`.
+
+        Columns: item (or sequence and position); label_before and label; confidence_before and confidence;
+        new_answers, the number of answers to the item that came or changed. Items that are new are not listed:
+        ``update_.n_new_items`` says how many there are. The table is of the library that the answers came in.
+        """
+        return build_report(self.update_.columns, self._backend)
 
     def _fit_stored(
         self,
@@ -255,6 +357,57 @@ class PredictingModel(Model):
         with self._bring(responses, graph, gold, engine, as_used(self._log_weights)) as new:
             return decode_labels(new.engine, new.placed, new.factors, self._structure, new.graph)
 
+    def next_questions(
+        self,
+        n: int | None = None,
+        workers: Any = None,
+        budget: float | None = None,
+        *,
+        cost: Any = None,
+        per_worker: Any = None,
+        asked: Any = None,
+    ) -> Any:
+        """Return a table of questions to ask next: which worker should answer which item.
+
+        The questions come first whose answers are expected to tell most about the labels, for what they cost. Several
+        questions may be about one item: the gain of each is what its answer tells beyond those listed before. No worker
+        is asked about an item twice, nor are two workers who copy each other. Nothing is asked about items whose label
+        was given to the fit as `gold`, nor where an answer would tell nothing.
+
+        Columns: item (or sequence and position); worker; gain, the expected information about the label of the item, in
+        nats; cost. In sequences and networks a question counts less if one about a neighbour is listed before it.
+
+        Parameters
+        ----------
+        n : int, optional
+            The most questions to list. Default: 10, or as many as the budget pays for.
+        workers : list, optional
+            Who may be asked; default: all workers of the fit. Workers who were not there are taken to answer as the
+            crowd does on the whole, with a warning.
+        budget : float, optional
+            The most that all questions may cost together.
+        cost : float or dict, optional
+            What an answer costs, for all workers or by worker. Questions are chosen by their gain per cost. Default: 1.
+        per_worker : int or dict, optional
+            The most questions for each worker. By default no worker has more than four times an even share, as long as
+            others can be asked: who is best is not known for certain, and errors of a few would be everywhere.
+        asked : table, optional
+            Questions that must not be listed, such as those that were asked and not answered yet: a table with the
+            columns item (or sequence and position) and worker.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(500, n_workers=30, n_classes=3, answers_per_item=3, seed=1)
+        >>> questions = cs.DawidSkene().fit(crowd.responses).next_questions(100)
+        >>> questions.column_names
+        ['item', 'worker', 'gain', 'cost']
+        """
+        from .next_questions import list_questions
+
+        self._check_fitted()
+        return build_report(list_questions(self, n, workers, budget, cost, per_worker, asked), self._backend)
+
     @contextmanager
     def _bring(
         self, responses: Any, graph: Any, gold: Any, engine: Any, known: Distributions, anchored: bool = True
@@ -295,10 +448,7 @@ class PredictingModel(Model):
                 f"model knows {listing(self.answer_labels_.tolist())}.",
                 "Fit again with both.",
             )
-        if self._needs_same_silence and r.silence_counts != self._takes_silence():
-            raise InputError(
-                "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
-            )
+        self._check_silence(r)
         if self._needs_same_silence and r.silence_counts and lookup(self.classes_, to_column([r.background]))[0] < 0:
             raise InputError(
                 f"The background of the answers, {shorten(r.background)}, is no class of the model, which knows "
@@ -306,6 +456,13 @@ class PredictingModel(Model):
                 Sentence("Read them with the same {background}."),
             )
         return label
+
+    def _check_silence(self, r: Responses) -> None:
+        """Raise an error unless silence is an answer here if it was one at the fit."""
+        if self._needs_same_silence and r.silence_counts != self._takes_silence():
+            raise InputError(
+                "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
+            )
 
     def _takes_silence(self) -> bool:
         """Tell whether silence was an answer at the fit."""
@@ -376,7 +533,7 @@ class PredictingModel(Model):
         statistics: Statistics,
         posterior: Floats,
         label_codes: NDArray[np.int64],
-        intervals: Intervals,
+        intervals: Intervals | None,
     ) -> None:
         """Store all that was learned in the attributes users read.
 
@@ -388,15 +545,22 @@ class PredictingModel(Model):
         self._keep_learned(problem, learned, statistics, intervals)
 
     def _keep_learned(
-        self, problem: Problem, learned: Parameters, statistics: Statistics, intervals: Intervals
+        self, problem: Problem, learned: Parameters, statistics: Statistics, intervals: Intervals | None
     ) -> None:
-        """Store what was learned of the workers, and of all items together."""
+        """Store what was learned of the workers, and of all items together; intervals may be worked out later."""
         workers = problem.workers
         self.prior_ = learned.structure.mean
         self._keep_matrices(problem, learned, statistics)
         self._structure = learned.structure
         self._workers_fitted = workers.name
         self._set_further(workers.further_arrays(learned.workers, statistics.counts))
+        if intervals is None:
+            for name in INTERVALS:
+                self.__dict__.pop(name, None)
+        else:
+            self._keep_intervals(intervals)
+
+    def _keep_intervals(self, intervals: Intervals) -> None:
         self._worker_intervals, self._prior_interval, self._expected_interval = intervals
 
     def _gather_estimates(
@@ -409,7 +573,7 @@ class PredictingModel(Model):
             confusion.transpose(0, 2, 1),
             workers.plain_counts(statistics.counts),
             learned.structure.mean,
-            learned.prior.smoothing.sum(axis=1).mean(axis=0),
+            sum_pseudo_counts(learned.prior),
             fixed_prior(self, r) is not None,
             find_judged(r, gold, problem.graph),
         )
@@ -519,6 +683,11 @@ def refuse_content(**given: Any) -> None:
                 "Read them with read_responses.",
                 keyword=name,
             )
+
+
+def sum_pseudo_counts(prior: Prior) -> Floats:
+    """Return how many pseudo-counts a worker has for each class, on average, (K,)."""
+    return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
 
 
 def voters(r: Crowd) -> ConfusionWorkers:

@@ -12,6 +12,7 @@ from ..arguments import to_floats
 from ..data.hashing import hash_ids
 from ..data.responses import Responses
 from ..data.vocabulary import lookup, to_column
+from ..distributions import Distributions
 from ..errors import (
     DataWarning,
     InputError,
@@ -26,8 +27,9 @@ from ..errors import (
 from ..fitting.em import Parameters, Problem, expect, expect_from_votes, maximise
 from ..fitting.moment_effort import SLOW, is_hopeless
 from ..fitting.moments import MomentFit, answers_to_match, find_obstacles, learn_moments
-from ..kernels.types import Floats
+from ..kernels.types import Floats, freeze
 from ..structures.base import StructureParameters
+from ..workers.learned import make_pair
 from .base import Model
 from .checks import check_choice, fixed_prior
 from .predicting import voters
@@ -35,7 +37,12 @@ from .sizes import check_moments
 
 
 def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
-    """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones."""
+    """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones.
+
+    A large fit that goes on from another has one start: where that one ended.
+    """
+    if owner._going_on is not None and owner._going_on.starts_there:
+        return [("update", go_on(owner, problem, r))]
     votes = expect_from_votes(problem)
     by_vote = maximise(problem, votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
@@ -82,13 +89,63 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
     return starts
 
 
+def go_on(owner: Any, problem: Problem, r: Responses) -> Parameters:
+    """Return the parameters with which the owner was fitted before, for answers that hold more.
+
+    Workers who were not there start as the crowd answers on the whole. If there are new labels or classes, what was
+    learned is completed by what the votes say of these.
+    """
+    prior = problem.prior
+    if prior.parts is not None and owner.smoothing_ is not None:
+        prior = make_pair(prior, prior.parts, owner.smoothing_)
+    workers = problem.workers
+    names = ((owner.workers_, r.workers), (owner.answer_labels_, r.labels), (owner.classes_, r.classes))
+    worker, label, k = (lookup(known, to_column(there)) for known, there in names)
+    if owner._workers_fitted == workers.name and (label >= 0).all() and (k >= 0).all():
+        crowd = np.log(np.maximum(owner._crowd, np.finfo(np.float64).tiny))
+        logs = freeze(np.ascontiguousarray(workers.adopt(owner._log_weights, crowd, worker, label)[:, :, k]))
+        found = Distributions(freeze(np.exp(logs)), logs, logs, 0.0)
+    else:
+        found = workers.given(complete_matrices(owner, problem, worker, label, k))
+    if np.array_equal(k, np.arange(len(owner.classes_))):
+        structure = owner._structure
+    else:
+        structure = maximise(problem, expect_from_votes(problem)).structure
+    given = Parameters(found, structure, prior)
+    return given if owner.max_iter == 0 else maximise(problem, expect(problem, given), prior)
+
+
+def complete_matrices(
+    owner: Any, problem: Problem, worker: NDArray[np.int64], label: NDArray[np.int64], k: NDArray[np.int64]
+) -> Floats:
+    """Return confusion matrices (M, K, L) with what the owner knows, and with the votes' for new labels and classes.
+
+    `worker`, `label` and `k` are the indices at the fit of the workers, labels and classes of these answers, or -1.
+    """
+    votes = expect_from_votes(problem)
+    by_vote = maximise(problem, votes)
+    matrices = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior).transpose(0, 2, 1).copy()
+    known = np.concatenate([owner.confusion_, owner._crowd.transpose(0, 2, 1)])[worker]  # -1 is the crowd
+    if matrices.shape[2] > len(label):  # silence is the last answer
+        label = np.append(label, known.shape[2] - 1)
+    rows, columns = np.flatnonzero(k >= 0), np.flatnonzero(label >= 0)
+    found = known[:, k[rows]][:, :, label[columns]]
+    left = 1.0 - np.delete(matrices[:, rows], columns, axis=2).sum(axis=2, keepdims=True)
+    found *= left / np.maximum(found.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny)
+    matrices[np.ix_(np.arange(len(matrices)), rows, columns)] = found
+    return np.asarray(matrices / matrices.sum(axis=2, keepdims=True))
+
+
 def is_start(name: str) -> bool:
     """Tell whether `find_starts`, or a model itself, gives a start this name.
 
     >>> is_start("random 2"), is_start("votes")
     (True, False)
     """
-    return re.fullmatch(r"model|given|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name) is not None
+    return (
+        re.fullmatch(r"update|model|given|earlier|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name)
+        is not None
+    )
 
 
 def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:

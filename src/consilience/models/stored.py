@@ -240,7 +240,7 @@ def conclude(model: LatentModel, s: StoredResponses, plan: Plan, fits: dict[str,
     near = pose_sample(model, r, gold, problem, best, engine)
     posterior, label_codes = model._conclude(r, near, best.parameters)
     known = None if s.gold is None else judge_known(model, s, problem, best, engine)
-    found, _, confidence, hidden = calibrate(
+    found, _, confidence, hidden, _ = calibrate(
         model, r, near, best, posterior, gold, None, Totals(n_units, s.n_responses), known
     )
     judge = make_judge(model, problem, best, found.power)
@@ -248,7 +248,7 @@ def conclude(model: LatentModel, s: StoredResponses, plan: Plan, fits: dict[str,
     tally = engine.total(tally_blocks, engine.place(s.grouped_blocks()), Tally.plus, *shared)
     estimates = model._gather_estimates(r, near, best.parameters, best.statistics, gold)
     whole = Whole(s.n_items, tally.confidence / s.n_items, tally.chances)
-    intervals = find_intervals(r, posterior, label_codes, estimates, confidence, whole)
+    intervals, _ = find_intervals(r, posterior, label_codes, estimates, confidence, whole)
     model._keep_learned(problem, best.parameters, best.statistics, intervals)
     model._settle_fit(best, fits, found)
     model._keep_names(s.workers, s.labels, tally.n_answers)

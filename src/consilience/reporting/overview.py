@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..errors import Message, Python, plural, spell_in_python
 from ..models.comparison import LEAST_HIDDEN, Comparison, are_checked, is_unclear
+from ..models.drift import find_drift, has_order
 from ..models.fuse import doubt_checks, find_doubts, tell_copies
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
@@ -223,7 +224,7 @@ def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
     if model.copies_:
         notes.append(note_copies(model))
     makes_sense = compared is None or not (compared.by_chance or compared.collapsed)
-    notes += note_workers(model, workers) if makes_sense else []
+    notes += [*note_workers(model, workers), *note_falls(model, workers)] if makes_sense else []
     if not model.converged_:
         notes.append(
             Note(
@@ -298,6 +299,24 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
         told = [weight] if remark in ("uninformative", "one label") else []
         notes.append(Note(problem, [*remedies, *told], "workers"))
     return notes
+
+
+def note_falls(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
+    """Return whose accuracy falls over time."""
+    if not has_order(model):
+        return []
+    drift = find_drift(model)
+    found = [worker for worker in workers if drift.falls[worker["number"]]]
+    if not found:
+        return []
+    found.sort(key=lambda worker: drift.change[worker["number"]])
+    figures = [
+        f"{to_name(worker['name'], 30)}: {drift.first[worker['number']]:.0%} to {drift.last[worker['number']]:.0%}"
+        for worker in found[:MOST_NAMES]
+    ]
+    more = f" and {len(found) - MOST_NAMES:,} more" if len(found) > MOST_NAMES else ""
+    problem = f"The accuracy of {plural(len(found), 'worker')} falls over time ({', '.join(figures)}{more})."
+    return [Note(problem, ["Look at their last answers. They may be tired, or the task may have changed."], "workers")]
 
 
 def find_remark(worker: dict[str, Any]) -> str:

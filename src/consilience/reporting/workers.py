@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import plural
 from ..kernels.types import Floats
 from ..models.cells import Cells
+from ..models.drift import find_drift, has_order
 from ..models.worker_report import FEW_ANSWERS
 from .charts import Chart, bin_shares, draw_bars, draw_intervals
 from .confusions import choose_shown, count_shown
@@ -36,7 +37,19 @@ def tabulate(subject: Subject) -> list[dict[str, Any]]:
     for number, (row, bias) in enumerate(zip(rows, find_biases(subject), strict=True)):
         row["bias"], row["number"] = bias, number
         row["name"] = subject.workers[number]
+        row["change"], row["change_interval"] = None, ""
+    if has_order(model):
+        add_changes(model, rows)
     return rows
+
+
+def add_changes(model: Any, rows: list[dict[str, Any]]) -> None:
+    """Give each worker the change of accuracy over time, and its interval in words."""
+    found = find_drift(model)
+    for row in rows:
+        change, low, high = (float(ends[row["number"]]) for ends in (found.change, found.low, found.high))
+        if is_number(change):
+            row["change"], row["change_interval"] = change, f"{change:+.0%} ({low:+.0%} to {high:+.0%})"
 
 
 def to_records(frame: Any) -> list[dict[str, Any]]:
@@ -151,6 +164,7 @@ MEANINGS = {
     "one label": "nearly all answers are the same label",
     "uninformative": "the answers hardly depend on what is true",
     "few answers": f"fewer than {FEW_ANSWERS} answers, so little is known",
+    "accuracy falls": "right less often at the end than at the beginning, beyond chance and compared with others",
     "near-copy": "nearly all answers are those of other workers; the column Group shows whose",
 }
 
@@ -186,5 +200,7 @@ def to_row(row: dict[str, Any]) -> dict[str, Any]:
         "bias": row["bias"],
         "remarks": spell(row["remarks"])[:200],
         "meaning": explain_remarks(row["remarks"]),
+        "change": row["change"],
+        "change_interval": row["change_interval"],
         "group": int(group) if is_number(group) else None,
     }

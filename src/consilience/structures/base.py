@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ..data.blocks import Block
 from ..data.graph import Graph
 from ..kernels.types import Floats, freeze
-from ..specs import ArraySpec
+from ..specs import COUNTS, ArraySpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,9 @@ class Summary:
 
     log_normaliser: float  # sum over items of log Z
     mass: Floats  # (K,): expected number of items of each class
+
+    #: What each field beside the normaliser must look like when it is read from a file. All axes are classes.
+    specs: ClassVar[Mapping[str, ArraySpec]] = {"mass": ArraySpec("K", COUNTS)}
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
@@ -129,6 +132,10 @@ class BlockwiseParameters(StructureParameters):
     def infer_block(self, block: Block, evidence: Floats) -> Summary:
         """Turn the evidence of one block, (n_items, K), into posteriors in place."""
 
+    def expect_log(self, summary: Any) -> float:
+        """Return the expected log probability of the labels that a summary has counted: for fits in batches."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
+
     def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
         """Return the most probable joint labelling of one block: here, the most probable class of each item."""
         self.infer_block(block, evidence)
@@ -163,6 +170,10 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
     @abstractmethod
     def summarise(self, block: Block, posterior: Floats) -> AnySummary:
         """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
+
+    def one_of_each(self, classes: NDArray[np.bool_]) -> AnySummary:
+        """Return the summary of about one item of each of these classes: what a stream of items begins with."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
 
     @abstractmethod
     def given(self, prior: Floats) -> AnyParameters:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from ..data.blocks import Block
 from ..data.tagging import Transitions
-from ..distributions import fit_distributions
+from ..distributions import fit_distributions, log_of, weigh_logs
 from ..kernels.types import Floats, freeze
-from ..specs import DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, WEIGHTS, ArraySpec
+from ..specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, WEIGHTS, ArraySpec
 from .base import BlockwiseParameters, Structure, Summary
 
 # How probable a step is that the rules forbid, where probabilities are calibrated: about as one that was never seen.
@@ -35,6 +35,12 @@ class ChainSummary(Summary):
 
     start: Floats  # (K,): posteriors of first positions
     pairs: Floats  # (K, K): posteriors of neighbouring pairs [from, to]
+
+    specs: ClassVar[Mapping[str, ArraySpec]] = {
+        **Summary.specs,
+        "start": ArraySpec("K", COUNTS),
+        "pairs": ArraySpec("K K", COUNTS),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,11 @@ class ChainParameters(BlockwiseParameters):
             block.sequences, evidence, *factors, start, pairs, mass, block.width(n_classes)
         )
         return ChainSummary(log_normaliser, mass, start, pairs)
+
+    def expect_log(self, summary: ChainSummary) -> float:
+        """Return the expected log probability of the labels that a summary has counted."""
+        starts = weigh_logs(summary.start, log_of(self.start_factor))
+        return starts + weigh_logs(summary.pairs, log_of(self.pair_factor))
 
     def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
         """Return the most probable sequence of classes."""
@@ -176,6 +187,12 @@ class Chain(Structure[ChainSummary, ChainParameters]):
             temper(transition, prior, self.coupling, self.allowed.steps),
             freeze(self.allowed.end.astype(np.float64)),
         )
+
+    def one_of_each(self, classes: NDArray[np.bool_]) -> ChainSummary:
+        """Return the summary of one item of each of these classes, with as many steps to all that may follow."""
+        start, steps = self.allowed.start & classes, self.allowed.steps & np.outer(classes, classes)
+        pairs = steps / np.maximum(steps.sum(axis=1, keepdims=True), 1)
+        return ChainSummary(0.0, classes.astype(np.float64), start / max(start.sum(), 1), pairs)
 
     def summarise(self, block: Block, posterior: Floats) -> ChainSummary:
         """Return the summary of one block's posteriors from elsewhere; neighbours are taken as independent."""

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.blocks import Block
-from ..distributions import fit_distributions
+from ..distributions import fit_distributions, log_of, weigh_logs
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, OBJECTIVES, WEIGHTS, ArraySpec
 from .base import BlockwiseParameters, Structure, Summary
@@ -43,6 +44,10 @@ class IndependentParameters(BlockwiseParameters):
         log_normaliser = normalise_items(evidence, self.weights, block.told, mass, block.width(n_classes))
         return Summary(log_normaliser, mass)
 
+    def expect_log(self, summary: Summary) -> float:
+        """Return the expected log probability of the labels that a summary has counted."""
+        return weigh_logs(summary.mass, log_of(self.weights))
+
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported prior."""
         return type(self)(self.mean, self.mean, 0.0)
@@ -69,6 +74,10 @@ class Independent(Structure[Summary, IndependentParameters]):
     def given(self, prior: Floats) -> IndependentParameters:
         """Return a known class prior as parameters."""
         return IndependentParameters(freeze(np.array(prior)), freeze(np.array(prior)), 0.0)
+
+    def one_of_each(self, classes: NDArray[np.bool_]) -> Summary:
+        """Return the summary of one item of each of these classes."""
+        return Summary(0.0, classes.astype(np.float64))
 
     def summarise(self, block: Block, posterior: Floats) -> Summary:
         """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""

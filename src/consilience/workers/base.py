@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from ..memory import NUMBER
 from ..specs import ArraySpec
 from .left_out import Counted
 from .rows import Factors
+
+# For each label, and for each class, of an earlier fit its index.
+Axes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Prior(NamedTuple):
@@ -154,6 +157,22 @@ class WorkerModel(ABC):
             What the fit learned of its workers, and of all together.
         worker, label : array
             For each worker and label of these answers its index at the fit; -1 is a worker who was not there.
+        """
+
+    @abstractmethod
+    def embed_counts(
+        self, counts: Floats, further: Mapping[str, Floats], worker: NDArray[np.int64], axes: Axes
+    ) -> Floats:
+        """Return the expected counts of rows, (n_rows, K), that a fit to fewer workers, labels and classes has kept.
+
+        Parameters
+        ----------
+        counts, further
+            As `plain_counts` and `further_arrays` gave them to the fitted model.
+        worker : array
+            For each worker of the fit its index here.
+        axes : tuple of array
+            The same for each label and for each class.
         """
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..distributions import Distributions, fit_distributions
 from ..errors import plural
 from ..kernels.types import Floats, freeze
 from ..specs import LOG_WEIGHTS, ArraySpec
-from .base import Prior, WorkerModel
+from .base import Axes, Prior, WorkerModel
 from .learned import improve_pair
 from .left_out import Counted, CountedRows, CountedSilence
 from .rows import Factors, make_factors
@@ -85,6 +86,18 @@ class ConfusionWorkers(WorkerModel):
     def given(self, confusion: Floats) -> Distributions:
         """Return known matrices (M, K, L) as (M, L, K)."""
         return Distributions.known(np.ascontiguousarray(confusion.transpose(0, 2, 1), dtype=np.float64))
+
+    def embed_counts(
+        self,
+        counts: Floats,
+        further: Mapping[str, Floats],  # noqa: ARG002
+        worker: NDArray[np.int64],
+        axes: Axes,
+    ) -> Floats:
+        """Return expected counts of rows from those (M', L', K') of a fit to fewer workers, labels and classes."""
+        embedded = np.zeros((self.n_workers, self.n_labels, self.n_classes))
+        embedded[np.ix_(worker, *axes)] = counts
+        return embedded.reshape(-1, self.n_classes)
 
     def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
         """Return the counts behind the matrices."""

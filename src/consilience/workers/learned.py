@@ -78,14 +78,24 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
 
 
 def newton_step(judge: object, place: Floats, slope: Floats) -> Floats:
-    """Return the step to where the slope would vanish if it were linear; uphill, and not too long."""
+    """Return the step to where the slope would vanish if it were linear; uphill, and not too long.
+
+    A number that would go beyond its limit goes as far as that, and the other one where it is best then.
+    """
     assert callable(judge)
     curvature = np.stack([(judge(place + h)[1] - slope) / DIFFERENCE for h in DIFFERENCE * np.eye(2)])
     curvature = (curvature + curvature.T) / 2
     values, vectors = np.linalg.eigh(curvature)
     # Where the sum is not concave its slope is followed, as if it were.
     step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-6))
-    return np.asarray(step / max(1.0, float(np.abs(step).max()) / LONGEST))
+    step = step / max(1.0, float(np.abs(step).max()) / LONGEST)
+    beyond = (place + step < LEAST) | (place + step > MOST)
+    if beyond.sum() == 1:
+        stopped, other = int(beyond.argmax()), int(beyond.argmin())
+        step[stopped] = np.clip((place + step)[stopped], LEAST[stopped], MOST[stopped]) - place[stopped]
+        rest = slope[other] + curvature[other, stopped] * step[stopped]
+        step[other] = np.clip(rest / max(abs(curvature[other, other]), 1e-6), -LONGEST, LONGEST)
+    return np.asarray(step)
 
 
 def judge_pair(

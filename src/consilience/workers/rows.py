@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.blocks import Block
-from ..distributions import Distributions
+from ..distributions import Distributions, log_of, weigh_logs
 from ..kernels.types import Array, Floats, freeze
 
 # Added to vote shares that serve as priors: a class without a vote is not impossible.
@@ -31,6 +31,14 @@ class Factors(NamedTuple):
     rows: Floats  # (n_rows, K)
     base: Floats  # (K,): the factor every item has, whatever the answers
     in_logs: bool
+
+    def expect_log(self, counts: Floats, mass: Floats) -> float:
+        """Return the expected log probability of answers.
+
+        `counts` (n_rows, K) are expected counts of rows, `mass` (K,) those of the classes of items.
+        """
+        rows, base = (self.rows, self.base) if self.in_logs else (log_of(self.rows), log_of(self.base))
+        return weigh_logs(counts, rows) + weigh_logs(mass, base)
 
 
 class RowCounts(NamedTuple):

@@ -21,7 +21,7 @@ from ..data.vocabulary import Column, Values, to_column
 from ..distributions import Distributions, fit_distributions
 from ..kernels.types import Floats
 from ..specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
-from .base import Prior
+from .base import Axes, Prior
 from .confusion import ConfusionWorkers, count_groups
 from .learned import improve_pair
 from .left_out import Counted
@@ -76,6 +76,18 @@ class SequentialWorkers(ConfusionWorkers):
         """Return each worker's plain matrix once for every previous answer, (M (L + 1), L, K)."""
         own = fit_distributions(self.plain_counts(counts), prior.smoothing, prior.estimation).mean
         return np.repeat(own, self.n_labels + 1, axis=0)
+
+    def embed_counts(
+        self,
+        counts: Floats,  # noqa: ARG002
+        further: Mapping[str, Floats],
+        worker: NDArray[np.int64],
+        axes: Axes,
+    ) -> Floats:
+        """Return expected counts of rows from those by previous answer, of a fit to fewer workers and labels."""
+        embedded = np.zeros((self.n_workers, self.n_labels + 1, self.n_labels, self.n_classes))
+        embedded[np.ix_(worker, np.append(axes[0], self.n_labels), *axes)] = further["_sequential_counts"]
+        return embedded.reshape(-1, self.n_classes)
 
     def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
         """Return the counts by previous answer. What a plain matrix lends to them is taken as it is."""

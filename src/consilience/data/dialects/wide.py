@@ -47,6 +47,8 @@ def _recognise(table: Table, names: Names) -> bool:
     """Tell whether a table has one row per item, no worker and no label, and others that hold the same few labels."""
     if any(names.get(role) is not None or table.find(role) is not None for role in _OTHER_ROLES):
         return False
+    if names.get("order") is not None:
+        return False
     item = names.get("item") or table.find_usual("item")
     if item is None:
         found = table.candidates("item")
@@ -104,7 +106,7 @@ def _translate_matrix(table: Table, names: Names) -> Table:
 
 def _check_names(table: Table, names: Names) -> None:
     """Raise an error for names of columns that such a table does not have."""
-    for role in _OTHER_ROLES:
+    for role in (*_OTHER_ROLES, "order"):
         if names.get(role) is not None:
             raise InputError(
                 f"{table.name} is read with one column per worker, and has no column of its own for the {role}.",

@@ -1,0 +1,104 @@
+"""`consilience predict`: labels of other items, by what a saved model knows of the workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..formats.register import usual_suffixes, writable_formats
+from .command import Command, debug_option, json_option, print_json, quiet_option
+
+if TYPE_CHECKING:
+    from ..data.responses import Responses
+    from ..models.predicting import PredictingModel
+
+_SUFFIXES = usual_suffixes(writable_formats())
+_EXAMPLES = """\b
+Examples:
+  consilience fuse answers.csv --save crowd.model
+  consilience predict crowd.model more.csv -o labels.csv
+"""  # \b keeps the lines apart
+
+
+@click.command("predict", cls=Command, epilog=_EXAMPLES)
+@click.argument("model")
+@click.argument("source")
+@click.option("-o", "--output", metavar="FILE", help=f"Write the labels here: {_SUFFIXES}.")
+@click.option("--gold", metavar="FILE", multiple=True, help="Known labels. May be given several times.")
+@click.option("--graph", metavar="FILE", help="Edges between the items, for a model with a graph.")
+@quiet_option
+@json_option
+@debug_option
+def predict(
+    model: str,
+    source: str,
+    output: str | None,
+    gold: tuple[str, ...],
+    graph: str | None,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,  # noqa: ARG001
+) -> None:
+    """Label the items in SOURCE by what a saved model knows of the workers. The model does not change.
+
+    MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
+    same roles. The answers in MODEL are not looked at: to add answers to its items, use `update`.
+    """
+    from dataclasses import replace
+
+    from ..formats.writing import write_table
+    from ..models.fuse import as_graph
+    from ..models.saved import load
+    from ..models.updating import read_like
+    from .outputs import check_outputs
+
+    check_outputs([output], [], [model, source, graph, *gold])
+    fitted = load(model)
+    responses = replace(read_like(fitted, source), backend="pyarrow")
+    warn_of_known(fitted, responses)
+    links = None if graph is None else as_graph(graph, responses)
+    labels = fitted.predict(responses, links, list(gold) or None, as_frame=True)
+    if output is not None:
+        write_table(labels, output)
+    if as_json:
+        sizes = {"answers": responses.n_responses, "items": responses.n_items, "workers": responses.n_workers}
+        mean = float(labels["confidence"].to_numpy().mean())
+        print_json({"model": model, **sizes, "mean_confidence": mean, "file": output})
+    elif not quiet:
+        print_labels(responses, labels, model, source, output)
+
+
+def warn_of_known(model: PredictingModel, responses: Responses) -> None:
+    """Warn if some of the items were there at the fit, whose answers are not looked at."""
+    from ..errors import DataWarning, plural, warn
+
+    n_known = 0
+    if model._answers is not None:
+        n_known = int((model._answers.find_items(list(responses.key_columns().values())) >= 0).sum())
+    if n_known:
+        warn(
+            DataWarning(
+                f"The model was fitted to {n_known:,} of these {plural(responses.n_items, 'item')}. Their labels here "
+                "come from the answers in this file alone.",
+                "To add these answers to the others, use `consilience update`.",
+            )
+        )
+
+
+def print_labels(responses: Responses, labels: Any, model: str, source: str, output: str | None) -> None:
+    """Print how many labels there are, and how certain they are."""
+    from ..errors import plural
+    from ..formats.files import name_of
+    from .tables import open_console, print_facts, print_title
+    from .text import fit_text, format_number
+
+    console = open_console()
+    print_title(console, f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")
+    sizes = [plural(*size) for size in ((responses.n_workers, "worker"), (responses.n_items, "item"))]
+    facts = [
+        ("Answers", f"{responses.n_responses:,} by {sizes[0]} about {sizes[1]}"),
+        ("Confidence", f"{format_number(float(labels['confidence'].to_numpy().mean()))} on average"),
+        ("Labels", fit_text(output, 60) if output else "not written; give -o FILE to keep them"),
+    ]
+    print_facts(console, facts)

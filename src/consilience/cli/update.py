@@ -1,0 +1,204 @@
+"""`consilience update`: more answers for a saved model."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..formats.register import usual_suffixes, writable_formats
+from .command import Command, debug_option, json_option, print_json, quiet_option
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..models.predicting import PredictingModel
+
+# As in `consilience.data.joining`, which takes long to import.
+POLICIES = ("error", "last")
+# Rows shown in the table; the file and --json have all.
+MOST_ROWS = 10
+
+_SUFFIXES = usual_suffixes(writable_formats())
+_EXAMPLES = """\b
+Examples:
+  consilience fuse monday.csv -o labels.parquet --save crowd.model
+  consilience update crowd.model tuesday.csv -o labels.parquet
+  consilience update crowd.model corrections.csv --duplicates last --changes changes.csv
+"""  # \b keeps the lines apart
+
+
+@click.command("update", cls=Command, epilog=_EXAMPLES)
+@click.argument("model")
+@click.argument("source", required=False)
+@click.option("-o", "--output", metavar="FILE", help=f"Write the labels of all items here: {_SUFFIXES}.")
+@click.option("--save", metavar="FILE", help="Write the updated model here. Default: MODEL itself.")
+@click.option("--changes", metavar="FILE", help="Write a table of the labels that have changed here.")
+@click.option(
+    "--duplicates",
+    type=click.Choice(POLICIES),
+    default="error",
+    show_default=True,
+    help="What to do when a worker answered an item before, with another label. last: the new answer replaces the old "
+    "one, and a row without a label retracts it.",
+)
+@click.option("--gold", metavar="FILE", multiple=True, help="Further known labels. May be given several times.")
+@click.option("--graph", metavar="FILE", help="Further edges between items, for a model with a graph.")
+@quiet_option
+@json_option
+@debug_option
+def update(
+    model: str,
+    source: str | None,
+    output: str | None,
+    save: str | None,
+    changes: str | None,
+    duplicates: str,
+    gold: tuple[str, ...],
+    graph: str | None,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,  # noqa: ARG001
+) -> None:
+    """Add the answers in SOURCE to a saved model, and fuse all of them.
+
+    MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
+    same roles. Items, workers and labels may be new. MODEL is replaced, together with the labels, when all is done. If
+    another run replaced it meanwhile, the update stops and writes nothing.
+    """
+    from ..formats.writing import replace_together, write_table
+    from ..models.saved import load
+    from .outputs import check_outputs
+    from .progress import Display
+
+    started = time.perf_counter()
+    if source is None and not gold and graph is None:
+        raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
+    check_outputs([output, changes], [save or model], [source, graph, *gold, *([model] if save else [])])
+    with Display(quiet) as display:
+        display.say("Loading")
+        version = find_version(model)
+        fitted = load(model)
+        before = getattr(fitted, "comparison_", None)
+        if "callback" in fitted.get_params():
+            fitted.set_params(callback=display.show_iteration)
+        fitted.update(source, graph, list(gold) or None, duplicates=duplicates)
+        shown = copy.copy(fitted)
+        shown._backend = "pyarrow"
+        changed = shown.changes()
+        display.say("Writing")
+        with replace_together():
+            if output is not None:
+                write_table(shown.to_frame(), output)
+            if changes is not None:
+                write_table(changed, changes)
+            fitted.save(save or model)
+            if save is None:
+                check_version(model, version)
+    named = {"labels": output, "changes": changes, "model": save or model}
+    files = {kind: path for kind, path in named.items() if path is not None}
+    if as_json:
+        print_json(describe(shown, before, changed, files, time.perf_counter() - started))
+    elif not quiet:
+        print_update(shown, before, changed, model, files)
+
+
+def find_version(path: str) -> tuple[int, ...] | None:
+    """Return numbers that differ if a file has changed or was replaced; None if it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:  # an absent model is the business of `load`
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def check_version(path: str, version: tuple[int, ...] | None) -> None:
+    """Raise an error if a file is not the one that it was, so that no answers of another run are lost."""
+    from ..errors import InputError
+
+    if find_version(path) != version:
+        raise InputError(
+            f"{path!r} has changed since it was read, perhaps by another update. Nothing was written.",
+            "Run this update again.",
+        )
+
+
+def describe(
+    model: PredictingModel, before: Any, changed: pa.Table, files: dict[str, str], seconds: float
+) -> dict[str, Any]:
+    """Return what an update brought, for `--json`."""
+    found = model.update_
+    comparison = getattr(model, "comparison_", None)
+    figures = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict")}
+    return {
+        **figures,
+        "answers": model.responses_.n_responses,
+        "items": model.responses_.n_items,
+        "workers": model.responses_.n_workers,
+        "verdict_before": None if before is None else before.verdict,
+        "verdict": None if comparison is None else comparison.verdict,
+        "reason": found.verdict,
+        "mean_confidence": float(model._confidence().mean()),
+        "changes": changed.to_pylist(),
+        "files": files,
+        "seconds": round(seconds, 3),
+    }
+
+
+def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
+    """Print what is new, which labels changed, and the verdict before and after."""
+    from ..errors import plural
+    from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
+    from .text import fit_text, format_number
+
+    console, found, r = open_console(), model.update_, model.responses_
+    print_title(console, f"Update of {fit_text(name, 60)}")
+    sizes = [plural(*size) for size in ((r.n_workers, "worker"), (r.n_items, "item"))]
+    facts = [
+        ("New", found.describe_news()),
+        ("Answers", f"{r.n_responses:,} by {sizes[0]} about {sizes[1]}"),
+        ("Changed", f"{found.n_changed:,} of {plural(r.n_items - found.n_new_items, 'label')}"),
+    ]
+    comparison = getattr(model, "comparison_", None)
+    if comparison is None:
+        facts.append(("Confidence", f"{format_number(float(model._confidence().mean()))} on average"))
+    else:
+        if before is not None:
+            facts.append(("Before", capitalise(before.describe_test())))
+        facts.append(("Verdict", capitalise(comparison.describe_test())))
+        if found.verdict is not None:
+            facts.append(("Reason", capitalise(found.verdict)))
+        facts.append(("Accuracy", capitalise(comparison.describe_accuracy())))
+    if hasattr(model, "explain_calibration"):
+        facts.append(("Calibration", model.explain_calibration()))
+    print_facts(console, facts)
+    console.print()
+    if changed.num_rows:
+        hidden = changed.num_rows - MOST_ROWS
+        more = f" ({hidden:,} more with --changes or --json)" if hidden > 0 else ""
+        print_title(console, f"Labels that changed{more}")
+        keys, spare = changed.column_names[: changed.column_names.index("label_before")], spare_width(console) // 3
+        columns = [Column(key, 20 + spare, wrap=True) for key in keys]
+        columns += [Column("before", 14 + spare, wrap=True), Column("now", 14 + spare, wrap=True)]
+        columns += [Column("confidence", number=True), Column("new answers", number=True)]
+        rows: list[list[Any] | None] = [
+            [
+                *(row[key] for key in keys),
+                row["label_before"],
+                row["label"],
+                format_number(row["confidence"]),
+                row["new_answers"],
+            ]
+            for row in changed.slice(0, MOST_ROWS).to_pylist()
+        ]
+        print_table(console, columns, [*rows, *([None] if hidden > 0 else [])])
+        console.print()
+    print_facts(console, [(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
+
+
+def capitalise(text: str) -> str:
+    """Return words as a sentence."""
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,306 @@
+"""Whom to ask what: the kernels of `models.next_questions`, which has the equations.
+
+Workers are in the order in which ties are broken. `group` numbers them so that near-copies have the same number: of
+each group one worker answers an item. The workers who must not be asked about item i are those of the groups of
+``asked[offsets[i]:offsets[i + 1]]``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .compile import kernel
+from .types import Codes, Floats, Integers
+
+# Classes that are less probable are left out.
+LEAST = 1e-12
+# Gains are rounded to so many parts of a nat: those that differ by rounding only are the same.
+PARTS = 1e9
+
+
+@kernel
+def first_gain(q: Floats, confusion: Floats, row_entropy: Floats) -> float:
+    """Return I(y; a) in nats for the class probabilities q and a worker's matrix (K, A)."""
+    total = 0.0
+    for a in range(confusion.shape[1]):
+        p = 0.0
+        for k in range(q.size):
+            if q[k] > LEAST:
+                p += q[k] * confusion[k, a]
+        if p > 0.0:
+            total -= p * math.log(p)
+    for k in range(q.size):
+        if q[k] > LEAST:
+            total -= q[k] * row_entropy[k]
+    return math.floor(max(total, 0.0) * PARTS + 0.5) / PARTS
+
+
+@kernel
+def later_gain(outcomes: Floats, confusion: Floats, row_entropy: Floats) -> float:
+    """Return I(y; a | answers to come): row r of outcomes (R, K) is P(these answers, y = k)."""
+    total = 0.0
+    for r in range(outcomes.shape[0]):
+        whole = 0.0
+        for k in range(outcomes.shape[1]):
+            whole += outcomes[r, k]
+            total -= outcomes[r, k] * row_entropy[k]
+        if whole <= 0.0:
+            continue
+        for a in range(confusion.shape[1]):
+            p = 0.0
+            for k in range(outcomes.shape[1]):
+                p += outcomes[r, k] * confusion[k, a]
+            if p > 0.0:
+                total -= p * math.log(p / whole)
+    return math.floor(max(total, 0.0) * PARTS + 0.5) / PARTS
+
+
+@kernel
+def bound_gains(q: Floats, slopes: Floats, bounds: Floats) -> None:
+    """Write an upper bound of the gain per cost of each worker into `bounds`; slopes are (K, M)."""
+    for m in range(bounds.size):
+        bounds[m] = 1.0 / PARTS
+    for k in range(q.size):
+        if q[k] > LEAST:
+            for m in range(bounds.size):
+                bounds[m] += q[k] * slopes[k, m]
+
+
+@kernel
+def find_best(
+    items: Integers,
+    cells: Integers,
+    posterior: Floats,
+    slopes: Floats,
+    confusion: Floats,
+    row_entropy: Floats,
+    cost: Floats,
+    group: Integers,
+    offsets: Integers,
+    asked: Codes,
+    best: Floats,
+) -> None:
+    """Write the largest gain per cost of a first question about each of the items into `best`; 0 if there is none.
+
+    The gain per cost of worker m is at most q . slopes[c, :, m] for any cell c, and close to it for the item's own.
+    """
+    n_workers = cost.size
+    mark, bounds = np.full(n_workers, -1), np.zeros(n_workers)
+    for j in range(items.size):
+        i = items[j]
+        for t in range(offsets[i], offsets[i + 1]):
+            mark[group[asked[t]]] = i
+        bound_gains(posterior[i], slopes[cells[j]], bounds)
+        top = 0.0
+        for m in range(n_workers):
+            if bounds[m] > top and mark[group[m]] != i:
+                top = max(top, first_gain(posterior[i], confusion[m], row_entropy[m]) / cost[m])
+        best[j] = top
+
+
+@kernel
+def insert(workers: Codes, values: Floats, size: int, worker: int, value: float) -> None:
+    """Put a worker into its place in a list by value, of which so many entries are in order, and the last may go."""
+    at = min(size, values.size - 1)
+    while at > 0 and (values[at - 1] < value or (values[at - 1] == value and workers[at - 1] > worker)):
+        values[at], workers[at] = values[at - 1], workers[at - 1]
+        at -= 1
+    values[at], workers[at] = value, worker
+
+
+@kernel
+def add_answer(outcomes: Floats, confusion: Floats, most: int) -> Floats:
+    """Return the outcomes with one more answer; beyond `most` of them, the least probable are taken together."""
+    n_before, n_classes = outcomes.shape
+    n_labels = confusion.shape[1]
+    size = n_before * n_labels
+    result, total = np.zeros((size, n_classes)), np.zeros(size)
+    high = 0.0
+    for r in range(n_before):
+        for a in range(n_labels):
+            here = r * n_labels + a
+            for k in range(n_classes):
+                result[here, k] = outcomes[r, k] * confusion[k, a]
+                total[here] += result[here, k]
+            high = max(high, total[here])
+    if size <= most:
+        return result
+    low = 0.0  # more than `high` are fewer than `most`
+    for _ in range(50):
+        middle, n_above = 0.5 * (low + high), 0
+        for here in range(size):
+            n_above += total[here] > middle
+        if n_above < most:
+            high = middle
+        else:
+            low = middle
+    kept, n_kept = np.zeros((most, n_classes)), 0
+    for here in range(size):
+        row = most - 1
+        if total[here] > high:
+            row = n_kept
+            n_kept += 1
+        for k in range(n_classes):
+            kept[row, k] += result[here, k]
+    return kept
+
+
+@kernel
+def comes_first(one: int, other: int, keys: Floats) -> bool:
+    """Tell whether one entry of the heap stands above another: of equal keys, the one with the lower number."""
+    return bool(keys[one] > keys[other] or (keys[one] == keys[other] and one < other))
+
+
+@kernel
+def sink(heap: Integers, keys: Floats, at: int, size: int) -> None:
+    """Restore the order of a heap whose entry at `at` may stand too high."""
+    moved = heap[at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        right = child + 1
+        if right < size and comes_first(heap[right], heap[child], keys):
+            child = right
+        if not comes_first(heap[child], moved, keys):
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = moved
+
+
+@kernel
+def choose(
+    items: Integers,
+    cells: Integers,
+    best: Floats,
+    posterior: Floats,
+    slopes: Floats,
+    confusion: Floats,
+    row_entropy: Floats,
+    cost: Floats,
+    group: Integers,
+    offsets: Integers,
+    asked: Codes,
+    near_offsets: Integers,
+    near: Codes,
+    near_share: Floats,
+    place: Codes,
+    n_short: int,
+    most: int,
+    left: Integers,
+    budget: float,
+    chosen: Integers,
+    gains: Floats,
+) -> int:
+    """Choose questions one after the other; return how many.
+
+    Items are kept in a heap by the gain per cost that each had when it was last looked at. Gains only fall, so that the
+    item on top is chosen if it is up to date, and brought up to date otherwise.
+
+    Parameters
+    ----------
+    items, cells : array of int (C,)
+        The items to ask about, in the order in which ties are broken, and their cells.
+    best : array (C,)
+        The largest gain per cost of a first question.
+    posterior, slopes, confusion, row_entropy, cost, group, offsets, asked
+        As for `find_best`.
+    near_offsets, near, near_share : arrays
+        Neighbours of each item, and the share that the item has in the weight of the neighbour's edges.
+    place : array of int (N,)
+        The place of each item among `items`, -1 for the others.
+    n_short, most : int
+        The length of shortlists; the most outcomes of earlier answers to tell apart.
+    left : array of int (M,)
+        How many questions each worker may be asked; it is changed.
+    budget : float
+        How much the questions may cost.
+    chosen : array of int (n, 2)
+        Takes the place in `items` and the worker of each question.
+    gains : array (n,)
+        Takes their gains.
+    """
+    n_items, n_workers, n_classes = items.size, cost.size, posterior.shape[1]
+    # The best workers for each item, by what their answers add to those of the questions that are chosen.
+    shortlists, values = np.zeros((n_items, n_short), np.int32), np.zeros((n_items, n_short))
+    at = np.full(n_items, n_short)  # the first worker on the shortlist who can be asked
+    priced = np.zeros(n_items, np.bool_)  # whether the values are up to date
+    last, before = np.full(n_items, -1), np.full(len(chosen), -1)  # the questions about each item, as linked lists
+    crowding, keys = np.ones(n_items), best.copy()
+    mark, bounds = np.full(n_workers, -1), np.zeros(n_workers)
+    heap = np.arange(n_items)
+    for start in range(n_items // 2 - 1, -1, -1):
+        sink(heap, keys, start, n_items)
+    size, n_chosen = n_items, 0
+    while n_chosen < len(chosen) and size > 0:
+        c = heap[0]
+        i = items[c]
+        if priced[c]:
+            while at[c] < n_short and values[c, at[c]] > 0.0:
+                m = shortlists[c, at[c]]
+                if left[m] > 0 and cost[m] <= budget:
+                    break
+                at[c] += 1
+            if at[c] < n_short and values[c, at[c]] > 0.0:
+                key = values[c, at[c]] / crowding[c]
+                if key < keys[c]:
+                    keys[c] = key
+                    sink(heap, keys, 0, size)
+                    continue
+                m = shortlists[c, at[c]]
+                chosen[n_chosen, 0], chosen[n_chosen, 1], gains[n_chosen] = c, m, values[c, at[c]] * cost[m]
+                before[n_chosen], last[c] = last[c], n_chosen
+                n_chosen += 1
+                left[m] -= 1
+                budget -= cost[m]
+                priced[c] = False
+                for t in range(near_offsets[i], near_offsets[i + 1]):
+                    if place[near[t]] >= 0:
+                        crowding[place[near[t]]] += near_share[t]
+                continue
+        # Work out what the workers on the shortlist would add; if none of them can be asked, make a new one.
+        for t in range(offsets[i], offsets[i + 1]):
+            mark[group[asked[t]]] = i
+        outcomes = np.zeros((1, n_classes))
+        for k in range(n_classes):
+            outcomes[0, k] = posterior[i, k]
+        question = last[c]
+        while question >= 0:
+            outcomes = add_answer(outcomes, confusion[chosen[question, 1]], most)
+            mark[group[chosen[question, 1]]] = i
+            question = before[question]
+        n_there = 0
+        if not priced[c]:
+            for s in range(n_short if at[c] < n_short else 0):
+                m = shortlists[c, s]
+                if values[c, s] > 0.0 and left[m] > 0 and cost[m] <= budget and mark[group[m]] != i:
+                    shortlists[c, n_there] = m
+                    n_there += 1
+        if n_there == 0:
+            bound_gains(posterior[i], slopes[cells[c]], bounds)
+            for m in range(n_workers):
+                if left[m] <= 0 or cost[m] > budget or mark[group[m]] == i:
+                    continue
+                if n_there == n_short and bounds[m] <= values[c, n_short - 1]:
+                    continue
+                value = first_gain(posterior[i], confusion[m], row_entropy[m]) / cost[m]
+                if value > 0.0 and (n_there < n_short or value > values[c, n_short - 1]):
+                    insert(shortlists[c], values[c], n_there, m, value)
+                    n_there = min(n_there + 1, n_short)
+        if last[c] >= 0:
+            for s in range(n_there):
+                m = shortlists[c, s]
+                insert(shortlists[c], values[c], s, m, later_gain(outcomes, confusion[m], row_entropy[m]) / cost[m])
+        for s in range(n_there, n_short):
+            values[c, s] = 0.0
+        at[c], priced[c] = 0, True
+        if n_there == 0 or values[c, 0] <= 0.0:
+            size -= 1
+            heap[0] = heap[size]
+        else:
+            keys[c] = values[c, 0] / crowding[c]
+        sink(heap, keys, 0, size)
+    return n_chosen

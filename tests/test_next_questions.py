@@ -1,0 +1,524 @@
+"""Whom to ask what next, which items are certain enough, and simulated campaigns."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import consilience as cs
+from command_line import run
+from consilience.data.hashing import draw_numbers, hash_ids, hash_items
+from consilience.models import next_questions
+
+CROWD = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=2, accuracy=(0.4, 0.9), seed=3)
+FITTED = cs.DawidSkene().fit(CROWD.responses)
+DENSE = cs.simulate.independent(60, n_workers=12, n_classes=3, accuracy=(0.4, 0.9), seed=2)
+
+
+# ---------------------------------------------------------------------------------------------------- slow, but right
+
+
+def entropy(p) -> float:
+    return -sum(x * math.log(x) for x in p if x > 0)
+
+
+def slow_gain(q, matrix, earlier=()) -> float:
+    """I(y; a | answers of earlier workers): a sum over all answers that these may give."""
+    total = 0.0
+    for answers in itertools.product(*(range(len(each[0])) for each in earlier)):
+        joint = [q[k] * math.prod(each[k][a] for each, a in zip(earlier, answers, strict=True)) for k in range(len(q))]
+        if (whole := sum(joint)) > 0:
+            given = [p / whole for p in joint]
+            mixed = [sum(given[k] * matrix[k][a] for k in range(len(q))) for a in range(len(matrix[0]))]
+            total += whole * (entropy(mixed) - sum(given[k] * entropy(matrix[k]) for k in range(len(q))))
+    return round(total, 9)
+
+
+def slow_list(model, n, *, cost=None, limits=None, budget=math.inf, known=(), neighbours=None):
+    """Take the pair with the largest gain per cost, again and again."""
+    r = model.responses_
+    items, workers = r.items.tolist(), r.workers.tolist()
+    cost = dict.fromkeys(workers, 1.0) if cost is None else cost
+    item_draws = draw_numbers(model.seed, hash_items(r.keys)).tolist()
+    worker_draws = draw_numbers(model.seed, hash_ids(r.workers)).tolist()
+    answered = set(zip(r.item_of_answer().tolist(), r.worker.tolist(), strict=True))
+    group = {m: next((g for g, group in enumerate(model._copies) if m in group), -1 - m) for m in range(len(workers))}
+    barred = {(i, group[m]) for i, m in answered}
+    q, confusion = model.posterior_.tolist(), model.confusion_.tolist()
+    left = {m: math.inf if limits is None else limits[workers[m]] for m in range(len(workers))}
+    asked: dict[int, list[int]] = {i: [] for i in range(len(items))}
+    listed = []
+    while len(listed) < n:
+        options = []
+        for i, m in itertools.product(range(len(items)), range(len(workers))):
+            price = cost[workers[m]]
+            if (i, group[m]) in barred or items[i] in known or left[m] < 1 or price > budget + 1e-9:
+                continue
+            gain = slow_gain(q[i], confusion[m], [confusion[other] for other in asked[i]])
+            crowding = 1.0
+            if neighbours is not None:
+                crowding += sum(len(asked[j]) * share for j, share in neighbours[i])
+            if gain > 0:
+                options.append((-gain / price / crowding, item_draws[i], worker_draws[m], i, m, gain))
+        if not options:
+            break
+        *_, i, m, gain = min(options)
+        listed.append((items[i], workers[m], gain))
+        asked[i].append(m)
+        barred.add((i, group[m]))
+        left[m] -= 1
+        budget -= cost[workers[m]]
+    return listed
+
+
+def pairs(table, keys=("item",)):
+    columns = [table[name].to_pylist() for name in keys]
+    items = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    return list(zip(items, table["worker"].to_pylist(), strict=True))
+
+
+def agree(found, expected, keys=("item",)) -> None:
+    assert pairs(found, keys) == [(item, worker) for item, worker, _ in expected]
+    np.testing.assert_allclose(found["gain"].to_numpy(), [gain for *_, gain in expected], atol=2e-9)
+
+
+def many(model) -> int:
+    return len(model.workers_) * len(model.posterior_)
+
+
+# ------------------------------------------------------------------------------------------------------------ the list
+
+
+@pytest.mark.parametrize("n", [1, 10, 60, 120])
+def test_questions_are_those_of_a_slow_twin(n):
+    no_limit = many(FITTED)
+    agree(FITTED.next_questions(n, per_worker=no_limit), slow_list(FITTED, n))
+
+
+def test_an_item_is_asked_about_again_for_what_the_answer_adds():
+    listed = FITTED.next_questions(160, per_worker=1000)
+    assert listed.num_rows == 160  # all pairs that are left
+    by_item = pd.DataFrame({"item": listed["item"].to_pylist(), "gain": listed["gain"].to_pylist()}).groupby("item")
+    assert (by_item["gain"].apply(len) == 4).all()
+    assert by_item["gain"].apply(lambda gains: gains.is_monotonic_decreasing).all()
+    # The sum is the information that all answers have together, whatever their order.
+    item = listed["item"].to_pylist()[0]
+    row = CROWD.responses.items.tolist().index(item)
+    matrices = [FITTED.confusion_[m].tolist() for i, m in pairs(listed) if i == item]
+    together = sum(slow_gain(FITTED.posterior_[row].tolist(), m, matrices[:j]) for j, m in enumerate(matrices))
+    backwards = matrices[::-1]
+    again = sum(slow_gain(FITTED.posterior_[row].tolist(), m, backwards[:j]) for j, m in enumerate(backwards))
+    assert by_item["gain"].sum()[item] == pytest.approx(together, abs=1e-8) == pytest.approx(again, abs=1e-8)
+
+
+def test_costs_budgets_and_limits_against_the_twin():
+    workers = CROWD.responses.workers.tolist()
+    cost = dict(zip(workers, [1.0, 2.0, 0.5, 3.0, 1.0, 0.1], strict=True))
+    limits = dict(zip(workers, [3, 0, 8, 8, 2, 1], strict=True))
+    agree(FITTED.next_questions(200, per_worker=limits), slow_list(FITTED, 200, limits=limits))
+    everything = FITTED.next_questions(budget=20, cost=cost, per_worker=1000)
+    agree(everything, slow_list(FITTED, 10**6, cost=cost, budget=20))
+    spent = sum(everything["cost"].to_pylist())
+    assert 20 - min(cost.values()) < spent <= 20 + 1e-9 or everything.num_rows == 160
+    both = FITTED.next_questions(15, budget=4, cost=cost, per_worker=limits)
+    agree(both, slow_list(FITTED, 15, cost=cost, budget=4, limits=limits))
+    assert FITTED.next_questions(budget=0.3, cost=0.1, per_worker=1000).num_rows == 3  # in spite of rounding
+    assert FITTED.next_questions(budget=0.09, cost=cost).num_rows == 0
+    # A unit of money makes no difference.
+    cheap = FITTED.next_questions(20, cost={name: 1e-6 * price for name, price in cost.items()})
+    assert pairs(cheap) == pairs(FITTED.next_questions(20, cost=cost))
+
+
+def test_by_default_questions_are_spread_over_workers():
+    n = 24
+    listed = FITTED.next_questions(n)["worker"].to_pylist()
+    assert max(map(listed.count, listed)) <= 4 * n / 6
+    # The limit gives way where there is nobody else.
+    assert FITTED.next_questions(10**6).num_rows == 160
+    only = FITTED.next_questions(10, workers=CROWD.responses.workers[:1])
+    assert only.num_rows == 10
+    assert FITTED.next_questions().num_rows == 10
+
+
+def test_known_items_and_pairs_that_were_asked_are_left_out():
+    gold = dict(zip(CROWD.responses.items[:9].tolist(), CROWD.truth[:9].tolist(), strict=True))
+    model = cs.DawidSkene(seed=4).fit(CROWD.responses, gold=gold)
+    agree(model.next_questions(50, per_worker=1000), slow_list(model, 50, known=gold))
+    assert model.next_questions(10**6).num_rows == 31 * 4
+    first = FITTED.next_questions(30)
+    second = FITTED.next_questions(30, asked=first)
+    assert not set(pairs(first)) & set(pairs(second))
+    for make in (pd.DataFrame, pl.DataFrame, dict):
+        again = FITTED.next_questions(30, asked=make(first.to_pydict()))
+        assert pairs(again) == pairs(second)
+    strangers = {"item": [10**9, 0], "worker": [0, 10**9]}
+    assert pairs(FITTED.next_questions(30, asked=strangers)) == pairs(first)
+    with pytest.raises(cs.errors.InputError, match="'worker' is missing"):
+        FITTED.next_questions(asked={"item": [1]})
+
+
+def test_long_shortlists_and_cells_change_nothing(monkeypatch):
+    crowd = cs.simulate.independent(400, n_workers=50, n_classes=4, answers_per_item=2, accuracy=(0.3, 0.9), seed=1)
+    model = cs.DawidSkene().fit(crowd.responses)
+    first = model.next_questions(60)
+    monkeypatch.setattr(next_questions, "N_SHORT", 50)
+    monkeypatch.setattr(next_questions, "LEAST_SHARING", 1)
+    assert pairs(model.next_questions(60)) == pairs(first)
+    monkeypatch.setattr(next_questions, "LEAST_SHARING", 10**9)  # one cell
+    assert pairs(model.next_questions(60)) == pairs(first)
+    # A list of one question is the best of all pairs.
+    r = model.responses_
+    gains = {
+        (i, m): slow_gain(model.posterior_[i].tolist(), model.confusion_[m].tolist())
+        for i in np.argsort(-next_questions.entr(model.posterior_).sum(axis=1))[:60]
+        for m in range(50)
+        if m not in r.worker[r.offsets[i] : r.offsets[i + 1]]
+    }
+    assert model.next_questions(1)["gain"].to_pylist()[0] == pytest.approx(max(gains.values()), abs=2e-9)
+
+
+def test_many_outcomes_are_taken_together(monkeypatch):
+    exact = FITTED.next_questions(160, per_worker=1000)
+    monkeypatch.setattr(next_questions, "MOST_OUTCOMES", 8)
+    rough = FITTED.next_questions(160, per_worker=1000)
+    assert rough.num_rows == 160
+    assert sum(rough["gain"].to_pylist()) == pytest.approx(sum(exact["gain"].to_pylist()), rel=0.1)
+
+
+def test_neither_the_order_of_rows_nor_the_type_of_ids_matters():
+    r = CROWD.responses
+    table = pd.DataFrame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
+    expected = cs.DawidSkene().fit(table).next_questions(40)
+    shuffled = cs.DawidSkene().fit(table.sample(frac=1, random_state=1)).next_questions(40)
+    assert expected[["item", "worker"]].values.tolist() == shuffled[["item", "worker"]].values.tolist()
+    as_text = cs.DawidSkene().fit(pl.DataFrame(table.astype({"item": str, "worker": str}))).next_questions(40)
+    assert isinstance(as_text, pl.DataFrame)
+    assert as_text["item"].to_list() == expected["item"].astype(str).tolist()
+    assert as_text["worker"].to_list() == expected["worker"].astype(str).tolist()
+
+
+# -------------------------------------------------------------------------------------------------------------- workers
+
+
+def test_new_workers_answer_as_the_crowd_does():
+    with pytest.warns(cs.errors.DataWarning, match="1 of 3 workers were not there at the fit: 99"):
+        listed = FITTED.next_questions(30, workers=[99, 0, 1], per_worker=1000)
+    assert set(listed["worker"].to_pylist()) <= {99, 0, 1}
+    with pytest.warns(cs.errors.DataWarning):
+        alone = FITTED.next_questions(1, workers=["somebody"])
+    row = CROWD.responses.items.tolist().index(alone["item"].to_pylist()[0])
+    expected = slow_gain(FITTED.posterior_[row].tolist(), FITTED._crowd[0].T.tolist())
+    assert alone["gain"].to_pylist()[0] == pytest.approx(expected, abs=2e-9)
+
+
+@pytest.mark.parametrize("name", ["one-coin", "sequential"])
+def test_new_workers_of_other_worker_models(name):
+    model = cs.DawidSkene(workers=name).fit(CROWD.responses)
+    with pytest.warns(cs.errors.DataWarning, match="not there"):
+        listed = model.next_questions(5, workers=["new"])
+    assert listed["worker"].to_pylist() == ["new"] * 5
+
+
+def test_lists_that_no_memory_holds(monkeypatch):
+    monkeypatch.setattr("consilience.memory.available_memory", lambda: 100.0)
+    with pytest.raises(cs.errors.InputError, match="is too long"):
+        FITTED.next_questions(100)
+
+
+def test_of_workers_who_copy_each_other_one_is_asked():
+    crowd = cs.simulate.independent(60, 8, 3, answers_per_item=3, accuracy=(0.5, 0.9), copycats=2, seed=5)
+    model = cs.DawidSkene().fit(crowd.responses)
+    model._copies = [[0, 6], [1, 7]]  # who they are, whether or not the fit can tell
+    listed = model.next_questions(10**6, per_worker=1000)
+    r = crowd.responses
+    there = set(zip(r.item_of_answer().tolist(), r.worker.tolist(), strict=True)) | set(pairs(listed))
+    for one, other in model._copies:
+        met = {i for i, m in pairs(listed) if m in (one, other)}
+        assert met
+        assert all(((i, one) in there) != ((i, other) in there) for i in met)
+    agree(model.next_questions(25, per_worker=1000), slow_list(model, 25))
+    # A copy who may not be asked has answered all the same.
+    for i, _ in pairs(model.next_questions(10**6, workers=[6, 7], per_worker=1000)):
+        assert not {(i, 0), (i, 1)} <= {(i, m) for i, m in there - set(pairs(listed))}
+
+
+def test_silence_that_is_an_answer():
+    r = cs.Responses.from_matrix([[0, 1, -1], [1, -1, 1], [-1, 0, 0], [1, 1, -1]], abstain="answer", background=0)
+    model = cs.DawidSkene().fit(r)
+    with pytest.raises(cs.errors.ParameterError, match="every worker has answered every item"):
+        model.next_questions()
+    with pytest.warns(cs.errors.DataWarning, match="not there"):
+        listed = model.next_questions(workers=[0, 7])
+    assert set(listed["worker"].to_pylist()) == {7}
+
+
+def test_answers_spread_over_labels_count_as_answers():
+    P = np.random.default_rng(0).dirichlet(np.ones(3), size=(12, 4))
+    P[:6, 0] = P[6:, 1] = np.nan
+    model = cs.DawidSkene().fit(cs.Responses.from_probabilities(P))
+    listed = pairs(model.next_questions(100))
+    assert listed
+    assert all(m == 0 if i < 6 else m == 1 for i, m in listed)
+    assert len(set(listed)) == len(listed)
+
+
+def test_odd_crowds():
+    one = cs.DawidSkene().fit({"item": [1, 2], "worker": ["a", "a"], "label": ["x", "y"]})
+    assert one.next_questions().num_rows == 0  # nobody is left to ask
+    single = cs.DawidSkene().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x"] * 3})
+    assert single.next_questions().num_rows == 0  # with one class there is nothing to learn
+    vote = cs.MajorityVote().fit({"item": [1, 1, 2, 3], "worker": list("abac"), "label": list("xyyx")})
+    assert {i for i, _ in pairs(vote.next_questions())} == {1}  # the others are certain, by their votes
+    unsure = {"item": [1, 1, 2, 2, 3], "worker": list("abaca"), "label": ["x", "?", "y", "y", "x"]}
+    model = cs.DawidSkene().fit(cs.Responses.from_frame(unsure, classes=["x", "y"], items=[1, 2, 3, 4]))
+    agree(model.next_questions(10, per_worker=100), slow_list(model, 10))
+    assert 4 in [i for i, _ in pairs(model.next_questions(3))]  # nobody has answered it
+    more = cs.simulate.independent(300, 6, 3, accuracy=(0.6, 0.9), seed=1).responses
+    assert cs.MomentMatching(max_iter=3, tol=0).fit(more).next_questions(5, workers=[0]).num_rows == 0
+    for name in ("one-coin", "sequential"):
+        model = cs.DawidSkene(workers=name).fit(CROWD.responses)
+        agree(model.next_questions(9, per_worker=100), slow_list(model, 9))
+
+
+def test_wrong_arguments():
+    for name, values in {
+        "n": (-1, 2.0, True, "3"),
+        "budget": (-1, "x", math.nan, True),
+        "cost": (0, -1, "x", math.inf, True),
+        "per_worker": (-1, 1.5, "x"),
+        "workers": ("abc", 3, {"a": 1}, [1, 1]),
+    }.items():
+        for value in values:
+            with pytest.raises(cs.errors.ParameterError, match=f"'{name}' parameter of next_questions must be"):
+                FITTED.next_questions(**{name: value})
+    for name in ("cost", "per_worker"):
+        with pytest.raises(cs.errors.ParameterError, match=f"'{name}' parameter of next_questions has no entry for 1"):
+            FITTED.next_questions(**{name: {0: 1}})
+        with pytest.raises(cs.errors.ParameterError, match="with one for each worker"):
+            FITTED.next_questions(**{name: dict.fromkeys(range(6), "x")})
+    with pytest.raises(cs.errors.NotFittedError):
+        cs.DawidSkene().next_questions()
+
+
+def test_a_loaded_model_asks_the_same(tmp_path):
+    loaded = cs.load(FITTED.save(tmp_path / "m"))
+    assert loaded.next_questions(40).equals(FITTED.next_questions(40))
+    without = cs.load(FITTED.save(tmp_path / "m", answers=False))
+    with pytest.raises(cs.errors.NotFittedError, match="holds no answers"):
+        without.next_questions()
+
+
+# ----------------------------------------------------------------------------------------------------------- neighbours
+
+
+def test_questions_about_neighbours_count_less():
+    crowd = cs.simulate.sequences(4, length=9, n_workers=4, n_classes=3, answers_per_item=2, stickiness=0.6, seed=2)
+    model = cs.HiddenMarkov(coupling=0.5).fit(crowd.responses)
+    owner, near = crowd.responses.sequences.of_items(), {}
+    for i in range(36):
+        near[i] = [j for j in (i - 1, i + 1) if 0 <= j < 36 and owner[i] == owner[j]]
+    shares = {i: [(j, 1 / len(near[i])) for j in near[i]] for i in near}
+    expected = slow_list(model, 40, neighbours=shares)
+    agree(model.next_questions(40, per_worker=100), expected, ("sequence", "position"))
+    free = cs.HiddenMarkov(coupling=0.0).fit(crowd.responses)
+    agree(free.next_questions(40, per_worker=100), slow_list(free, 40), ("sequence", "position"))
+
+
+def test_neighbours_in_a_network():
+    crowd = cs.simulate.network(30, n_workers=4, n_classes=3, answers_per_item=2, degree=3, seed=2)
+    model = cs.MarkovField(coupling=0.4).fit(crowd.responses, graph=crowd.graph)
+    g = model._graph
+    shares = {}
+    for i in range(30):
+        here = slice(g.offsets[i], g.offsets[i + 1])
+        shares[i] = list(
+            zip(g.neighbours[here].tolist(), (g.weights[here] / g.weights[here].sum()).tolist(), strict=True)
+        )
+    agree(model.next_questions(40, per_worker=100), slow_list(model, 40, neighbours=shares))
+
+
+# ----------------------------------------------------------------------------------------------------- certain enough
+
+
+def test_items_to_stop_paying_for():
+    model = cs.DawidSkene().fit(DENSE.responses)
+    done = model.stop_items(0.8).to_pydict()
+    frame = model.to_frame().to_pydict()
+    sure = {i: c for i, c in zip(frame["item"], frame["confidence"], strict=True) if c >= 0.8}
+    assert dict(zip(done["item"], done["confidence"], strict=True)) == sure
+    assert done["confidence"] == sorted(sure.values(), reverse=True)
+    labels = dict(zip(frame["item"], frame["label"], strict=True))
+    assert done["label"] == [labels[i] for i in done["item"]]
+    found = model.undecided(0.8)
+    assert (len(done["item"]), done["expected_errors"][-1]) == (found.n_kept, pytest.approx(found.expected_errors))
+    assert model.stop_items(0).num_rows == 60
+    with pytest.raises(cs.errors.ParameterError, match="'confidence' parameter of stop_items must be a number from 0"):
+        model.stop_items(1.5)
+    sequences = cs.simulate.sequences(3, length=5, n_workers=3, seed=1).responses
+    assert cs.HiddenMarkov().fit(sequences).stop_items(0).column_names[:2] == ["sequence", "position"]
+
+
+# -------------------------------------------------------------------------------------------------------- command line
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    r = CROWD.responses
+    table = {"item": r.item_of_answer(), "worker": r.worker, "label": r.label}
+    model = cs.DawidSkene().fit(pa.table(table))
+    model.save("crowd.model")
+    return model
+
+
+def test_questions_on_the_command_line(saved):
+    done = run("next", "crowd.model", "--questions", "-n", "30", "-o", "questions.csv", "--json")
+    listed = json.loads(done.stdout)["questions"]
+    assert listed == saved.next_questions(30).to_pylist()
+    table = pd.read_csv("questions.csv")
+    assert list(table.columns) == ["item", "worker", "label", "gain", "cost"]
+    assert table["label"].isna().all()
+    again = json.loads(run("next", "crowd.model", "--questions", "--asked", "questions.csv", "--json").stdout)
+    assert again["questions"] == saved.next_questions(50, asked=table).to_pylist()
+    pd.DataFrame({"worker": [1, 2], "cost": [1.0, 2.0], "per_worker": [3, 2]}).to_csv("workers.csv", index=False)
+    some = run("next", "crowd.model", "--questions", "--workers", "workers.csv", "--budget", "5", "--json")
+    expected = saved.next_questions(workers=[1, 2], budget=5, cost={1: 1.0, 2: 2.0}, per_worker={1: 3, 2: 2})
+    assert json.loads(some.stdout)["questions"] == expected.to_pylist()
+    shown = run("next", "crowd.model", "--questions", "--cost", "0.5", "--per-worker", "9").stdout
+    assert "Questions of crowd.model to ask next (30 more with -o or --json)" in shown
+    assert "50, for 25 in all" in shown
+    nothing = run("next", "crowd.model", "--questions", "--per-worker", "0")
+    assert "Nothing to ask" in nothing.stdout
+    assert run("next", "crowd.model", "--questions", "-q").stdout == ""
+
+
+def test_wrong_use_on_the_command_line(saved):
+    pd.DataFrame({"worker": [1], "cost": [1.0]}).to_csv("workers.csv", index=False)
+    pd.DataFrame({"who": [1]}).to_csv("others.csv", index=False)
+    for words, message in (
+        (["--budget", "3"], "--budget needs --questions"),
+        (["--stop", "0.9", "-n", "3"], "Leave out --questions and -n"),
+        (["--stop", "2"], "is not in the range"),
+        (["--questions", "--cost", "-1"], "--cost must be a number > 0"),
+        (["--questions", "--workers", "workers.csv", "--cost", "1"], "has a column cost"),
+        (["--questions", "--workers", "others.csv"], "has no column worker"),
+        (["--questions", "--asked", "others.csv"], "must have the columns"),
+        (["--questions", "-o", "workers.csv", "--workers", "workers.csv"], "workers.csv"),
+    ):
+        done = run("next", "crowd.model", *words)
+        assert (done.exit_code, message in " ".join(done.stderr.split())) == (2, True), (words, done.stderr)
+
+
+def test_certain_items_on_the_command_line(saved):
+    done = json.loads(run("next", "crowd.model", "--stop", "0.8", "-o", "done.csv", "--json").stdout)
+    assert done["items"] == saved.stop_items(0.8).to_pylist()
+    assert done["n_stopped"] == len(done["items"]) == len(pd.read_csv("done.csv"))
+    shown = " ".join(run("next", "crowd.model", "--stop", "0.8").stdout.split())
+    assert " ".join(saved.undecided(0.8).describe().split()) in shown
+    assert "Nothing to stop" in run("next", "crowd.model", "--stop", "1").stdout
+
+
+# ------------------------------------------------------------------------------------------------------------ campaigns
+
+
+def test_a_campaign_pays_for_what_it_asks():
+    curve = cs.simulate.campaign(DENSE, batch=90, budget=300, seed=1).to_pydict()
+    assert list(curve) == ["items", "answers", "cost", "accuracy", "expected_accuracy"]
+    assert curve["answers"] == [120, 210, 300]
+    assert curve["cost"] == curve["answers"]
+    again = cs.simulate.campaign(DENSE, "random", batch=90, budget=300, seed=1).to_pydict()
+    assert (again["answers"], again["accuracy"][0]) == (curve["answers"], curve["accuracy"][0])
+    everything = cs.simulate.campaign(DENSE, budget=10**6, batch=400).to_pydict()
+    assert everything["answers"][-1] == 60 * 12
+    full = cs.DawidSkene().fit(DENSE.responses)
+    assert everything["accuracy"][-1] == np.mean(full.labels_ == DENSE.truth)
+    assert cs.simulate.campaign(DENSE, batch=400)["answers"].to_pylist()[-1] == 8 * 60
+
+
+def test_answers_are_revealed_when_they_are_asked_for():
+    seen = []
+
+    def policy(model, n):
+        seen.append(model.responses_)
+        return {"item": [0, 0, 1, 10**6], "worker": [3, 3, 4, 0], "n": [n] * 4}
+
+    cs.simulate.campaign(DENSE, policy, batch=4)
+    first, last = seen[0], seen[-1]
+    assert (np.diff(first.offsets) == 2).all()
+    assert len(seen) == 2 or last.n_responses == first.n_responses  # then there is nothing left that it asks for
+    whole = {
+        (i, m): a
+        for i, m, a in zip(DENSE.responses.item_of_answer(), DENSE.responses.worker, DENSE.responses.label, strict=True)
+    }
+    for i, m, a in zip(last.item_of_answer(), last.worker, last.label, strict=True):
+        assert whole[i, m] == a
+    assert {(0, 3), (1, 4)} <= set(zip(last.item_of_answer().tolist(), last.worker.tolist(), strict=True))
+    with pytest.raises(cs.errors.InputError, match="columns item and worker"):
+        cs.simulate.campaign(DENSE, lambda model, n: {"item": [1]})
+
+
+def test_a_pair_that_is_listed_twice_is_paid_once():
+    def policy(model, _):
+        r = model.responses_
+        item, worker = np.nonzero(
+            np.bincount(r.item_of_answer() * 12 + r.worker, minlength=60 * 12).reshape(60, 12) == 0
+        )
+        return {"item": np.repeat(item[:10], 2), "worker": np.repeat(worker[:10], 2)}
+
+    curve = cs.simulate.campaign(DENSE, policy, budget=135).to_pydict()
+    assert curve["answers"] == curve["cost"] == [120, 130, 135]
+
+
+def test_campaigns_with_costs_arrivals_and_gaps():
+    cost = dict(zip(range(12), np.linspace(0.5, 3, 12).tolist(), strict=True))
+    curve = cs.simulate.campaign(DENSE, cost=cost, budget=400, batch=60).to_pydict()
+    assert 390 < curve["cost"][-1] <= 400
+    cheap = cs.simulate.campaign(DENSE, "random", cost=cost, budget=400, batch=60).to_pydict()
+    assert cheap["answers"][-1] < curve["answers"][-1]  # random workers cost more
+    coming = cs.simulate.campaign(DENSE, arrivals=25, batch=30, budget=200).to_pydict()
+    assert coming["items"][:4] == [25, 50, 60, 60]
+    gappy = cs.simulate.independent(40, n_workers=12, n_classes=3, answers_per_item=7, seed=2)
+    for policy in ("random", "information"):
+        assert cs.simulate.campaign(gappy, policy, budget=1000, batch=100)["answers"].to_pylist()[-1] == 280
+    chain = cs.simulate.sequences(4, length=10, n_workers=6, n_classes=3, seed=1)
+    net = cs.simulate.network(40, n_workers=6, n_classes=3, seed=1)
+    for crowd, model in ((chain, cs.HiddenMarkov(coupling=0.5)), (net, cs.MarkovField(coupling=0.3))):
+        assert cs.simulate.campaign(crowd, model=model, budget=150, batch=40)["answers"].to_pylist()[-1] == 150
+    for arguments, message in (
+        ({"crowd": 3}, "'crowd' parameter of campaign"),
+        ({"policy": "x"}, "'policy' parameter"),
+        ({"budget": 0}, "'budget' parameter"),
+        ({"first": 0}, "'first' parameter"),
+        ({"cost": 0}, "'cost' parameter of campaign"),
+        ({"model": 3}, "'model' parameter"),
+        ({"truth": {}}, "has its own truth"),
+        ({"crowd": DENSE.responses}, "Without true labels"),
+        ({"crowd": chain, "arrivals": 3}, "Only independent items"),
+        ({"model": cs.MarkovField()}, "needs a crowd with a graph"),
+    ):
+        with pytest.raises(cs.errors.ParameterError, match=message):
+            cs.simulate.campaign(**{"crowd": DENSE, **arguments})
+
+
+def test_a_campaign_with_real_answers_is_scored_where_the_truth_is_known():
+    r, truth = DENSE.responses, dict(zip(DENSE.responses.items.tolist(), DENSE.truth.tolist(), strict=True))
+    whole = cs.simulate.campaign(r, truth=truth, budget=200, batch=40, seed=3)
+    assert whole.equals(cs.simulate.campaign(DENSE, budget=200, batch=40, seed=3))
+    part = cs.simulate.campaign(r, truth={item: truth[item] for item in list(truth)[:10]}, budget=200, batch=40, seed=3)
+    assert part["answers"].equals(whole["answers"])
+    assert all(round(10 * a, 9) % 1 == 0 for a in part["accuracy"].to_pylist())
+
+
+def test_information_needs_fewer_answers_than_chance():
+    crowd = cs.simulate.independent(200, n_workers=20, n_classes=5, accuracy=(0.3, 0.9), seed=7)
+    policies = ("random", "information")
+    random, informed = (cs.simulate.campaign(crowd, policy, budget=1000, batch=100) for policy in policies)
+    reached = [a >= random["accuracy"].to_pylist()[-1] for a in informed["accuracy"].to_pylist()]
+    assert informed["answers"].to_pylist()[reached.index(True)] <= 700

@@ -1,0 +1,522 @@
+"""Streams: fits that go on from the statistics of earlier batches."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import consilience as cs
+from consilience.data.joining import Union
+from consilience.errors import InputError, NotFittedError, ParameterError
+from consilience.models import calibration, intervals
+
+
+def crowd_of(n_items=400, seed=3, **further):
+    options = {"n_workers": 8, "n_classes": 3, "answers_per_item": 4, "accuracy": (0.5, 0.95)} | further
+    return cs.simulate.independent(n_items, seed=seed, **options)
+
+
+def cut(r, n_batches):
+    return [r.about(part) for part in np.array_split(np.arange(r.n_items), n_batches)]
+
+
+def stream(model, batches, **options):
+    """Return the posteriors and traces of all batches."""
+    posteriors, traces = [], []
+    for batch in batches:
+        model.partial_fit(batch, **options)
+        posteriors.append(model.uncalibrated_posterior_)
+        traces.append(model.trace_)
+    return posteriors, traces
+
+
+def table(r, **changed):
+    item = r.items[r.item_of_answer()]
+    return {"item": item, "worker": r.workers[r.worker], "label": r.labels[r.label]} | changed
+
+
+def spoken(n_items, first=0, seed=1):
+    """Return answers in which silence says "O"."""
+    crowd = cs.simulate.independent(n_items, n_workers=5, n_classes=3, accuracy=0.8, seed=seed)
+    rows = table(crowd.responses)
+    said = rows["label"] > 0
+    named = np.array(["O", "A", "B"], object)[rows["label"][said]]
+    rows = {"item": rows["item"][said] + first, "worker": rows["worker"][said], "label": named}
+    items = first + np.arange(n_items)
+    return cs.Responses.from_frame(rows, items=items, classes=["A", "B", "O"], abstain="answer", background="O")
+
+
+def sequences_of(n_batches, **further):
+    options = {"length": 10, "n_workers": 5, "n_classes": 3, "answers_per_item": 3} | further
+    return [cs.simulate.sequences(15, seed=seed, **options).responses for seed in range(n_batches)]
+
+
+# ------------------------------------------------------------------------------------------------------ what is learned
+
+
+@pytest.mark.parametrize("half_life", [None, 30.0])
+def test_counts_add_up_at_the_posteriors_of_each_batch(half_life):
+    r = crowd_of(120).responses
+    model, expected, chances = cs.DawidSkene(smoothing=(0.1, 1.1)), np.zeros((8, 3, 3)), np.zeros((3, 8))
+    for batch in cut(r, 3):
+        model.partial_fit(batch, half_life=half_life)
+        first = not expected.any()
+        for m, n in enumerate(np.bincount(batch.worker, minlength=8)):
+            kept = 1.0 if half_life is None or first else 2 ** (-n / half_life)
+            expected[m] *= kept
+            chances[:, m] *= kept
+        for worker, label, q in zip(
+            batch.worker, batch.label, model.uncalibrated_posterior_[batch.item_of_answer()], strict=True
+        ):
+            expected[worker, label] += q
+            chances[:, worker] += 1, q[label], q[label] ** 2
+    np.testing.assert_allclose(model._counts, expected, rtol=1e-7)
+    np.testing.assert_allclose(model._past.sums.chances, chances, rtol=1e-7)
+    smoothed = expected.transpose(0, 2, 1) + 0.1 + np.eye(3)
+    # The last E-step comes after the last M-step.
+    np.testing.assert_allclose(model.confusion_, smoothed / smoothed.sum(axis=2, keepdims=True), atol=1e-3)
+
+
+def test_class_shares_begin_with_one_item_of_each_class():
+    batches = cut(crowd_of(120).responses, 3)
+    model = cs.DawidSkene()
+    posteriors, _ = stream(model, batches)
+    np.testing.assert_allclose(model._past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9)
+
+
+def test_objective_counts_what_was_learned_before():
+    """Slow: the log likelihood of the batch, and that of earlier expected answers, with the pseudo-counts of EM."""
+    first, second = cut(crowd_of(60).responses, 2)
+    model = cs.DawidSkene(estimation="em", smoothing=0.3, calibration="none", max_iter=5, tol=0).partial_fit(first)
+    counts, mass = model._counts.copy(), model._past.summary.mass
+    model.partial_fit(second)
+    value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
+    value += np.sum((mass + 0.3) * np.log(model.prior_))
+    for i in range(second.n_items):
+        joint = model.prior_.copy()
+        for a in range(second.offsets[i], second.offsets[i + 1]):
+            joint *= model.confusion_[second.worker[a], :, second.label[a]]
+        value += np.log(joint.sum())
+    assert model.trace_[-1] == pytest.approx(value)
+
+
+def test_objective_of_a_chain_counts_starts_and_steps():
+    first, second = sequences_of(2)
+    model = cs.HiddenMarkov(coupling=1.0, estimation="em", smoothing=0.3, calibration="none", max_iter=3, tol=0)
+    model.partial_fit(first)
+    counts, summary = model._counts.copy(), model._past.summary
+    model.partial_fit(second)
+    value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
+    value += np.sum((summary.start + 0.3) * np.log(model.initial_))
+    value += np.sum((summary.pairs + 0.3) * np.log(model.transition_))
+    assert model.trace_[-1] == pytest.approx(value + model.score(second) * second.n_items)
+
+
+def weighted(r, seed=0):
+    return replace(r, weight=np.random.default_rng(seed).uniform(0.2, 1, r.n_responses))
+
+
+@pytest.mark.parametrize("estimation", ["variational", "em"])
+@pytest.mark.parametrize("kind", ["plain", "weights", "silence", "one-coin", "chain", "tags", "forgetting", "squarem"])
+def test_objective_of_no_batch_falls(kind, estimation):
+    model, options = cs.DawidSkene(estimation=estimation), {}
+    batches = cut(crowd_of(120).responses, 4)
+    if kind == "weights":
+        batches = [batches[0], *map(weighted, batches[1:3]), batches[3]]
+    elif kind == "silence":
+        batches, options = [spoken(40, 40 * i, seed=i) for i in range(3)], {"half_life": 100}
+    elif kind == "one-coin":
+        model.set_params(workers="one-coin")
+    elif kind == "chain":
+        model, batches = cs.HiddenMarkov(coupling=1.0, estimation=estimation), sequences_of(3)
+    elif kind == "tags":
+        tags = np.array(["B", "I", "O"], object)
+        model = cs.HiddenMarkov(coupling=1.0, transitions="bio", estimation=estimation)
+        batches = [replace(each, labels=tags, classes=tags) for each in sequences_of(3)]
+    elif kind == "forgetting":
+        options = {"half_life": 20}
+    elif kind == "squarem":
+        model.set_params(acceleration="squarem")
+    for trace in stream(model, batches, **options)[1]:
+        assert len(trace) > 1
+        assert (np.diff(trace) > -1e-9 * np.abs(trace[:-1])).all()
+
+
+@pytest.mark.parametrize("size", [200, 1])
+def test_batches_come_close_to_the_full_fit(size):
+    """Batches of one item, too, each with four answers."""
+    crowd = crowd_of(2000 if size > 1 else 120, accuracy=(0.6, 0.95))
+    r, truth = crowd.responses, np.asarray(crowd.truth)
+    full, model = cs.DawidSkene().fit(r), cs.DawidSkene(calibration="none" if size == 1 else "hidden answers")
+    labels = []
+    for batch in cut(r, r.n_items // size):
+        labels.append(model.partial_fit(batch).labels_)
+    assert (np.concatenate(labels) == truth).mean() > (full.labels_ == truth).mean() - 0.02
+    assert cs.metrics.confusion_error(full.confusion_, model.confusion_) < (0.03 if size > 1 else 0.12)
+    if size > 1:
+        assert model.calibration_.n_hidden > 0.99 * r.n_responses  # all are hidden once, as for the full fit
+        assert model.power_ == pytest.approx(full.power_, abs=0.15)
+
+
+def test_sequences_come_close_to_the_full_fit():
+    crowd = cs.simulate.sequences(200, length=10, n_workers=6, n_classes=3, accuracy=(0.6, 0.9), seed=2)
+    r = crowd.responses
+    rows = {"sequence": r.sequences.ids[r.sequences.of_items()[r.item_of_answer()]]}
+    rows |= {"position": r.sequences.position[r.item_of_answer()], "worker": r.worker, "label": r.label}
+    full, model = cs.HiddenMarkov(coupling=1.0).fit(r), cs.HiddenMarkov(coupling=1.0)
+    for batch in range(5):
+        model.partial_fit({name: column[rows["sequence"] % 5 == batch] for name, column in rows.items()})
+    assert np.abs(model.transition_ - full.transition_).max() < 0.05
+    assert cs.metrics.confusion_error(full.confusion_, model.confusion_) < 0.05
+
+
+def test_forgetting_finds_workers_who_change():
+    rng = np.random.default_rng(1)
+    accuracy = rng.uniform(0.65, 0.9, 12)
+    models = {half_life: cs.DawidSkene(calibration="none") for half_life in (None, 50)}
+    for batch in range(32):
+        if batch == 16:  # two workers get worse and two get better, 25 answers per batch
+            accuracy[:4] = 0.4, 0.4, 0.95, 0.95
+        if not batch:
+            accuracy[:4] = 0.95, 0.95, 0.4, 0.4
+        truth = rng.integers(0, 3, 75)
+        item, worker = np.repeat(np.arange(75), 4), np.concatenate([rng.permutation(12)[:4] for _ in range(75)])
+        right = rng.random(300) < accuracy[worker]
+        label = np.where(right, truth[item], (truth[item] + rng.integers(1, 3, 300)) % 3)
+        if batch == 24:
+            break  # 200 answers of each worker have come since
+        for half_life, model in models.items():
+            model.partial_fit({"item": item, "worker": worker, "label": label}, half_life=half_life)
+    found = {key: np.array(model.worker_report()["accuracy"].to_pylist()) for key, model in models.items()}
+    assert np.abs(found[50] - accuracy)[:4].max() < 0.2
+    assert found[50][:2].max() < 0.6 < 0.8 < found[50][2:4].min()
+    assert found[None][:2].min() > 0.7  # without forgetting, half of what is known is old
+    assert models[50].worker_report()["answers"].to_pylist() == models[None].worker_report()["answers"].to_pylist()
+
+
+# ------------------------------------------------------------------------------------------ workers, labels and classes
+
+
+def test_vocabularies_grow():
+    r = crowd_of(300, n_workers=6).responses
+    names, tags = np.array(["b", "d", "f", "h", "j", "l"], object), np.array(["x", "z", "y"], object)
+    batches = [
+        table(each, worker=names[each.worker], label=np.where((each.label == 2) & (i < 2), "x", tags[each.label]))
+        for i, each in enumerate(cut(r, 4))
+    ]
+    batches[3]["worker"] = np.where(batches[3]["worker"] == "b", "c", batches[3]["worker"])
+    model = cs.DawidSkene()
+    for batch in batches[:2]:
+        model.partial_fit(batch)
+    assert model.classes_.tolist() == ["x", "z"]
+    before = dict(zip(model.workers_, model.worker_report()["answers"].to_pylist(), strict=True))
+    model.partial_fit(batches[2])
+    assert model.classes_.tolist() == model.answer_labels_.tolist() == ["x", "y", "z"]
+    assert set(model.starts_) == {"earlier", "majority"}
+    assert "y" in model.labels_.tolist()
+    model.partial_fit(batches[3])
+    assert model.workers_.tolist() == ["b", "c", "d", "f", "h", "j", "l"]
+    answers = dict(zip(model.workers_, model.worker_report()["answers"].to_pylist(), strict=True))
+    assert sum(answers.values()) == r.n_responses
+    assert before["b"] <= answers["b"] < answers["d"]
+    ends = np.array(model.worker_report()["accuracy_low"].to_pylist(), float)
+    assert np.isfinite(ends).all()
+
+
+def test_rows_in_another_order_change_nothing():
+    batches = [table(each) for each in cut(crowd_of(90).responses, 3)]
+    models = []
+    for seed in (None, 1):
+        model = cs.DawidSkene()
+        for batch in batches:
+            n = len(batch["item"])
+            order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
+            # Items are in order of appearance: they stay where they are.
+            order = order[np.argsort(batch["item"][order], kind="stable")]
+            model.partial_fit({name: column[order] for name, column in batch.items()})
+        models.append(model)
+    np.testing.assert_allclose(models[0].posterior_, models[1].posterior_, rtol=1e-9)
+
+
+def test_a_label_that_is_no_class_stays_none():
+    rows = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["yes", "unsure", "no", "no"]}
+    model = cs.DawidSkene().partial_fit(cs.Responses.from_frame(rows, classes=["no", "yes"]))
+    assert model.partial_fit(rows).classes_.tolist() == ["no", "yes"]
+    assert model.answer_labels_.tolist() == ["no", "unsure", "yes"]
+    assert model.partial_fit(rows | {"label": ["yes", "maybe", "no", "no"]}).classes_.tolist() == ["maybe", "no", "yes"]
+
+
+def test_a_class_that_is_named_late_finds_a_place():
+    crowd = crowd_of(200, accuracy=(0.7, 0.9))
+    names = np.array(["a", "b", "c"], object)
+    model = cs.DawidSkene(calibration="none")
+    for i, batch in enumerate(cut(crowd.responses, 4)):
+        label = names[np.minimum(batch.label, 1)] if i < 3 else names[batch.label]
+        model.partial_fit(cs.Responses.from_frame(table(batch, label=label), classes=["a", "b", "c"]))
+    truth = names[np.asarray(crowd.truth)[150:]]
+    assert (model.labels_ == truth)[truth == "c"].mean() > 0.7
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "merged"),
+    [
+        ([1, 5], [3], [1, 3, 5]),
+        ([5, 1], [3], [5, 1, 3]),
+        ([1, 5], ["5", "1"], [1, 5]),
+        ([1, 10, 2], ["x", "10"], ["1", "10", "2", "x"]),
+        (["1", "x"], [1, 2], ["1", "2", "x"]),
+    ],
+)
+def test_values_are_merged_in_order(known, new, merged):
+    known, new = (np.array(values, object if isinstance(values[0], str) else None) for values in (known, new))
+    assert Union.of(known, new).values.tolist() == merged
+
+
+@pytest.mark.parametrize("workers", ["confusion", "sequential"])
+def test_text_after_whole_numbers(workers):
+    """Ids and labels of an earlier batch are found again if a later one writes them as text, beside new ones."""
+    first, second = cut(crowd_of(200, n_workers=30).responses, 2)
+    text = {
+        "worker": np.append(second.worker.astype(str).astype(object), "z"),
+        "label": np.append(second.label.astype(str).astype(object), "x"),
+        "item": np.append(second.items[second.item_of_answer()], second.items[0]),
+    }
+    number = text | {"worker": np.append(second.worker, 30), "label": np.append(second.label, 3)}
+    model, twin = (cs.DawidSkene(workers=workers).partial_fit(first) for _ in range(2))
+    model.partial_fit(text)
+    twin.partial_fit(number)
+    assert set(model.workers_) == {*map(str, range(30)), "z"}
+    assert model.classes_.tolist() == ["0", "1", "2", "x"]
+    place = [model.workers_.tolist().index(str(worker)) for worker in range(30)]
+    np.testing.assert_allclose(model.confusion_[place], twin.confusion_[:30], atol=1e-8)
+    np.testing.assert_allclose(model.posterior_, twin.posterior_, atol=1e-8)
+
+
+def test_sequential_workers_keep_their_previous_answers():
+    batches = sequences_of(2, n_classes=2)
+    third = sequences_of(3)[2]  # with one more label
+    model = cs.DawidSkene(workers="sequential")
+    stream(model, batches)
+    counts = model._sequential_counts.copy()
+    model.partial_fit(third)
+    assert model._sequential_counts.shape == (5, 4, 3, 3)
+    was = model._sequential_counts[:, [0, 1, 3]][:, :, :2][..., :2]
+    assert (was > counts - 1e-9).all()
+    assert model._sequential_counts.sum() == pytest.approx(sum(each.n_responses for each in (*batches, third)))
+
+
+def test_weights_gold_and_batches_without_answers():
+    crowd = crowd_of(200)
+    truth, (first, second, third, fourth) = np.asarray(crowd.truth), cut(crowd.responses, 4)
+    gold = {int(item): int(truth[item]) for item in second.items[:25]}
+    model = cs.DawidSkene().partial_fit(weighted(first)).partial_fit(second, gold=gold)
+    assert (model.labels_[:25] == truth[second.items[:25]]).all()
+    assert model.partial_fit(third).calibration_.n_gold == 25
+    before = model.worker_report()["answers"].to_pylist()
+    model.partial_fit(fourth.keep(np.zeros(fourth.n_responses, bool)))
+    assert model.worker_report()["answers"].to_pylist() == before
+    np.testing.assert_allclose(model.posterior_, np.tile(model.prior_, (50, 1)), atol=1e-3)
+
+
+def test_one_answer_at_a_time():
+    model = cs.DawidSkene()
+    for i, label in enumerate("abbab"):
+        model.partial_fit({"item": [i], "worker": [i % 2], "label": [label]})
+    assert model.worker_report()["answers"].to_pylist() == [3, 2]
+    assert np.isfinite(model.confusion_).all()
+    assert "the last of 5 batches" in repr(model)
+
+
+# -------------------------------------------------------------------------------------------- intervals and calibration
+
+
+def test_answers_of_certain_truth_are_worth_as_many():
+    worth = intervals.add_worth(
+        np.array([30.0, 0.0, 7.0]), np.array([10.0, 5.0, 0.0]), np.array([40.0, 5.0, 9.0]), np.ones(3)
+    )
+    np.testing.assert_allclose(worth, [40, 5, 7])
+
+
+def test_worth_of_a_stream_by_simulation():
+    """Each batch moves an estimate by a share of the way; answers in between say nothing new."""
+    left, sizes, rng = 0.6, np.array([40, 10, 10, 20]), np.random.default_rng(0)
+    worth, estimate, n = np.array([sizes[0] * left]), rng.normal(0, (sizes[0] * left) ** -0.5, 20_000), sizes[0]
+    for new in sizes[1:]:
+        n += new
+        worth = intervals.add_worth(worth, np.array([new]), np.array([n]), np.array([left]))
+        own = rng.normal(0, (new * left) ** -0.5, 20_000)
+        # The M-step: counts before, and those of the batch, of which a share is what was believed anyway.
+        before, found = estimate, estimate
+        for _ in range(100):
+            found = ((n - new) * before + new * (left * own + (1 - left) * found)) / n
+        estimate = found
+    assert 1 / estimate.var() == pytest.approx(worth[0], rel=0.05)
+    assert worth[0] < left * n
+
+
+def test_intervals_are_about_as_wide_as_those_of_the_full_fit():
+    r = crowd_of(600).responses
+    full, model = cs.DawidSkene().fit(r), cs.DawidSkene()
+    stream(model, cut(r, 6))
+    widths = [
+        np.array(each.worker_report()["accuracy_high"].to_pylist()) - each.worker_report()["accuracy_low"].to_pylist()
+        for each in (full, model)
+    ]
+    assert (widths[1] > 0.95 * widths[0]).all()
+    assert (widths[1] < 1.4 * widths[0]).all()
+    shares = [each.prior_high_ - each.prior_low_ for each in (full, model)]
+    np.testing.assert_allclose(shares[1], shares[0], rtol=0.3)
+
+
+def test_leads_of_powers_follow_from_sums():
+    scores = np.random.default_rng(0).normal(-1, 0.3, (300, len(calibration.POWERS)))
+    parts = [calibration.Evidence.of_hidden(part, len(part)) for part in np.array_split(scores, 3)]
+    together = parts[0].plus(parts[1]).plus(parts[2])
+    for found, expected in zip(together.find_leads(), calibration.find_leads(scores), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------------- what is kept and saved
+
+
+@pytest.mark.parametrize("make", [cs.DawidSkene, lambda: cs.HiddenMarkov(workers="sequential")])
+def test_a_loaded_model_goes_on(make, tmp_path):
+    batches = sequences_of(3)
+    model = make()
+    stream(model, batches[:2])
+    loaded = cs.load(model.save(tmp_path / "a.model"))
+    for each in (model, loaded):
+        each.partial_fit(batches[2])
+    assert np.array_equal(model.posterior_, loaded.posterior_)
+    assert model.calibration_ == loaded.calibration_
+    assert np.array_equal(model._worker_intervals, loaded._worker_intervals)
+    assert (repr(model), model._n_batches) == (repr(loaded), 3)
+
+
+def test_it_goes_on_after_fit_and_fit_starts_anew():
+    first, second = cut(crowd_of(200).responses, 2)
+    model = cs.DawidSkene().fit(first)
+    assert model.responses_.n_items == 100
+    model.partial_fit(second)
+    assert sum(model.worker_report()["answers"].to_pylist()) == first.n_responses + second.n_responses
+    again, fresh = model.fit(second), cs.DawidSkene().fit(second)
+    assert np.array_equal(again.posterior_, fresh.posterior_)
+    assert repr(again) == repr(fresh)
+
+
+def test_no_array_grows_with_the_stream():
+    model = cs.DawidSkene()
+    stream(model, cut(crowd_of(1000).responses, 20))
+    held = [value for value in vars(model).values() if isinstance(value, np.ndarray)]
+    held += [array for part in (model._past.sums, model._past.evidence) for array in part]
+    assert max(array.size for array in held) <= 33 * 33  # of powers
+    with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
+        _ = model.responses_
+
+
+def test_what_needs_all_answers_does_not_work():
+    first, second = cut(crowd_of(60).responses, 2)
+    model = cs.DawidSkene().fit(first).partial_fit(second)
+    for ask in (model.next_questions, model.drift_report, lambda: model.update(first)):
+        with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
+            ask()
+    assert model.stop_items(0.5).num_rows
+    assert not any(model.worker_report()["remarks"].to_pylist())
+
+
+def test_files_of_earlier_releases_hold_too_little(tmp_path):
+    packed = Path(__file__).parent / "saved" / "schema-7" / "dawid-skene.model.gz"
+    (tmp_path / "old.model").write_bytes(gzip.decompress(packed.read_bytes()))
+    with pytest.raises(NotFittedError, match="does not hold what further batches need"):
+        cs.load(tmp_path / "old.model").partial_fit(crowd_of(20).responses)
+
+
+def test_the_coupling_of_the_first_batch_is_kept():
+    first, second = sequences_of(2)
+    model = cs.HiddenMarkov().partial_fit(first)
+    coupling, scores = model.coupling_, model.coupling_scores_
+    assert "first batch" not in model.explain_coupling()
+    model.partial_fit(second)
+    assert (model.coupling_, model.coupling_scores_) == (coupling, scores)
+    assert "chosen by the first batch of answers, and kept since" in model.explain_coupling()
+
+
+def test_groups_of_copies_are_kept():
+    r = crowd_of(300, n_workers=5, answers_per_item=5).responses
+    first, second = ({**table(each), "worker": each.worker + 10} for each in cut(r, 2))
+    for rows in (first, second):
+        twin = rows["worker"] == 10
+        for name in rows:
+            copied = np.full(twin.sum(), 9) if name == "worker" else rows[name][twin]
+            rows[name] = np.concatenate([rows[name], copied])
+    model = cs.DawidSkene().fit(first)
+    assert model.copies_ == [[9, 10]]
+    assert model.partial_fit({**second, "worker": np.where(second["worker"] == 14, 1, second["worker"])})
+    assert model.copies_ == [[9, 10]]
+    assert model._copies == [[1, 2]]
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (cs.MarkovField(), "a graph cannot be cut into them"),
+        (cs.MomentMatching(), "moments are those of all answers"),
+        (cs.MajorityVote(), "each item has its own votes"),
+    ],
+)
+def test_models_that_cannot_say_why(model, why):
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match=why):
+        model.partial_fit(crowd_of(10).responses)
+
+
+@pytest.mark.parametrize("half_life", [0, -1, "10", float("nan"), True, float("inf")])
+def test_half_life_is_checked(half_life):
+    with pytest.raises(ParameterError, match="'half_life' parameter of partial_fit"):
+        cs.DawidSkene().partial_fit(crowd_of(10).responses, half_life=half_life)
+
+
+def test_what_does_not_fit_is_explained():
+    crowd = crowd_of(60)
+    r = crowd.responses
+    model = cs.DawidSkene().fit(r)
+    with pytest.raises(InputError, match="must take silence as the fit did"):
+        model.partial_fit(spoken(20))
+    with pytest.raises(ParameterError, match="fitted with workers='confusion'"):
+        model.set_params(workers="one-coin").partial_fit(r)
+    with pytest.raises(ParameterError, match="fitted with features"):
+        cs.DawidSkene().fit(r, features=np.eye(3)[np.asarray(crowd.truth)]).partial_fit(r)
+    with pytest.raises(InputError, match="needs sequences"):
+        cs.HiddenMarkov().partial_fit(sequences_of(1)[0]).partial_fit(r)
+    with pytest.raises(InputError, match="no answers to fuse"):
+        cs.DawidSkene().fit(r).partial_fit({"item": [], "worker": [], "label": []})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'features'"):
+        cs.DawidSkene().partial_fit(r, features=np.ones((60, 2)))
+
+
+def test_answers_on_disk_are_no_batch(tmp_path):
+    pytest.importorskip("duckdb")
+    frame = pa.table(table(crowd_of(20).responses))
+    pq.write_table(frame, tmp_path / "answers.parquet")
+    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores")
+    with pytest.raises(ParameterError, match="one batch of answers in memory"):
+        cs.DawidSkene().partial_fit(stored)
+
+
+def test_a_model_that_fails_stays_as_it_was():
+    first, second = cut(crowd_of(80).responses, 2)
+    model = cs.DawidSkene().partial_fit(first)
+    before = model.posterior_.copy(), model.worker_report()["answers"].to_pylist(), repr(model)
+    with pytest.raises(InputError):
+        model.partial_fit(second, gold={int(second.items[0]): "no class"})
+    assert np.array_equal(model.posterior_, before[0])
+    assert (model.worker_report()["answers"].to_pylist(), repr(model)) == before[1:]

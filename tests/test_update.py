@@ -1,0 +1,459 @@
+"""Models that are updated: the result is that of a fit to all answers."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import consilience as cs
+from consilience.errors import (
+    ConsilienceWarning,
+    DataWarning,
+    InputError,
+    NotFittedError,
+    ParameterError,
+)
+from consilience.models import updating
+from consilience.models.updating import SHARE
+
+
+@pytest.fixture(params=[0, updating.LARGE], ids=["goes on", "starts again"])
+def large(request, monkeypatch):
+    """From how many answers on the loop starts from what was learned."""
+    monkeypatch.setattr(updating, "LARGE", request.param)
+    return request.param
+
+
+EXACT = {"tol": 1e-10, "max_iter": 5000}
+
+
+def to_table(r, answers=slice(None)):
+    """Return some answers as a table."""
+    keys = {name: np.asarray(column)[r.item_of_answer()][answers] for name, column in r.key_columns().items()}
+    return keys | {"worker": r.workers[r.worker][answers], "label": r.labels[r.label][answers]}
+
+
+def join(*tables):
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+
+
+def split(r, share=0.05, seed=0):
+    """Return two tables: most answers, and a few."""
+    late = np.random.default_rng(seed).random(r.n_responses) < share
+    return to_table(r, ~late), to_table(r, late)
+
+
+def independent(n_items=400, n_workers=20, seed=1, **keywords):
+    accuracy = np.random.default_rng(seed).uniform(0.6, 0.95, n_workers)
+    keywords = {"answers_per_item": 5, "n_classes": 3} | keywords
+    return cs.simulate.independent(n_items, n_workers=n_workers, accuracy=accuracy, seed=seed, **keywords).responses
+
+
+def apart(model, full):
+    """Return the largest difference of posteriors before calibration, items matched by id."""
+    assert sorted(map(str, model.responses_.items)) == sorted(map(str, full.responses_.items))
+    place = full.responses_.find_items(list(model.responses_.key_columns().values()))
+    return np.abs(model.uncalibrated_posterior_ - full.uncalibrated_posterior_[place]).max()
+
+
+def test_batches_end_where_a_fit_to_all_ends(large):
+    """Half of the answers come first, then 20 batches. Of the workers of each batch, about a tenth are new."""
+    n_items, n_workers, n_new = 1200, 160, 5
+    r = independent(n_items, n_workers)
+    item, rng = r.item_of_answer(), np.random.default_rng(0)
+    arrival = np.maximum((np.arange(n_workers) - 60) // n_new + 1, 0)[r.worker]
+    batch = np.where(item < n_items * 0.7, 0, rng.integers(1, 21, len(item)))
+    batch = np.maximum(batch, arrival)
+    tables = [to_table(r, batch == b) for b in range(21)]
+    model = cs.DawidSkene(calibration="none", **EXACT).fit(tables[0])
+    kept = []
+    for b in range(1, 21):
+        model.update(tables[b])
+        full = cs.DawidSkene(calibration="none", **EXACT).fit(join(*tables[: b + 1]))
+        assert apart(model, full) < 1e-3, b
+        assert model.responses_.items.tolist() == full.responses_.items.tolist()
+        kept.append(model.update_.kept)
+    assert 10 < sum(kept) < 20
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        cs.DawidSkene(**EXACT),
+        cs.DawidSkene(estimation="em", **EXACT),
+        cs.DawidSkene(workers="one-coin", **EXACT),
+        cs.DawidSkene(smoothing=0.5, prior="uniform", **EXACT),
+        cs.DawidSkene(acceleration="squarem", **EXACT),
+    ],
+    ids=str,
+)
+def test_an_update_is_a_fit_to_all(model, large):
+    first, later = split(independent())
+    updated = model.fresh().fit(first).update(later)
+    full = model.fresh().fit(join(first, later))
+    assert updated.update_.kept
+    assert (updated.n_iter_ < full.n_iter_) == (large == 0)
+    assert list(updated.starts_) == (["update"] if large == 0 else ["majority"])
+    assert apart(updated, full) < 1e-3
+    np.testing.assert_allclose(updated.confusion_, full.confusion_, atol=2e-3)
+    np.testing.assert_allclose(updated._worker_intervals, full._worker_intervals, atol=5e-3)
+
+
+@pytest.mark.parametrize(("workers", "coupling"), [("confusion", 1.0), ("sequential", 0.5), ("confusion", "learn")])
+def test_sequences_grow_and_come_new(workers, coupling, large):
+    r = cs.simulate.sequences(60, length=10, n_workers=8, n_classes=3, seed=5).responses
+    sequence, position = (np.asarray(column)[r.item_of_answer()] for column in r.key_columns().values())
+    late = (sequence >= 58) | ((sequence == 3) & (position < 4)) | ((sequence == 4) & (position > 6))
+    late |= (sequence == 5) & (position % 2 == 0)  # it grows in the middle
+    settings = {"coupling": coupling, "workers": workers, "tol": 1e-10, "max_iter": 1000, "calibration": "none"}
+    model = cs.HiddenMarkov(**settings).fit(to_table(r, ~late)).update(to_table(r, late))
+    full = cs.HiddenMarkov(**settings).fit(to_table(r))
+    assert model.update_.kept
+    assert model.coupling_ == full.coupling_
+    assert apart(model, full) < 1e-3
+    assert ("found before" in model.explain_coupling()) == (coupling == "learn")
+    position = model.responses_.sequences.position
+    assert position[model.responses_.sequences.of_items() == 5].tolist() == list(range(10))
+
+
+def test_a_graph_gains_nodes_and_edges(large):
+    crowd = cs.simulate.network(400, n_workers=8, n_classes=3, degree=5, seed=2)
+    r, graph = crowd.responses, crowd.graph
+    source = np.repeat(np.arange(graph.n_items), graph.degrees)
+    edges = np.stack([source, graph.neighbours], axis=1)[source < graph.neighbours]
+    ids = r.items[edges]
+    late = (edges >= 385).any(axis=1)
+    answers_late = r.item_of_answer() >= 385
+    old_graph = cs.Graph.from_edges(*ids[~late].T, items=r.items[:385])
+    settings = {"coupling": 0.7, "calibration": "none", "tol": 1e-10, "max_iter": 2000}
+    model = cs.MarkovField(**settings).fit(to_table(r, ~answers_late), graph=old_graph)
+    model.update(to_table(r, answers_late), graph=list(map(tuple, ids[late].tolist())))
+    full = cs.MarkovField(**settings).fit(to_table(r), graph=graph)
+    assert model.update_.kept
+    assert model._graph.n_edges == graph.n_edges
+    assert apart(model, full) < 1e-3
+    # An edge that is given again takes the new weight.
+    a, b = ids[0].tolist()
+    model.update(graph={"source": [a], "target": [b], "weight": [3.0]})
+    assert model._graph.to_scipy()[edges[0, 0], edges[0, 1]] == 3.0
+    assert model._graph.n_edges == graph.n_edges
+
+
+def test_a_learned_coupling_is_kept_for_a_while():
+    crowd = cs.simulate.network(300, n_workers=6, n_classes=3, degree=5, seed=2)
+    first, later = split(crowd.responses)
+    model = cs.MarkovField().fit(cs.Responses.from_frame(first, items=crowd.responses.items), graph=crowd.graph)
+    coupling = model.coupling_
+    model.update(later)
+    assert model.coupling_ == coupling
+    assert "came or changed" in model.explain_coupling()
+
+
+def test_nothing_new_changes_nothing(large):
+    r = independent()
+    model = cs.DawidSkene().fit(r)
+    before = copy.copy(model)
+    model.update(r)
+    assert model.n_iter_ <= (2 if large == 0 else before.n_iter_)
+    assert model.update_.n_repeated == r.n_responses
+    assert model.changes().num_rows == 0
+    np.testing.assert_allclose(model.uncalibrated_posterior_, before.uncalibrated_posterior_, atol=5e-3)
+    np.testing.assert_allclose(model._worker_intervals, before._worker_intervals, atol=1e-2)
+
+
+def test_known_labels_are_joined_and_the_new_ones_hold():
+    r = independent()
+    model = cs.DawidSkene().fit(r, gold={r.items[0]: 1, r.items[1]: 2})
+    model.update(gold={r.items[1]: 0, r.items[2]: 1})
+    assert model.labels_[:3].tolist() == [1, 0, 1]
+    assert model.update_.n_gold == 2
+    assert not model.update_.kept
+    assert model.calibration_.n_gold == 3
+    model.update({"item": ["new"], "worker": [r.workers[0]], "label": [0]})
+    assert model.labels_[:3].tolist() == [1, 0, 1]
+    assert model._gold.codes[:3].tolist() == [1, 0, 1]
+
+
+def test_known_labels_beside_the_answers_are_joined():
+    first = {"item": [1, 1, 2, 2], "worker": list("abab"), "label": list("xyxy"), "gold": ["x", "x", None, None]}
+    answers = cs.Responses.from_frame(first)
+    model = cs.DawidSkene().fit(answers, gold=answers.gold)
+    model.update({"item": [2, 3], "worker": ["c", "a"], "label": ["x", "y"], "gold": ["y", None]})
+    assert model.labels_[:2].tolist() == ["x", "y"]
+
+
+def test_changes_are_listed():
+    first = {"item": [1, 1, 2, 2, 3, 3], "worker": list("ababab"), "label": list("xxyyxx")}
+    model = cs.MajorityVote().fit(first)
+    later = {"item": [1, 1, 1, 4], "worker": ["c", "d", "e", "c"], "label": ["y", "y", "y", "x"]}
+    model.update(later)
+    changes = model.changes()
+    assert changes.to_pydict() == {
+        "item": [1],
+        "label_before": ["x"],
+        "label": ["y"],
+        "confidence_before": [1.0],
+        "confidence": [0.6],
+        "new_answers": [3],
+    }
+    found = model.update_
+    assert (found.n_answers, found.n_new_items, found.n_new_workers, found.n_changed) == (4, 1, 3, 1)
+    assert found.describe() == "4 new answers, 1 new item, 3 new workers; 1 label changed"
+
+
+def test_changes_are_of_the_library_of_the_answers():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
+    model = cs.DawidSkene().fit(frame).update({"item": [2], "worker": ["b"], "label": ["x"]})
+    assert isinstance(model.changes(), pandas.DataFrame)
+    assert isinstance(model.to_frame(), pandas.DataFrame)
+
+
+def test_answers_are_corrected_and_retracted(large):
+    r = independent()
+    table = to_table(r)
+    wrong = table | {"label": np.where(np.arange(r.n_responses) < 20, (table["label"] + 1) % 3, table["label"])}
+    model = cs.DawidSkene(calibration="none", **EXACT).fit(wrong)
+    first = {name: column[:20].tolist() for name, column in table.items()}
+    with pytest.raises(InputError, match="before, with"):
+        model.update(first)
+    model.update(first, duplicates="last")
+    assert model.update_.n_corrected == 20
+    assert apart(model, cs.DawidSkene(calibration="none", **EXACT).fit(table)) < 1e-3
+    model.update(first | {"label": [None] * 20}, duplicates="last")
+    assert model.update_.n_retracted == 20
+    rest = {name: column[20:] for name, column in table.items()}
+    items = model.responses_.items.tolist()
+    full = cs.DawidSkene(calibration="none", **EXACT).fit(cs.Responses.from_frame(rest, items=items))
+    assert apart(model, full) < 1e-3
+
+
+def test_new_labels_are_new_classes(large):
+    first, later = split(independent(n_classes=3))
+    keep = first["label"] != 2
+    old = {name: column[keep] for name, column in first.items()}
+    rest = {name: column[~keep] for name, column in first.items()}
+    few = {name: column[:8] for name, column in rest.items()}
+    model = cs.DawidSkene(calibration="none", **EXACT).fit(old).update(few)
+    assert model.update_.kept
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert np.isfinite(model.posterior_).all()
+    full = cs.DawidSkene(calibration="none", **EXACT).fit(join(old, few))
+    assert (model.labels_ == full.labels_).mean() > 0.98
+    model.update(join(later, {name: column[8:] for name, column in rest.items()}))
+    assert apart(model, cs.DawidSkene(calibration="none", **EXACT).fit(join(first, later))) < 1e-3
+
+
+def test_silence_goes_on_being_an_answer(large):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    votes = np.where((truth[:, None] == 1) & (rng.random((300, 6)) < 0.6), "spam", "")
+    rows, workers = np.nonzero(votes != "")
+    answers = {"item": rows, "worker": workers, "label": votes[rows, workers]}
+    settings = {"items": np.arange(300), "abstain": "answer", "background": "ham"}
+    late = np.arange(len(rows)) % 20 == 0
+    model = cs.DawidSkene(**EXACT).fit(
+        cs.Responses.from_frame({name: column[~late] for name, column in answers.items()}, **settings)
+    )
+    model.update({name: column[late] for name, column in answers.items()})
+    full = cs.DawidSkene(**EXACT).fit(cs.Responses.from_frame(answers, **settings))
+    assert model.confusion_.shape == full.confusion_.shape
+    assert apart(model, full) < 1e-3
+
+
+def test_spread_answers_are_joined(large):
+    rng = np.random.default_rng(1)
+    shares = rng.dirichlet(np.ones(3), size=(200, 5))
+    r = cs.Responses.from_probabilities(shares)
+    old = r.keep(r.item_of_answer() < 190)
+    new = r.keep(r.item_of_answer() >= 190)
+    model = cs.DawidSkene(calibration="none", **EXACT).fit(old).update(new)
+    assert apart(model, cs.DawidSkene(calibration="none", **EXACT).fit(r)) < 1e-3
+
+
+@pytest.mark.parametrize("kind", [cs.MajorityVote, cs.MomentMatching])
+def test_models_without_a_loop_are_updated_too(kind):
+    first, later = split(independent())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        model, full = kind().fit(first).update(later), kind().fit(join(first, later))
+    place = full.responses_.find_items(list(model.responses_.key_columns().values()))
+    np.testing.assert_allclose(model.posterior_, full.posterior_[place], atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_tiny_crowds(n, large):
+    table = {"item": [0] * n, "worker": list(range(n)), "label": ["x"] * n}
+    model = cs.DawidSkene().fit(table)
+    model.update({"item": [0], "worker": ["z"], "label": ["x"]})
+    assert model.labels_.tolist() == ["x"]
+    model.update({"item": [1], "worker": ["z"], "label": ["y"]})
+    assert model.labels_.tolist() == ["x", "y"]
+
+
+def test_what_is_kept_is_found_again_after_a_tenth():
+    r = independent(1000)
+    order = np.random.default_rng(0).permutation(r.n_responses)
+    parts = np.split(order, (np.array([0.8, 0.84, 0.88, 0.91]) * r.n_responses).astype(int))
+    model = cs.DawidSkene().fit(to_table(r, parts[0]))
+    kept = []
+    for part in parts[1:]:
+        model.update(to_table(r, part))
+        kept.append(model.update_.kept)
+        assert ("found before" in model.explain_calibration()) == model.update_.kept
+    assert kept == [True, True, False, True]
+    assert model._n_changes < SHARE * r.n_responses
+
+
+def test_intervals_of_an_update_are_those_of_a_fit():
+    first, later = split(independent())
+    model = cs.DawidSkene(**EXACT).fit(first)
+    model.update(later)
+    full = cs.DawidSkene(calibration=model.power_, **EXACT).fit(join(first, later))
+    place = full.responses_.find_items(list(model.responses_.key_columns().values()))
+    np.testing.assert_allclose(model.posterior_, full.posterior_[place], atol=1e-3)
+    np.testing.assert_allclose(model._worker_intervals, full._worker_intervals, atol=5e-3)
+    np.testing.assert_allclose(model.prior_low_, full.prior_low_, atol=5e-3)
+    assert model.worker_report().column_names == full.worker_report().column_names
+    assert model.expected_accuracy_low_ <= model.expected_accuracy_ <= model.expected_accuracy_high_
+
+
+def test_an_updated_model_is_saved_and_goes_on(tmp_path):
+    first, later = split(independent(), 0.08)
+    half = len(later["item"]) // 2
+    parts = [{name: column[:half] for name, column in later.items()}, {n: c[half:] for n, c in later.items()}]
+    model = cs.DawidSkene().fit(first).update(parts[0])
+    file = model.save(tmp_path / "crowd.model")
+    loaded = cs.load(file)
+    assert loaded._n_changes == model._n_changes > 0
+    assert loaded._powers == model._powers
+    with pytest.raises(NotFittedError, match="not updated"):
+        loaded.changes()
+    model.update(parts[1])
+    loaded.update(parts[1])
+    assert np.array_equal(model.posterior_, loaded.posterior_)
+    assert np.array_equal(model._expected_interval, loaded._expected_interval)
+    fitted = model.fit(first)
+    assert fitted._n_changes == 0
+    with pytest.raises(NotFittedError, match="not updated"):
+        fitted.changes()
+
+
+def test_fused_models_are_compared_again():
+    first, later = split(independent(n_items=300))
+    fused = cs.fuse(first)
+    old = fused.comparison_
+    fused.update(later)
+    full = cs.fuse(join(first, later))
+    assert fused.comparison_.n_items == full.comparison_.n_items
+    assert fused.comparison_ != old
+    assert fused.comparison_.verdict == full.comparison_.verdict
+    assert fused.comparison_.held_out_gain == pytest.approx(full.comparison_.held_out_gain, abs=0.02)
+    assert "found before" not in fused.explain_calibration()
+
+
+def test_fused_graphs_are_checked_again():
+    crowd = cs.simulate.network(300, n_workers=6, n_classes=3, degree=6, seed=4)
+    first, later = split(crowd.responses)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        fused = cs.fuse(first, graph=crowd.graph, items=crowd.responses.items)
+        old = fused.graph_check_
+        fused.update(later)
+    assert fused.graph_check_ is not old
+    assert fused.comparison_ is not None
+
+
+def test_copies_are_kept_for_a_while():
+    crowd = cs.simulate.independent(300, n_workers=6, n_classes=3, copycats=1, seed=1).responses
+    table = to_table(crowd)
+    with pytest.warns(DataWarning, match="copy"):
+        fused = cs.fuse(table)
+    groups = fused.copies_
+    with pytest.warns(DataWarning, match="copy"):
+        fused.update({"item": [0, 1], "worker": [-1, -1], "label": [0, 1]})
+    assert fused.copies_ == groups
+    assert fused.copies_count_once_
+
+
+def test_an_interrupted_update_leaves_the_model_as_it_was():
+    first, later = split(independent())
+    model = cs.DawidSkene().fit(first)
+    before = copy.copy(model.__dict__)
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    model.callback = stop
+    with pytest.raises(KeyboardInterrupt):
+        model.update(later)
+    model.callback = None
+    assert model._going_on is None
+    for name, value in before.items():
+        assert model.__dict__[name] is value or name in ("callback", "_going_on"), name
+
+
+def test_what_cannot_be_updated():
+    r = independent()
+    with pytest.raises(NotFittedError):
+        cs.DawidSkene().update(r)
+    model = cs.DawidSkene().fit(r)
+    with pytest.raises(ParameterError, match="nothing to add"):
+        model.update()
+    with pytest.raises(ParameterError, match="'error' or 'last'"):
+        model.update(r, duplicates="first")
+    with pytest.raises(ParameterError, match="takes no graph"):
+        model.update(graph=[(r.items[0], r.items[1])])
+    features = np.random.default_rng(0).normal(size=(r.n_items, 2))
+    with pytest.warns(DataWarning, match="not used"):
+        with_features = cs.DawidSkene().fit(r, features=features)
+    with pytest.raises(ParameterError, match="features or priors"):
+        with_features.update(r)
+    with_priors = cs.DawidSkene().fit(r, item_prior=np.full((r.n_items, 3), 1 / 3))
+    with pytest.raises(ParameterError, match="features or priors"):
+        with_priors.update(r)
+    project = cs.simulate.spans(20, seed=1)
+    with pytest.raises(InputError, match="Spans of texts"):
+        cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(project.spans).update(project.spans)
+
+
+def test_a_file_without_answers_cannot_be_updated(tmp_path):
+    model = cs.DawidSkene().fit(independent())
+    loaded = cs.load(model.save(tmp_path / "crowd.model", answers=False))
+    with pytest.raises(NotFittedError, match="holds no answers"):
+        loaded.update({"item": [1], "worker": ["a"], "label": [0]})
+
+
+def test_files_and_tables_of_all_kinds(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("task,worker,label\n7,a,x\n1,c,y\n")
+    answers = {"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]}
+    for more in (path, str(path), pa.table({"task": [7, 1], "worker": ["a", "c"], "label": ["x", "y"]})):
+        model = cs.DawidSkene().fit(answers).update(more)
+        assert model.responses_.items.tolist() == [1, 2, 7]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "worker", "label", "said"),
+    [
+        ({"start": np.tile(np.eye(3) * 0.7 + 0.1, (8, 1, 1))}, 20, 1, "workers, labels and classes .*new workers: 20"),
+        ({"prior": [0.2, 0.3, 0.5]}, 2, 3, "the classes of the fit.*new classes: 3"),
+        ({"smoothing": np.ones((3, 3))}, 2, 3, "new labels: 3; new classes: 3"),
+    ],
+)
+def test_arrays_as_parameters_do_not_grow(parameters, worker, label, said):
+    r = cs.simulate.independent(60, n_workers=8, n_classes=3, answers_per_item=5, seed=1).responses
+    model = cs.DawidSkene(**parameters).fit(r)
+    before, new = model.posterior_, {"item": [100, 100], "worker": [0, worker], "label": [0, label]}
+    (name,) = parameters
+    with pytest.raises(ParameterError, match=said) as caught:
+        model.update(new)
+    assert f"set_params({name}=...)" in str(caught.value)
+    assert np.array_equal(model.posterior_, before)
+    assert model.responses_.n_responses == r.n_responses
+    model.set_params(**{name: getattr(cs.DawidSkene(), name)}).update(new)
+    assert model.responses_.n_responses == r.n_responses + 2
