@@ -41,7 +41,7 @@ def slow_gain(q, matrix, earlier=()) -> float:
     return round(total, 9)
 
 
-def slow_list(model, n, *, cost=None, limits=None, budget=math.inf, known=(), neighbours=None):
+def slow_list(model, n, *, cost=None, limits=None, budget=math.inf, known=(), neighbours=None, pending=()):
     """Take the pair with the largest gain per cost, again and again."""
     r = model.responses_
     items, workers = r.items.tolist(), r.workers.tolist()
@@ -54,6 +54,11 @@ def slow_list(model, n, *, cost=None, limits=None, budget=math.inf, known=(), ne
     q, confusion = model.posterior_.tolist(), model.confusion_.tolist()
     left = {m: math.inf if limits is None else limits[workers[m]] for m in range(len(workers))}
     asked: dict[int, list[int]] = {i: [] for i in range(len(items))}
+    for item, worker in pending:
+        i, m = items.index(item), workers.index(worker)
+        asked[i].append(m)
+        barred.add((i, group[m]))
+        left[m] -= 1
     listed = []
     while len(listed) < n:
         options = []
@@ -162,6 +167,43 @@ def test_known_items_and_pairs_that_were_asked_are_left_out():
     assert pairs(FITTED.next_questions(30, asked=strangers)) == pairs(first)
     with pytest.raises(cs.errors.InputError, match="'worker' is missing"):
         FITTED.next_questions(asked={"item": [1]})
+
+
+@pytest.mark.parametrize("per_worker", [10**6, 9])
+def test_answers_that_are_to_come_count(per_worker):
+    """A list that is asked for in two parts is the same list."""
+    whole = FITTED.next_questions(60, per_worker=per_worker)
+    first = FITTED.next_questions(25, per_worker=per_worker)
+    second = FITTED.next_questions(35, per_worker=per_worker, asked=first)
+    assert pairs(first) + pairs(second) == pairs(whole)
+    np.testing.assert_allclose(second["gain"].to_numpy(), whole["gain"].to_numpy()[25:], atol=2e-9)
+    answered = {"item": CROWD.responses.item_of_answer(), "worker": CROWD.responses.worker}
+    assert pairs(FITTED.next_questions(25, per_worker=per_worker, asked=answered)) == pairs(first)
+
+
+def test_answers_about_neighbours_that_are_to_come_count():
+    chain = cs.simulate.sequences(4, length=10, n_workers=6, n_classes=3, answers_per_item=2, seed=1)
+    net = cs.simulate.network(40, n_workers=6, n_classes=3, answers_per_item=2, seed=1)
+    for model, keys in (
+        (cs.HiddenMarkov(coupling=0.5).fit(chain.responses), ("sequence", "position")),
+        (cs.MarkovField(coupling=0.3).fit(net.responses, net.graph), ("item",)),
+    ):
+        whole = model.next_questions(40, per_worker=1000)
+        first = model.next_questions(20, per_worker=1000)
+        second = model.next_questions(20, per_worker=1000, asked=first)
+        assert pairs(first, keys) + pairs(second, keys) == pairs(whole, keys)
+
+
+def test_answers_of_workers_who_are_not_there_any_more_count():
+    first = FITTED.next_questions(30, per_worker=1000)
+    workers = FITTED.workers_.tolist()
+    crew, limits = workers[:4], {worker: 1000 if worker in workers[:4] else 30 for worker in workers}
+    found = FITTED.next_questions(20, workers=crew, per_worker=1000, asked=first)
+    used = [worker for _, worker in pairs(first)]
+    closed = limits | {worker: used.count(worker) for worker in workers[4:]}
+    agree(found, slow_list(FITTED, 20, limits=closed, pending=pairs(first)))
+    assert set(found["worker"].to_pylist()) <= set(crew)
+    assert FITTED.next_questions(10, workers=crew, asked=first).num_rows == 10  # with the usual limit
 
 
 def test_long_shortlists_and_cells_change_nothing(monkeypatch):

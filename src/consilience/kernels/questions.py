@@ -188,14 +188,16 @@ def choose(
     near: Codes,
     near_share: Floats,
     place: Codes,
+    crowding: Floats,
     n_short: int,
     most: int,
     left: Integers,
     budget: float,
+    n_pending: int,
     chosen: Integers,
     gains: Floats,
 ) -> int:
-    """Choose questions one after the other; return how many.
+    """Choose questions one after the other; return how many there are, with those that are pending.
 
     Items are kept in a heap by the gain per cost that each had when it was last looked at. Gains only fall, so that the
     item on top is chosen if it is up to date, and brought up to date otherwise.
@@ -212,15 +214,19 @@ def choose(
         Neighbours of each item, and the share that the item has in the weight of the neighbour's edges.
     place : array of int (N,)
         The place of each item among `items`, -1 for the others.
+    crowding : array (C,)
+        1 + the questions about neighbours that are pending, by their share; it is changed.
     n_short, most : int
         The length of shortlists; the most outcomes of earlier answers to tell apart.
     left : array of int (M,)
         How many questions each worker may be asked; it is changed.
     budget : float
         How much the questions may cost.
-    chosen : array of int (n, 2)
+    n_pending : int
+        How many questions were asked before, whose answers are to come. They are the first of `chosen`.
+    chosen : array of int (n_pending + n, 2)
         Takes the place in `items` and the worker of each question.
-    gains : array (n,)
+    gains : array (n_pending + n,)
         Takes their gains.
     """
     n_items, n_workers, n_classes = items.size, cost.size, posterior.shape[1]
@@ -229,12 +235,14 @@ def choose(
     at = np.full(n_items, n_short)  # the first worker on the shortlist who can be asked
     priced = np.zeros(n_items, np.bool_)  # whether the values are up to date
     last, before = np.full(n_items, -1), np.full(len(chosen), -1)  # the questions about each item, as linked lists
-    crowding, keys = np.ones(n_items), best.copy()
+    keys = best.copy()
     mark, bounds = np.full(n_workers, -1), np.zeros(n_workers)
     heap = np.arange(n_items)
     for start in range(n_items // 2 - 1, -1, -1):
         sink(heap, keys, start, n_items)
-    size, n_chosen = n_items, 0
+    for question in range(n_pending):
+        before[question], last[chosen[question, 0]] = last[chosen[question, 0]], question
+    size, n_chosen = n_items, n_pending
     while n_chosen < len(chosen) and size > 0:
         c = heap[0]
         i = items[c]

@@ -15,6 +15,9 @@ apart; the others are taken together. Each step takes the pair with the largest 
 never rises while the list grows, this greedy list has at least 1 - 1/e (63 %) of the information of the best list of
 the same length, if all questions cost the same and no worker has a limit.
 
+Questions that were asked before, and whose answers are not there yet, belong to S from the beginning. They count among
+the questions of their workers.
+
 In sequences and networks the answer about an item tells something about its neighbours too. There the gain counts
 divided by 1 + s, where s is the number of questions that the list has about each neighbour, averaged over neighbours
 by the weights of their edges. (Not if the model found no coupling.)
@@ -45,6 +48,8 @@ from scipy.special import entr
 from ..arguments import is_number, is_whole
 from ..data.frames import open_frame
 from ..data.hashing import draw_numbers, hash_ids
+from ..data.joining import join_values
+from ..data.tables import Table
 from ..data.vocabulary import Column, Values, lookup, to_column, to_values
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..kernels.types import Codes, Floats, read_only
@@ -106,6 +111,29 @@ class Neighbours(NamedTuple):
     node: Codes
     share: Floats
 
+    def count_questions(self, items: NDArray[np.int64]) -> Floats:
+        """Return how many questions about neighbours each item has, by their shares; `items` are those of questions."""
+        n_items = len(self.offsets) - 1
+        asked = np.repeat(np.bincount(items, minlength=n_items), np.diff(self.offsets))
+        return np.bincount(self.node, asked * self.share, minlength=n_items).astype(np.float64)
+
+
+class Pairs(NamedTuple):
+    """Pairs of an item and a worker of the crew, by their indices."""
+
+    item: NDArray[np.int64]
+    worker: NDArray[np.int64]
+
+    def without(self, others: Pairs, n_workers: int) -> Pairs:
+        """Return the pairs that are not among others, each once."""
+        if not len(self.item):
+            return self
+        own, other = (pairs.item * n_workers + pairs.worker for pairs in (self, others))
+        return Pairs(*np.divmod(np.setdiff1d(own, other), n_workers))
+
+
+NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
+
 
 class Questions(NamedTuple):
     """Chosen questions, in order: indices of items and workers, and the gain of each."""
@@ -116,12 +144,19 @@ class Questions(NamedTuple):
 
 
 def list_questions(
-    model: PredictingModel, n: Any, workers: Any, budget: Any, cost: Any, per_worker: Any, asked: Any
+    model: PredictingModel,
+    n: Any,
+    workers: Any,
+    budget: Any,
+    cost: Any,
+    per_worker: Any,
+    asked: Any,
+    barred: Any = None,
 ) -> dict[str, Column]:
-    """Return the columns of `Model.next_questions`."""
+    """Return the columns of `Model.next_questions`; pairs that are barred cannot be asked, and no answer will come."""
     most = check_limits(n, budget)
     crew = gather_crew(model, workers, cost, per_worker)
-    found = choose_questions(model, crew, most, np.inf if budget is None else float(budget), asked)
+    found = choose_questions(model, crew, most, np.inf if budget is None else float(budget), asked, barred)
     columns = {name: column.take(found.items) for name, column in model._keys.items()}
     columns["worker"] = to_column(crew.ids[found.workers])
     columns["gain"] = to_column(found.gain)
@@ -167,16 +202,36 @@ def gather_crew(model: PredictingModel, workers: Any, cost: Any, per_worker: Any
     confusion = model.confusion_[known]
     if (known < 0).any():
         confusion[known < 0] = model._crowd[0].T
-    groups = number_groups(model._copies, len(model.workers_) + 1)[known]  # -1 is a worker who was not there
-    _, group = np.unique(
-        np.where(groups > 0, groups, len(model._copies) + 1 + np.arange(len(ids))), return_inverse=True
-    )
     costs = read_costs(cost, ids)
     limits = None
     if per_worker is not None:
         are_counts = _by_worker("per_worker", per_worker, ids, "next_questions", "a whole number >= 0", _is_count)
         limits = np.minimum(are_counts, np.iinfo(np.int32).max).astype(np.int64)
-    return Crew(ids, np.ascontiguousarray(confusion), costs, limits, group, known)
+    return Crew(ids, np.ascontiguousarray(confusion), costs, limits, _number_alike(model, known), known)
+
+
+def _number_alike(model: PredictingModel, known: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number for each worker, the same for near-copies."""
+    groups = number_groups(model._copies, len(model.workers_) + 1)[known]  # -1 is a worker who was not there
+    alone = len(model._copies) + 1 + np.arange(len(known))
+    return np.unique(np.where(groups > 0, groups, alone), return_inverse=True)[1]
+
+
+def add_absent(model: PredictingModel, crew: Crew, asked: Table) -> Crew:
+    """Return the crew with workers of the fit who were asked before, but cannot be asked now: they cost too much."""
+    known = np.unique(lookup(model.workers_, asked.read("worker")))
+    known = np.setdiff1d(known[known >= 0], crew.known)
+    if not len(known) or model.responses_.silence_counts:
+        return crew
+    everybody = np.append(crew.known, known)
+    return Crew(
+        join_values(crew.ids, model.workers_[known]),
+        np.concatenate([crew.confusion, model.confusion_[known]]),
+        np.append(crew.cost, np.full(len(known), np.inf)),
+        None if crew.limits is None else np.append(crew.limits, np.zeros(len(known), np.int64)),
+        _number_alike(model, everybody),
+        everybody,
+    )
 
 
 def _is_count(value: Any) -> bool:
@@ -223,7 +278,7 @@ def _by_worker(name: str, given: Any, ids: Values, owner: str, expected: str, is
 
 
 def choose_questions(
-    model: PredictingModel, crew: Crew, n: int | None, budget: float = np.inf, asked: Any = None
+    model: PredictingModel, crew: Crew, n: int | None, budget: float = np.inf, asked: Any = None, barred: Any = None
 ) -> Questions:
     """Return at most n questions that cost no more than the budget together."""
     from ..kernels.questions import choose, find_best
@@ -233,9 +288,17 @@ def choose_questions(
     draws = draw_numbers(seed, hash_keys(model._keys))
     items = np.flatnonzero(model._gold.codes < 0) if model._gold is not None else np.arange(len(posterior))
     items = items[np.argsort(draws[items], kind="stable")]
+    pending, impossible = NO_PAIRS, NO_PAIRS
+    if asked is not None:
+        table = _open_pairs(model, asked, "asked")
+        crew = add_absent(model, crew, table)
+        pending = _find_pairs(model, crew, table)
+    if barred is not None:
+        impossible = _find_pairs(model, crew, _open_pairs(model, barred, "barred"))
     order = np.argsort(draw_numbers(seed, hash_ids(crew.ids)), kind="stable")
+    can_answer = np.isfinite(crew.cost[order])
     n_workers = len(order)
-    n_pairs = len(items) * n_workers
+    n_pairs = len(items) * int(can_answer.sum())
     if budget < np.inf and n_pairs:
         n_pairs = min(n_pairs, int(budget / crew.cost.min() + ROUNDING))
     n = n_pairs if n is None else min(n, n_pairs)
@@ -246,40 +309,47 @@ def choose_questions(
     rank = np.empty(n_workers, np.int32)
     rank[order] = np.arange(n_workers)
     confusion = crew.confusion[order]
-    offsets, taken = find_taken(model, crew, asked)
+    answered = find_answered(model, crew)
+    pending = pending.without(answered, n_workers)
+    offsets, taken = lay_out(len(posterior), answered, pending, impossible)
     matrices = (confusion, entr(confusion).sum(axis=2), crew.cost[order])
-    barred = (crew.group[order], offsets, rank[taken])
+    closed = (crew.group[order], offsets, rank[taken])
     cells, middles = make_cells(posterior[items], n_workers)
     slopes = find_slopes(middles, *matrices)
     best = np.zeros(len(items))
     by_cell = np.argsort(cells, kind="stable")  # so that the table of a cell stays in the cache
     found = np.zeros(len(items))
-    find_best(items[by_cell], cells[by_cell], posterior, slopes, *matrices, *barred, found)
+    find_best(items[by_cell], cells[by_cell], posterior, slopes, *matrices, *closed, found)
     best[by_cell] = found
-    top = np.sort(np.argsort(-best, kind="stable")[: max(n, min(N_TIMES * n, ENOUGH))])
+    n_wide = n + len(np.unique(pending.item))  # items that need no more questions make room for others
+    top = np.sort(np.argsort(-best, kind="stable")[: max(n_wide, min(N_TIMES * n_wide, ENOUGH))])
     top = top[best[top] > 0]
     place = np.full(len(posterior), -1, np.int32)
     place[items[top]] = np.arange(len(top))
     near = find_neighbours(model)
     links = (read_only(near.offsets), read_only(near.node), read_only(near.share))  # those of a graph are
-    chosen, gains = np.zeros((n, 2), np.int64), np.zeros(n)
-    here = (items[top], cells[top], best[top], posterior, slopes, *matrices, *barred, *links, place)
+    here = (items[top], cells[top], best[top], posterior, slopes, *matrices, *closed, *links, place)
     bounds = (min(N_SHORT, n_workers), MOST_OUTCOMES)
-    limit = -(-SPREAD * n // n_workers)
+    waiting = np.stack([place[pending.item], rank[pending.worker]], axis=1).astype(np.int64)
+    has = np.bincount(waiting[:, 1], minlength=n_workers)
+    crowding = 1 + near.count_questions(pending.item)[items[top]]
+    waiting = waiting[waiting[:, 0] >= 0]
+    n_pending = len(waiting)
+    chosen, gains = np.concatenate([waiting, np.zeros((n, 2), np.int64)]), np.zeros(n_pending + n)
+    limit = -(-SPREAD * (n + len(pending.item)) // int(can_answer.sum()))
     while True:
-        left = np.full(n_workers, limit) if crew.limits is None else crew.limits[order]
-        n_chosen = choose(*here, *bounds, left, budget + ROUNDING, chosen, gains)
-        if n_chosen == n or crew.limits is not None or left.all():
+        left = np.maximum((limit if crew.limits is None else crew.limits[order]) - has, 0)
+        n_chosen = choose(*here, crowding.copy(), *bounds, left, budget + ROUNDING, n_pending, chosen, gains)
+        if n_chosen == n_pending + n or crew.limits is not None or left[can_answer].all():
             break
         limit *= 2
-    place_of, who = chosen[:n_chosen].T
-    return Questions(items[top][place_of], order[who], gains[:n_chosen])
+    place_of, who = chosen[n_pending:n_chosen].T
+    return Questions(items[top][place_of], order[who], gains[n_pending:n_chosen])
 
 
-def find_taken(model: PredictingModel, crew: Crew, asked: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the workers of the crew who answered each item or were asked already, by offsets of items."""
-    r = model.responses_
-    item, worker = r.votes()
+def find_answered(model: PredictingModel, crew: Crew) -> Pairs:
+    """Return the pairs to which there is an answer by a worker of the crew."""
+    item, worker = model.responses_.votes()
     in_crew = np.full(len(model.workers_), -1)
     # A near-copy who is not in the crew stands for one who is.
     groups = number_groups(model._copies, len(model.workers_))
@@ -288,27 +358,33 @@ def find_taken(model: PredictingModel, crew: Crew, asked: Any) -> tuple[NDArray[
             in_crew[groups == groups[m]] = c
     in_crew[crew.known[crew.known >= 0]] = np.flatnonzero(crew.known >= 0)
     worker = in_crew[worker]
-    if asked is not None:
-        more = _read_asked(model, crew, asked)
-        item, worker = np.concatenate([item, more[0]]), np.concatenate([worker, more[1]])
-        order = np.argsort(item, kind="stable")
-        item, worker = item[order], worker[order]
     there = worker >= 0
-    counts = np.bincount(item[there], minlength=r.n_items)
-    return np.concatenate([[0], np.cumsum(counts)]), worker[there]
+    return Pairs(item[there], worker[there])
 
 
-def _read_asked(model: PredictingModel, crew: Crew, asked: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the items and the workers of questions that were asked already, those that are known."""
-    table = open_frame(asked, "asked")
+def lay_out(n_items: int, *parts: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the workers of all pairs in the order of items, and the offsets of items."""
+    item, worker = (np.concatenate(each) for each in zip(*parts, strict=True))
+    counts = np.bincount(item, minlength=n_items)
+    return np.concatenate([[0], np.cumsum(counts)]), worker[np.argsort(item, kind="stable")]
+
+
+def _open_pairs(model: PredictingModel, source: Any, name: str) -> Table:
+    """Return a table of questions, after a look at its columns."""
+    table = open_frame(source, name)
     names = [*model._keys, "worker"]
-    missing = [name for name in names if name not in table.names]
+    missing = [each for each in names if each not in table.names]
     if missing:
-        raise InputError(f"The table asked must have the columns {listing(names)}; {listing(missing)} is missing.")
+        raise InputError(f"The table {name} must have the columns {listing(names)}; {listing(missing)} is missing.")
+    return table
+
+
+def _find_pairs(model: PredictingModel, crew: Crew, table: Table) -> Pairs:
+    """Return the questions in a table whose item and worker are known."""
     item = model.responses_.find_items([table.read(name) for name in model._keys])
     worker = lookup(crew.ids, table.read("worker"))
     there = (item >= 0) & (worker >= 0)
-    return item[there], worker[there]
+    return Pairs(item[there], worker[there])
 
 
 def make_cells(posterior: Floats, n_workers: int) -> tuple[NDArray[np.int64], Floats]:

@@ -392,8 +392,9 @@ class PredictingModel(Model):
             The most questions for each worker. By default no worker has more than four times an even share, as long as
             others can be asked: who is best is not known for certain, and errors of a few would be everywhere.
         asked : table, optional
-            Questions that must not be listed, such as those that were asked and not answered yet: a table with the
-            columns item (or sequence and position) and worker.
+            Questions that were asked before, such as an earlier list: a table with the columns item (or sequence and
+            position) and worker. They are not listed again. Where there is no answer yet, it is expected to come: gains
+            are what answers tell beyond it, and it counts in `per_worker`, but not in `budget`.
 
         Examples
         --------

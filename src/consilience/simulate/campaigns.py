@@ -209,6 +209,8 @@ class Stock:
         self, model: PredictingModel, items: NDArray[np.int64], n: int, budget: float
     ) -> NDArray[np.int64]:
         """Return the pairs that `next_questions` lists, of those to which there is an answer."""
+        from ..models.next_questions import list_questions
+
         if self.spent >= budget:
             return np.empty(0, np.int64)
         missing = None
@@ -219,7 +221,7 @@ class Stock:
             item, worker = np.nonzero(~there[items])
             keys = {name: column.take(items[item]) for name, column in self.pool.key_columns().items()}
             missing = keys | {"worker": self.pool.workers[worker]}
-        return self.find(model.next_questions(n, budget=budget - self.spent, cost=self.cost, asked=missing))
+        return self.find(list_questions(model, n, None, budget - self.spent, self.cost, None, None, missing))
 
     def find(self, questions: Any) -> NDArray[np.int64]:
         """Return the pairs that a table of questions asks for; those without an answer are left out."""
