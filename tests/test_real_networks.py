@@ -22,6 +22,7 @@ def crowd_of(name):
     return r, features, items, lambda model: cs.metrics.macro_f1(truth, model.labels_[known])
 
 
+@pytest.mark.slow
 def test_music():
     r, features, items, score = crowd_of("music")
     features = (features - features.mean(axis=0)) / features.std(axis=0)

@@ -76,6 +76,7 @@ def test_twenty_known_labels_are_enough():
     assert np.mean(errors) < 0.066
 
 
+@pytest.mark.slow
 def test_probabilities_of_sequences(monkeypatch):
     models = {
         "ner": cs.HiddenMarkov(),
