@@ -385,11 +385,14 @@ def add_worth(worth: Floats, new: Floats, total: Floats, left: Floats) -> Floats
 
 def sum_judged(r: Responses, judged: NDArray[np.bool_]) -> Floats:
     """Return each worker's weights of answers to items that are judged by something else, and of all, (2, M)."""
-    weights = r.weights()
-    every = sum_by(r.worker, weights, r.n_workers)
-    if judged.all():
-        return np.stack([every, every])
-    return np.stack([sum_by(r.worker, np.where(judged[r.item_of_answer()], weights, 0.0), r.n_workers), every])
+    sums = np.zeros((2, r.n_workers))
+    for first in range(0, r.n_items, ITEMS_AT_ONCE):
+        last = min(first + ITEMS_AT_ONCE, r.n_items)
+        part = slice(r.offsets[first], r.offsets[last])
+        counts = np.repeat(judged[first:last], np.diff(r.offsets[first : last + 1]))
+        worker, weight = r.worker[part], r.weights(part)
+        sums += [sum_by(worker, each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
+    return sums
 
 
 def sum_chances(r: Responses, posterior: Floats) -> Floats:
