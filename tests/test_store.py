@@ -180,8 +180,8 @@ def fit_both(tmp_path, table, model, gold=None, fuse=False, **columns):
     return model().fit(s, gold=gold), model().fit(r, gold=gold)
 
 
-def check_same(tmp_path, on_disk, in_memory):
-    """Check that labels, probabilities and workers are the same, and intervals nearly so."""
+def check_written(tmp_path, on_disk, in_memory):
+    """Check that a model writes the labels and probabilities of one in memory."""
     assert on_disk._stored is not None
     on_disk.write(tmp_path / "labels")
     keys = list(in_memory._keys)
@@ -190,6 +190,11 @@ def check_same(tmp_path, on_disk, in_memory):
     written = written.loc[frame.index]
     assert written.label.tolist() == frame.label.tolist()
     np.testing.assert_allclose(written.iloc[:, 1:], frame.iloc[:, 1:], atol=1e-9)
+
+
+def check_same(tmp_path, on_disk, in_memory):
+    """Check that labels, probabilities and workers are the same, and intervals nearly so."""
+    check_written(tmp_path, on_disk, in_memory)
     np.testing.assert_allclose(on_disk.confusion_, in_memory.confusion_, atol=1e-9)
     assert (on_disk.n_iter_, on_disk.classes_.tolist()) == (in_memory.n_iter_, in_memory.classes_.tolist())
     np.testing.assert_allclose(on_disk.power_, in_memory.power_)

@@ -11,7 +11,7 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
-from test_store import _small_parts, crowd, fit_both, write  # noqa: F401 (the fixture is for all tests)
+from test_store import _small_parts, check_written, crowd, fit_both, write  # noqa: F401 (the fixture is for all tests)
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -23,14 +23,7 @@ def even_crowd(in_sequences=False):
 
 def check_votes(tmp_path, on_disk, in_memory):
     """Check that labels, shares, and what is said of workers are those of a vote in memory."""
-    assert on_disk._stored is not None
-    on_disk.write(tmp_path / "labels")
-    keys = list(in_memory._keys)
-    written = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas().set_index(keys)
-    frame = in_memory.to_frame().to_pandas().set_index(keys)
-    written = written.loc[frame.index]
-    assert written.label.tolist() == frame.label.tolist()
-    np.testing.assert_allclose(written.iloc[:, 1:], frame.iloc[:, 1:], atol=1e-9)
+    check_written(tmp_path, on_disk, in_memory)
     for name in ("prior_", "confusion_", "prior_low_", "prior_high_", "_n_answers"):
         np.testing.assert_allclose(getattr(on_disk, name), getattr(in_memory, name), atol=1e-9)
     for name in ("expected_accuracy_", "expected_accuracy_low_", "expected_accuracy_high_"):
