@@ -27,7 +27,7 @@ from .experiment import Job, Record
 LIBRARY = Path(consilience.__file__).parent
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "nltk")
 # What only shows results: parts of the library, and modules of this folder.
-SHOWS = ("cli", "report")
+SHOWS = ("cli", "reporting")
 SHOWS_HERE = ("drawing", "markdown")
 
 

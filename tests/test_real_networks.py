@@ -58,5 +58,4 @@ def test_sentence_polarity():
             noise = cs.MarkovField(calibration="none").fit(r, graph=graph.shuffled(1))
             assert score(noise) == pytest.approx(alone, abs=0.01), k
             assert noise.coupling_ < 0.1
-    assert min(scores.values()) >= 0.9135, scores
-    assert np.mean(list(scores.values())) >= 0.914
+    assert min(scores.values()) >= 0.914, scores
