@@ -620,6 +620,19 @@ def test_posteriors_labels_and_matrices_belong_together(inference):
     np.testing.assert_array_equal(model.labels_, model.classes_[model.posterior_.argmax(axis=1)])
 
 
+@pytest.mark.parametrize(("coupling", "seed"), [(2.0, 5), ("paper", 8), ("learn", 2)])
+def test_they_belong_together_at_strong_couplings(coupling, seed):
+    """Mean field that goes on from iteration to iteration may end where inference from the evidence does not."""
+    crowd = cs.simulate.network(400, 5, 3, degree=4, homophily=0.75, good="most", seed=seed)
+    options = oracles.PLAIN | {"estimation": "em", "coupling": coupling}
+    model = cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph)
+    votes = oracles.densify(crowd.responses)
+    counts = np.einsum("iml,ik->mkl", votes, model.posterior_) + oracles.smoothing_table((0.1, 1.1), range(3), 3, 5)
+    np.testing.assert_allclose(model.confusion_, counts / counts.sum(axis=2, keepdims=True), atol=2e-3)
+    np.testing.assert_array_equal(model.predict_proba(crowd.responses, graph=crowd.graph), model.posterior_)
+    assert (np.diff(model.trace_) >= -1e-9 * np.abs(model.trace_[1:])).all()
+
+
 def test_hidden_items_choose_the_coupling():
     crowd = network(500, degree=6, homophily=0.9)
     r, graph = crowd.responses, crowd.graph
