@@ -240,6 +240,17 @@ def test_weights_and_coupling_are_one_product():
     np.testing.assert_allclose(half.posterior_, one.posterior_, atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [0.001, 0.05, 0.3, 6.0, 200.0])
+def test_the_unit_of_the_weights_does_not_matter(unit):
+    """Neighbours tell the same whether their similarity is between 0 and 0.1 or between 0 and 100."""
+    crowd = network(200, degree=5, homophily=0.85)
+    plain = cs.MarkovField(calibration="none").fit(crowd.responses, graph=crowd.graph)
+    scaled = dataclasses.replace(crowd.graph, weights=crowd.graph.weights * unit)
+    model = cs.MarkovField(calibration="none").fit(crowd.responses, graph=scaled)
+    assert 0.4 < model.coupling_ * unit / plain.coupling_ < 2.5
+    assert np.mean(model.labels_ == plain.labels_) > 0.98
+
+
 def test_degree_normalisation():
     crowd = network()
     graph = crowd.graph
