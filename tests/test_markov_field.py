@@ -240,6 +240,17 @@ def test_weights_and_coupling_are_one_product():
     np.testing.assert_allclose(half.posterior_, one.posterior_, atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [0.001, 0.05, 0.3, 6.0, 200.0])
+def test_the_unit_of_the_weights_does_not_matter(unit):
+    """Neighbours tell the same whether their similarity is between 0 and 0.1 or between 0 and 100."""
+    crowd = network(200, degree=5, homophily=0.85)
+    plain = cs.MarkovField(calibration="none").fit(crowd.responses, graph=crowd.graph)
+    scaled = dataclasses.replace(crowd.graph, weights=crowd.graph.weights * unit)
+    model = cs.MarkovField(calibration="none").fit(crowd.responses, graph=scaled)
+    assert 0.4 < model.coupling_ * unit / plain.coupling_ < 2.5
+    assert np.mean(model.labels_ == plain.labels_) > 0.98
+
+
 def test_degree_normalisation():
     crowd = network()
     graph = crowd.graph
@@ -618,6 +629,19 @@ def test_posteriors_labels_and_matrices_belong_together(inference):
     expected = counts / counts.sum(axis=2, keepdims=True)
     np.testing.assert_allclose(model.confusion_, expected, atol=2e-3)
     np.testing.assert_array_equal(model.labels_, model.classes_[model.posterior_.argmax(axis=1)])
+
+
+@pytest.mark.parametrize(("coupling", "seed"), [(2.0, 5), ("paper", 8), ("learn", 2)])
+def test_they_belong_together_at_strong_couplings(coupling, seed):
+    """Mean field that goes on from iteration to iteration may end where inference from the evidence does not."""
+    crowd = cs.simulate.network(400, 5, 3, degree=4, homophily=0.75, good="most", seed=seed)
+    options = oracles.PLAIN | {"estimation": "em", "coupling": coupling}
+    model = cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph)
+    votes = oracles.densify(crowd.responses)
+    counts = np.einsum("iml,ik->mkl", votes, model.posterior_) + oracles.smoothing_table((0.1, 1.1), range(3), 3, 5)
+    np.testing.assert_allclose(model.confusion_, counts / counts.sum(axis=2, keepdims=True), atol=2e-3)
+    np.testing.assert_array_equal(model.predict_proba(crowd.responses, graph=crowd.graph), model.posterior_)
+    assert (np.diff(model.trace_) >= -1e-9 * np.abs(model.trace_[1:])).all()
 
 
 def test_hidden_items_choose_the_coupling():

@@ -85,6 +85,69 @@ def test_the_command_line_names_its_options(tmp_path, monkeypatch):
     assert labels.count("0") > 200
 
 
+def write_table(path, answers):
+    rows = zip(*long_table(answers).values(), strict=True)
+    path.write_text("item,worker,label\n" + "".join(f"{i},w{m},{k}\n" for i, m, k in rows))
+
+
+def test_answers_on_disk_are_recognised(tmp_path, monkeypatch):
+    write_table(tmp_path / "a.csv", labelling_functions(n_items=600)[0])
+    options = {"store": tmp_path / "stores"}
+    for _ in range(2):  # built, and found
+        with pytest.warns(DataWarning, match=ONE_LABEL + r".* read the answers into memory, with abstain='answer'\."):
+            cs.scan_responses(tmp_path / "a.csv", **options)
+    monkeypatch.setattr("consilience.store.scanning.SAMPLE", 200)
+    with pytest.warns(DataWarning, match=r"In a sample of 1\d\d items, \d+ of \d+ workers with enough answers to tell"):
+        cs.scan_responses(tmp_path / "a.csv", **options)
+    rows = zip(*tags().values(), strict=True)
+    text = "".join(f"{s},{t},{w},{k}\n" for s, t, w, k in rows)
+    (tmp_path / "tags.csv").write_text("sequence,position,worker,label\n" + text)
+    monkeypatch.setattr("consilience.store.scanning.SAMPLE", 30)
+    with pytest.warns(DataWarning, match=r"workers say tags and never O, about \d+ of \d+ items"):
+        cs.scan_responses(tmp_path / "tags.csv", **options)
+    crowd = cs.simulate.independent(600, n_workers=30, n_classes=2, answers_per_item=2, prior=[0.97, 0.03], seed=0)
+    r = crowd.responses
+    text = "".join(f"{i},{w},{k}\n" for i, w, k in zip(r.item_of_answer(), r.worker, r.label, strict=True))
+    (tmp_path / "crowd.csv").write_text("item,worker,label\n" + text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cs.scan_responses(tmp_path / "crowd.csv", **options)
+
+
+def test_the_report_tells_it_too(tmp_path):
+    answers, _ = labelling_functions(n_items=600)
+    with pytest.warns(DataWarning, match=ONE_LABEL):
+        loud = cs.Responses.from_matrix(answers)
+    for model in (cs.DawidSkene(), cs.MajorityVote()):
+        cs.report(model.fit(loud), tmp_path / "r.html")
+        assert "only ever say one label, as labelling functions do" in (tmp_path / "r.html").read_text()
+    heard = cs.Responses.from_matrix(answers, abstain="answer", background=0)
+    for model in (cs.DawidSkene(), cs.MajorityVote()):
+        cs.report(model.fit(heard), tmp_path / "r.html")
+        page = (tmp_path / "r.html").read_text()
+        assert "labelling functions do" not in page
+        assert "give nearly always the same label" not in page
+
+
+def test_functions_that_seldom_speak_are_judged_when_they_do():
+    rng = np.random.default_rng(0)
+    answers, truth = labelling_functions()
+    rare = np.where((truth[:, None] == 1) & (rng.random((2000, 2)) < 0.06), 1, -1)  # always right
+    noise = np.where(rng.random((2000, 1)) < 0.2, 0, -1)
+    r = cs.Responses.from_matrix(np.hstack([answers, rare, noise]), abstain="answer", background=0)
+    report = cs.DawidSkene().fit(r).worker_report().to_pandas()
+    assert report["informativeness"][10:12].max() < 0.05
+    assert report["remarks"].tolist() == [""] * 12 + ["uninformative"]
+
+
+def test_class_shares_without_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "a.csv", labelling_functions(n_items=300)[0])
+    result = CliRunner().invoke(program, ["fuse", "a.csv", "--prior", "0.85,0.15"])
+    assert result.exit_code == 2
+    assert "'0.85,0.15' is neither learn nor uniform, nor class probabilities such as" in result.stderr
+
+
 def tags(n_sequences=40, says_outside=False):
     rng = np.random.default_rng(0)
     rows = [

@@ -155,9 +155,9 @@ def _read_prior(ctx: click.Context, parameter: click.Parameter, text: str | None
         return text
     prior = {}
     for part in next(csv.reader([text], skipinitialspace=True), None) or [""]:
-        name, _, number = part.rpartition("=")
+        name, equals, number = part.rpartition("=")
         try:
-            prior[name] = float(number)
+            prior[name] = float(number if equals else "")
         except ValueError:
             raise click.BadParameter(
                 f"{text!r} is neither learn nor uniform, nor class probabilities such as cat=0.9,dog=0.1.",

@@ -20,10 +20,25 @@ MOST, FEW = 0.5, 0.5
 AT_ONCE = 1 << 18
 
 
-def warn_of_silence(r: Responses) -> None:
-    """Warn if silence may well be an answer, and is ignored."""
+def warn_of_silence(r: Responses, n_stored: int | None = None) -> None:
+    """Warn if silence may well be an answer, and is ignored. Parameters are those of `doubt_silence`."""
+    doubt = doubt_silence(r, n_stored)
+    if doubt is not None:
+        warn(doubt)
+
+
+def doubt_silence(r: Responses, n_stored: int | None = None) -> DataWarning | None:
+    """Return the warning that silence may well be an answer, and is ignored; else None.
+
+    Parameters
+    ----------
+    r : Responses
+        The answers.
+    n_stored : int, optional
+        If they are from a store, where silence is never an answer: the number of items there.
+    """
     if r.silence_counts:
-        return
+        return None
     n_alike, n_judged = count_one_sided(r)
     tagged = r.sequences is not None and looks_tagged(r.labels) and "O" not in r.labels.tolist()
     answered, n_places = np.count_nonzero(np.diff(r.offsets)), count_places(r)
@@ -33,15 +48,16 @@ def warn_of_silence(r: Responses) -> None:
         said = "tags and never O" if tagged else f"only {shorten(r.labels.tolist()[0])}"
         problem = f"Workers say {said}, about {answered:,} of {plural(n_places, 'item')}"
     else:
-        return
-    warn(
-        DataWarning(
-            f"{problem}, as labelling functions do. Their silence about other items is ignored.",
-            Sentence("If it means something, read the answers with {abstain}.", abstain="answer"),
-            Sentence("Then {background} is the class of items about which all are silent."),
-            *([] if answered < r.n_items else [Sentence("And {items} names those nobody spoke about, too.")]),
-            keyword="abstain",
-        )
+        return None
+    if n_stored is not None and n_stored > r.n_items:
+        problem = f"In a sample of {plural(r.n_items, 'item')}, {problem[0].lower()}{problem[1:]}"
+    read = "read the answers with {abstain}" if n_stored is None else "read the answers into memory, with {abstain}"
+    return DataWarning(
+        f"{problem}, as labelling functions do. Their silence about other items is ignored.",
+        Sentence(f"If it means something, {read}.", abstain="answer"),
+        Sentence("Then {background} is the class of items about which all are silent."),
+        *([] if answered < r.n_items else [Sentence("And {items} names those nobody spoke about, too.")]),
+        keyword="abstain",
     )
 
 

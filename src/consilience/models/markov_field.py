@@ -56,6 +56,8 @@ from .sizes import check_messages
 from .starts import find_starts
 
 LISTENERS = ("all", "unanswered")
+# A fit goes on where inference from the evidence counts more than this share of the answers in other classes.
+MOVED, MOST_ROUNDS = 1e-3, 10
 
 
 class MarkovField(LatentModel):
@@ -96,6 +98,7 @@ class MarkovField(LatentModel):
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
         As for `DawidSkene`. The trace is the mean-field objective without the field's normaliser: at a given coupling
         it never falls by mean field if all items listen; while the coupling is learned, and otherwise, it is a guide.
+        With a strong coupling a fit may have to go on from posteriors that are inferred anew; the trace begins there.
     coupling_ : float
         The coupling used.
     coupling_scores_ : list of CouplingScore
@@ -375,6 +378,19 @@ class MarkovField(LatentModel):
         apart = replace(problem, structure=alone, graph=None)
         return apart, maximise(apart, Statistics(found.counts, Summary(0.0, found.summary.mass)))
 
+    def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
+        """Return the best fit, to which posteriors that are inferred anew belong.
+
+        Inference goes on from one iteration to the next. With a strong coupling it may end in an optimum that is not
+        found again from the evidence, as for results and predictions. Then the fit goes on from what is found there.
+        """
+        fit = super()._choose(problem, fits)
+        for _ in range(MOST_ROUNDS):
+            if not fit.converged or are_near(expect(problem, fit.parameters).counts, fit.statistics.counts):
+                break
+            fit = run_em(problem, fit.parameters, self.max_iter, self.tol, self.callback, self.acceleration)
+        return fit
+
     def _judge_fit(self, problem: Problem, fit: Fit) -> float:
         """Return how well workers and class prior explain the answers to items that are taken as independent.
 
@@ -431,6 +447,11 @@ def require_graph(graph: Any) -> Graph:
             "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
         )
     raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges)", graph)
+
+
+def are_near(counts: Floats, others: Floats) -> bool:
+    """Tell whether two tables of expected counts have nearly all answers in the same classes."""
+    return float(np.abs(counts - others).sum()) <= 2 * MOVED * float(counts.sum())
 
 
 def silence_answered(r: Responses, graph: Graph) -> Graph:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column, to_values
 from ..kernels.types import Floats
 from .cells import Cells, sum_by
-from .information import informativeness
+from .information import informativeness, informativeness_of_speech
 from .intervals import judge_voters
 
 FEW_ANSWERS = 10
@@ -64,6 +64,8 @@ def describe_workers(
     truth = counts.sum(axis=1) / np.maximum(total, 1e-300)[:, None]
     chance = sum((mix[:, label] * truth[:, k] for label, k in enumerate(said) if k >= 0), start=np.zeros(len(counts)))
     figures = Figures(right, total, mix.max(axis=1), chance, informativeness(confusion, prior))
+    if confusion.shape[2] > len(labels):  # a worker of one label has said two things where silence is the other
+        figures = figures._replace(top=np.zeros(len(counts)), speech=informativeness_of_speech(confusion, prior))
     return make_columns(figures, worst_confusions(counts, said, labels, classes), n_answers, prior, intervals)
 
 
@@ -94,7 +96,7 @@ def describe_voters(
         part = cells.of_workers(first, min(first + n_together, n_workers))
         figures.append(_count_votes(part, said, smoothing, prior))
         words += _worst_votes(part, said, labels, classes)
-    together = Figures(*(np.concatenate(column) for column in zip(*figures, strict=True)))
+    together = Figures(*(np.concatenate(column) for column in zip(*(each[:-1] for each in figures), strict=True)))
     intervals = judge_voters(together.right, together.total, together.information, prior)
     return make_columns(together, words, n_answers, prior, intervals)
 
@@ -172,13 +174,15 @@ class Figures(NamedTuple):
     top: Floats  # share of the label that is given most often
     chance: Floats  # share of right answers that the same mix of answers would have by chance
     information: Floats
+    speech: Floats | None = None  # where silence is an answer: information of those that are not silence
 
 
 def make_columns(
     figures: Figures, worst: list[str], n_answers: NDArray[np.int64], prior: Floats, intervals: Floats
 ) -> dict[str, Column]:
     """Return the columns of the report, with the remarks that the figures call for."""
-    right, total, top, chance, information = figures
+    right, total, top, chance, information, speech = figures
+    told = information if speech is None else np.maximum(information, speech)
     accuracy = np.divide(right, total, out=np.full(len(total), np.nan), where=total > 0)
     error = np.sqrt(np.maximum(chance * (1 - chance), 0.0) / np.maximum(total, 1.0))
     remarks = []
@@ -190,7 +194,7 @@ def make_columns(
             remark = "one label"
         elif accuracy[m] + CONTRARY + 2 * error[m] < chance[m]:
             remark = "contrary"
-        elif information[m] < UNINFORMATIVE and prior.max() < 1:  # with one class there is no information to give
+        elif told[m] < UNINFORMATIVE and prior.max() < 1:  # with one class there is no information to give
             remark = "uninformative"
         remarks.append(remark)
     return {

@@ -6,6 +6,7 @@ import math
 import shlex
 from typing import Any, NamedTuple
 
+from ..data.silence import doubt_silence
 from ..errors import Message, Python, plural, spell_in_python
 from ..models.comparison import LEAST_HIDDEN, Comparison, are_checked, is_unclear
 from ..models.drift import find_drift, has_order
@@ -214,7 +215,8 @@ def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
     """Return what needs attention, the most serious first."""
     model, r = subject.model, subject.responses
     compared: Comparison | None = getattr(model, "comparison_", None)
-    notes = []
+    silence = doubt_silence(r)
+    notes = [] if silence is None else [to_note(silence, "care")]
     if hasattr(model, "comparison_"):
         level = judge(subject).level
         notes += [to_note(doubt, level) for doubt in find_doubts(model, r, subject.graph, subject.known_labels)]
@@ -224,7 +226,7 @@ def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
     if model.copies_:
         notes.append(note_copies(model))
     makes_sense = compared is None or not (compared.by_chance or compared.collapsed)
-    notes += [*note_workers(model, workers), *note_falls(model, workers)] if makes_sense else []
+    notes += [*note_workers(model, workers, r.silence_counts), *note_falls(model, workers)] if makes_sense else []
     if not model.converged_:
         notes.append(
             Note(
@@ -276,8 +278,8 @@ MEANINGS = {
 }
 
 
-def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
-    """Return which workers to talk to."""
+def note_workers(model: Any, workers: list[dict[str, Any]], silence_counts: bool) -> list[Note]:
+    """Return which workers to talk to. Where silence is an answer, one who says only one label may tell a lot."""
     weight = (
         "Majority vote counts them fully."
         if isinstance(model, MajorityVote)
@@ -287,7 +289,7 @@ def note_workers(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
     notes = []
     for remark, (one, several) in MEANINGS.items():
         found = [worker for worker in workers if remark == find_remark(worker)]
-        if not found:
+        if not found or (silence_counts and remark == "one label"):
             continue
         found.sort(key=lambda worker: -worker["answers"])
         names = ", ".join(to_name(worker["name"], 30) for worker in found[:MOST_NAMES])

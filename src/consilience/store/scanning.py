@@ -9,8 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..arguments import check_truth, to_path
 from ..data.classes import choose_classes
+from ..data.responses import Responses
+from ..data.silence import warn_of_silence
 from ..engines import Threads, open_engine
 from ..errors import DataWarning, listing, parameter_error, warn
 from ..formats.scanning import scan_table
@@ -21,6 +25,8 @@ from .building import HEADER, build_store, find_key
 # A thread that makes blocks of a partition takes about so much memory. With less than the least, none can.
 PER_THREAD = 1 << 30
 LEAST_MEMORY = 10**9
+# Answers about so many items, or in so many sequences, tell whether workers are labelling functions.
+SAMPLE = 50_000
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -110,7 +116,16 @@ def scan_responses(
             if isinstance(opened, Threads):
                 opened = Threads(limit_threads(opened.n_threads, limit))
             build_store(folder, scan, fingerprint, names, duplicates, drop_missing, opened)
-    return replace(open_store(folder, lambda labels: choose_classes(classes, labels)[0]), built=built, resume=resume)
+    answers = open_store(folder, lambda labels: choose_classes(classes, labels)[0])
+    warn_of_silence(take_sample(answers), answers.n_items)
+    return replace(answers, built=built, resume=resume)
+
+
+def take_sample(answers: StoredResponses) -> Responses:
+    """Return the answers about some items, or in some sequences. Which partition these are in depends on their ids."""
+    number = next(answers.filled())
+    n_units = answers.partitions[number][2 if answers.in_sequences else 0]
+    return answers.pick({number: np.arange(0, n_units, -(-n_units // SAMPLE))})
 
 
 def limit_threads(n_threads: int, memory: float) -> int:

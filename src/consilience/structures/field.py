@@ -45,8 +45,8 @@ Result = TypeVar("Result")
 
 INFERENCES = ("mean_field", "icm", "belief_propagation")
 MOST_COUPLING = 3.0
-# Weights that are mostly smaller or larger by a factor of 2 ** 10 are far from 1.
-FAR_FROM_ONE = 10
+# Weights that are mostly below 2 ** -1, or not below 2 ** 2, are far from 1.
+FAR_FROM_ONE = 1
 LEAST_UNIT, MOST_UNIT = 2.0**-300, 2.0**1000
 # No edge couples by more nats than this, which is certainty: sums and squares of couplings stay numbers.
 FIRMEST = 1e100
