@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -89,6 +90,30 @@ def test_update_as_json(crowd):
     assert set(found["files"]) == {"labels", "changes", "model"}
     assert (crowd / "crowd.model").read_bytes() == old
     assert cs.load(crowd / "new.model").responses_.n_responses == 1500
+
+
+def test_update_reports_as_fuse_does(crowd, monkeypatch):
+    """The page says how to go on with what a reviewer labelled: the same command, which changes nothing else."""
+    monkeypatch.chdir(crowd)
+    corrections = "task,who,says\n" + (crowd / "old.csv").read_text().splitlines()[1].rpartition(",")[0] + ",\n"
+    (crowd / "fix.csv").write_text(corrections)
+    arguments = ("fix.csv", "--duplicates", "last", "--workers-report", "w.csv", "--report", "r.html")
+    done = run("update", "crowd.model", *arguments)
+    assert done.exit_code == 0, done.stderr
+    assert "Workers  w.csv\n  Report   r.html\n  Model    crowd.model\n" in done.stdout
+    expected = cs.load("crowd.model").worker_report()
+    assert pc.read_csv("w.csv")["worker"].to_pylist() == expected["worker"].to_pylist()
+    page = (crowd / "r.html").read_text()
+    assert "<title>crowd.model" in page
+    command = "update crowd.model fix.csv --duplicates last --workers-report w.csv --gold gold.csv --report r.html"
+    assert f"consilience {command}" in re.sub("<.*?>", "", page)
+    (crowd / "gold.csv").write_text("item,label\n0,cow\n")
+    done = run(*command.split())
+    assert done.exit_code == 0, done.stderr
+    assert "0 new answers, 1 new known label" in done.stdout
+    done = run("update", "crowd.model", "new.csv", "--report", "r.txt")
+    assert done.exit_code == 2
+    assert "does not end in .html" in done.stderr
 
 
 def test_corrections_and_retractions(crowd):

@@ -34,6 +34,12 @@ FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signa
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+workers_report_option = click.option(
+    "--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o."
+)
+report_option = click.option(
+    "--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send."
+)
 debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 
 

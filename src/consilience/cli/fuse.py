@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,16 @@ import click
 from ..engines import ENGINES
 from ..formats.register import FORMATS, Format, readable_formats, usual_suffixes, writable_formats
 from ..models.register import MODELS
-from .command import TYPED, Command, debug_option, json_option, print_json, quiet_option
+from .command import (
+    TYPED,
+    Command,
+    debug_option,
+    json_option,
+    print_json,
+    quiet_option,
+    report_option,
+    workers_report_option,
+)
 
 if TYPE_CHECKING:
     from ..data.responses import Responses
@@ -287,8 +296,8 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 )
 @click.option("--save", metavar="FILE", help="Write the fitted model here, with the answers, for consilience.load.")
 @click.option("--no-answers", is_flag=True, help="With --save: leave the answers, and the graph, out of the file.")
-@click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
-@click.option("--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send.")
+@workers_report_option
+@report_option
 @click.option(
     "--content",
     metavar="COL",
@@ -420,11 +429,9 @@ def check_report(options: Options) -> None:
         if options.content is not None:
             raise click.UsageError("--content needs --report: it says what the report shows of the items.")
         return
-    from ..reporting.write import check_installed
-    from .outputs import check_page_path
+    from .outputs import check_page
 
-    check_installed()
-    check_page_path(options.report)
+    check_page(options.report)
     if options.content is not None and options.source == "-":
         raise click.UsageError("--content cannot be read from standard input. Give a file.")
 
@@ -433,28 +440,19 @@ def write(
     options: Options, model: Any, opened: Opened, labels: Any, workers: Any, target: Format | None
 ) -> dict[str, str]:
     """Write the files asked for, results as a table or in the format of their source; return what is where."""
-    from ..formats.writing import replace_together, write_table
+    from ..formats.writing import write_table
+    from .outputs import write_together
 
     kind, write_result = choose_writer(model, opened, labels, target)
-    paths = {
-        kind: options.output,
-        "workers": options.workers_report,
-        "disagreements": options.disagreements,
-        "report": options.report,
-        "model": options.save,
-    }
-    writers: dict[str, Callable[[str], object]] = {
-        "disagreements": lambda path: write_table(model.disagreements(), path),
-        kind: write_result,
-        "workers": partial(write_table, workers),
-        "report": lambda path: write_report(options, model, path),
-        "model": partial(model.save, answers=not options.no_answers),
-    }
-    files = {kind: path for kind, path in paths.items() if path is not None}
-    with replace_together():
-        for kind, path in files.items():
-            writers[kind](path)
-    return files
+    return write_together(
+        {
+            kind: (options.output, write_result),
+            "workers": (options.workers_report, partial(write_table, workers)),
+            "disagreements": (options.disagreements, lambda path: write_table(model.disagreements(), path)),
+            "report": (options.report, lambda path: write_report(options, model, path)),
+            "model": (options.save, partial(model.save, answers=not options.no_answers)),
+        }
+    )
 
 
 def write_report(options: Options, model: Any, path: str) -> None:
@@ -463,14 +461,15 @@ def write_report(options: Options, model: Any, path: str) -> None:
 
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
-    write_page(model, path, content, title, os.path.dirname(options.source), split_arguments(options))
+    given = split_arguments("fuse", options.arguments, options.gold or (options.source,))
+    write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 
-def split_arguments(options: Options) -> Given:
-    """Return the arguments without known labels, in two parts: others belong between them."""
+def split_arguments(command: str, arguments: Sequence[str], gold: Sequence[str]) -> Given:
+    """Return a command and its arguments without known labels, in two parts: others belong between them."""
     from ..reporting.again import Given
 
-    typed = list(options.arguments)
+    typed = [command, *arguments]
     n_options = typed.index("--") if "--" in typed else len(typed)  # what follows is no option
     rest, place = list[str](), None
     parts = iter(typed[:n_options])
@@ -484,7 +483,7 @@ def split_arguments(options: Options) -> Given:
             next(parts, None)
     if place is None:
         place = rest.index("--report") if "--report" in rest else len(rest)
-    return Given(rest[:place], [*rest[place:], *typed[n_options:]], options.gold or (options.source,))
+    return Given(rest[:place], [*rest[place:], *typed[n_options:]], gold)
 
 
 def read_content(options: Options, responses: Responses) -> dict[str, Any]:

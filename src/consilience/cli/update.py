@@ -5,12 +5,22 @@ from __future__ import annotations
 import copy
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..formats.register import usual_suffixes, writable_formats
-from .command import Command, debug_option, json_option, print_json, quiet_option
+from .command import (
+    TYPED,
+    Command,
+    debug_option,
+    json_option,
+    print_json,
+    quiet_option,
+    report_option,
+    workers_report_option,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +57,8 @@ Examples:
 )
 @click.option("--gold", metavar="FILE", multiple=True, help="Further known labels. May be given several times.")
 @click.option("--graph", metavar="FILE", help="Further edges between items, for a model with a graph.")
+@workers_report_option
+@report_option
 @quiet_option
 @json_option
 @debug_option
@@ -59,6 +71,8 @@ def update(
     duplicates: str,
     gold: tuple[str, ...],
     graph: str | None,
+    workers_report: str | None,
+    report: str | None,
     quiet: bool,
     as_json: bool,
     debug: bool,  # noqa: ARG001
@@ -69,15 +83,20 @@ def update(
     same roles. Items, workers and labels may be new. MODEL is replaced, together with the labels, when all is done. If
     another run replaced it meanwhile, the update stops and writes nothing.
     """
-    from ..formats.writing import replace_together, write_table
+    from ..formats.writing import write_table
     from ..models.saved import load
-    from .outputs import check_outputs
+    from ..reporting.write import write_page
+    from .fuse import split_arguments
+    from .outputs import check_outputs, check_page, write_together
     from .progress import Display
 
     started = time.perf_counter()
     if source is None and not gold and graph is None:
         raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
-    check_outputs([output, changes], [save or model], [source, graph, *gold, *([model] if save else [])])
+    if report is not None:
+        check_page(report)
+    inputs = [source, graph, *gold, *([model] if save else [])]
+    check_outputs([output, changes, workers_report], [save or model, report], inputs)
     with Display(quiet) as display:
         display.say("Loading")
         version = find_version(model)
@@ -89,17 +108,23 @@ def update(
         shown = copy.copy(fitted)
         shown._backend = "pyarrow"
         changed = shown.changes()
-        display.say("Writing")
-        with replace_together():
-            if output is not None:
-                write_table(shown.to_frame(), output)
-            if changes is not None:
-                write_table(changed, changes)
-            fitted.save(save or model)
+        given = split_arguments("update", click.get_current_context().meta[TYPED], gold)
+
+        def save_model(path: str) -> None:
+            fitted.save(path)
             if save is None:
                 check_version(model, version)
-    named = {"labels": output, "changes": changes, "model": save or model}
-    files = {kind: path for kind, path in named.items() if path is not None}
+
+        display.say("Writing")
+        files = write_together(
+            {
+                "labels": (output, lambda path: write_table(shown.to_frame(), path)),
+                "changes": (changes, partial(write_table, changed)),
+                "workers": (workers_report, lambda path: write_table(shown.worker_report(), path)),
+                "report": (report, lambda path: write_page(shown, path, title=os.path.basename(model), given=given)),
+                "model": (save or model, save_model),
+            }
+        )
     if as_json:
         print_json(describe(shown, before, changed, files, time.perf_counter() - started))
     elif not quiet:
