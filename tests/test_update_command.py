@@ -134,6 +134,41 @@ def test_corrections_and_retractions(crowd):
     assert cs.load(crowd / "crowd.model").responses_.n_responses == n_answers - 1
 
 
+def test_two_rows_of_a_worker_about_an_item(crowd):
+    """The error names what update takes, which is less than fuse does, and predict takes nothing."""
+    model, more = crowd / "crowd.model", crowd / "more.csv"
+    more.write_text("task,who,says\n500,w99,dog\n500,w99,cat\n")
+    done = run("update", model, more)
+    assert done.exit_code == 2
+    assert done.stderr.endswith("in all. Remove them. Or let the last one count, with --duplicates last.\n")
+    with pytest.raises(cs.errors.InputError, match=r"Remove them\. Or .* with duplicates='last'\.$"):
+        cs.load(model).update(more)
+    done = run("predict", model, more)
+    assert done.exit_code == 2
+    assert done.stderr.endswith("in all. Remove them.\n")
+    assert run("update", model, more, "--duplicates", "last", "-q").exit_code == 0
+    assert "w99" in cs.load(model).workers_
+
+
+def test_two_answers_to_a_question_of_an_annotation_tool(tmp_path):
+    def task(number, *choices):
+        answers = [{"completed_by": who, "result": [pick(label)]} for who, label in choices]
+        return {"id": number, "data": {"text": f"Text {number}"}, "annotations": answers}
+
+    def pick(label):
+        return {"from_name": "kind", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
+
+    tasks = [task(n, (1, "cat"), (2, "dog" if n % 3 else "cat"), (3, "cat" if n % 2 else "dog")) for n in range(30)]
+    (tmp_path / "old.json").write_text(json.dumps(tasks))
+    (tmp_path / "new.json").write_text(json.dumps([task(40, (1, "cat"), (1, "dog"), (2, "cat"))]))
+    assert run("fuse", tmp_path / "old.json", "--save", tmp_path / "m", "-q").exit_code == 0
+    done = run("update", tmp_path / "m", tmp_path / "new.json")
+    assert done.exit_code == 2
+    assert done.stderr.endswith("in all. Remove them. Or let the last one count, with --duplicates last.\n")
+    done = run("update", tmp_path / "m", tmp_path / "new.json", "--duplicates", "last")
+    assert "2 new answers, 1 new item" in done.stdout
+
+
 def test_a_round_of_questions_of_which_half_are_answered(crowd):
     model, asked = crowd / "crowd.model", crowd / "questions.csv"
     n_answers = cs.load(model).responses_.n_responses

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.frames import open_frame
-from ..data.further_answers import no_answers, read_further
+from ..data.further_answers import no_answers, read_further, tell_duplicates
 from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
 from ..data.joining import NOTHING, Joined, Retracted, check_join_policy, join_responses
@@ -174,7 +174,8 @@ def read_batch(source: Any, old: Responses, duplicates: str) -> tuple[Responses,
         return read_further(open_frame(source), old, duplicates)
     path = os.fspath(source)
     if find_source(path) is not None:  # of an annotation tool
-        return as_responses(open_source(path, gold=False)), NOTHING
+        with tell_duplicates():
+            return as_responses(open_source(path, gold=False, duplicates=duplicates)), NOTHING
     table, form = open_table(path)
     return read_further(table, old, duplicates, form)
 
