@@ -150,7 +150,7 @@ def test_json_has_the_figures_and_nothing_else(answers):
     assert figures["comparison"]["agreement"] == fused.comparison_.agreement
     assert figures["comparison"]["verdict"] == "better"
     assert figures["comparison"]["better"] is True
-    assert [worker["worker"] for worker in figures["most_reliable"]] == ["ann", "cid", "bob"]
+    assert [worker["worker"] for worker in figures["most_reliable"]] == ["ann", "bob", "cid"]  # by accuracy_low
     assert figures["least_reliable"][0]["remarks"] == "contrary"
     confidences = [item["confidence"] for item in figures["least_certain"]]
     assert confidences == sorted(fused.posterior_.max(axis=1))[:5]
@@ -1108,3 +1108,12 @@ def test_a_command_does_not_load_pandas(answers):
         [sys.executable, "-c", code, "fuse", "answers.csv"], capture_output=True, text=True, env=environment()
     )
     assert result.stdout.splitlines()[-1] == "False", result.stdout + result.stderr
+
+
+def test_where_all_have_few_answers_one_lucky_answer_is_not_the_best(tmp_path):
+    rows = [f"{item},{who},{'xy'[item % 2]}" for item in range(9) for who in "abc"]
+    rows[0] = "0,a,y"
+    (tmp_path / "answers.csv").write_text("\n".join(["item,worker,label", *rows, "1,lucky,y"]))
+    figures = json.loads(run("fuse", tmp_path / "answers.csv", "--json").stdout)
+    ranked = [worker["worker"] for worker in figures["most_reliable"] + figures["least_reliable"][::-1]]
+    assert ranked == ["b", "c", "a", "lucky"]

@@ -18,6 +18,7 @@ from ..models.base import Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField, find_answered
+from ..models.worker_report import rank_accuracy
 from ..store.answers import StoredResponses
 
 N_WORKERS = 3  # from either end
@@ -210,11 +211,11 @@ def _describe_spans(model: Model, opened: Opened) -> Record | None:
 def rank_workers(report: Any) -> tuple[NDArray[np.int64], int]:
     """Return the rows of a worker report from most to least reliable, and how many workers are left out.
 
-    Those with a remark come after those without, each part by accuracy. Workers with few answers are left out, since
-    little is known about them, unless there are no others.
+    Those with a remark come after those without, each part by `rank_accuracy`. Workers with few answers are left out,
+    since little is known about them, unless there are no others.
     """
     remarks = report["remarks"].to_pylist()
-    accuracy = np.nan_to_num(report["accuracy"].to_numpy())
+    accuracy = [rank_accuracy(row) for row in report.select(["accuracy", "accuracy_low"]).to_pylist()]
     known = [row for row, remark in enumerate(remarks) if "few answers" not in remark]
     rows = known or list(range(len(remarks)))
     ranked = sorted(rows, key=lambda row: (remarks[row] != "" and bool(known), -accuracy[row]))
