@@ -341,7 +341,7 @@ def run(options: Options) -> None:
     from ..formats.sources import find_source
     from .fuse_on_disk import fuse_on_disk, goes_to_disk
     from .progress import Display
-    from .summary import summarise
+    from .summary import summarise, tabulate_workers
 
     started = time.perf_counter()
     if goes_to_disk(options):
@@ -364,7 +364,7 @@ def run(options: Options) -> None:
         raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
         model, opened, responses, n_gold = fit(options, display, found)
-        labels, workers = model.to_frame(), model.worker_report()
+        labels, workers = model.to_frame(), tabulate_workers(model)
         summary = summarise(
             model, opened, responses, labels, workers, options.source, n_gold, options.all_workers, options.undecided
         )

@@ -15,6 +15,7 @@ from ..data.spans import Spans
 from ..formats.register import span_formats
 from ..formats.sources import Opened
 from ..models.base import Model
+from ..models.drift import has_order
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField, find_answered
@@ -23,6 +24,8 @@ from ..store.answers import StoredResponses
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
+# Of the drift report, what the worker report does not have.
+_CHANGES = ("accuracy_first", "accuracy_last", "change", "change_low", "change_high")
 _NOT_SHOWN = ("callback", "classifier")
 
 Record = dict[str, Any]
@@ -86,7 +89,7 @@ def summarise(
     responses : Responses
         The same as answers.
     labels, workers : pyarrow.Table
-        Its `to_frame` and `worker_report`.
+        Its `to_frame` and `tabulate_workers`.
     source : str
         Where the answers came from.
     n_gold : int
@@ -170,6 +173,16 @@ def count_known(model: Model) -> int:
     if model._stored is not None:
         return model._stored.answers.n_known
     return 0 if model._gold is None else int((model._gold.codes >= 0).sum())
+
+
+def tabulate_workers(model: Model) -> Any:
+    """Return the worker report, with how accuracy changes over time where answers have an order."""
+    table = model.worker_report()
+    if has_order(model):
+        changes = model.drift_report()
+        for name in _CHANGES:
+            table = table.append_column(name, changes[name])
+    return table
 
 
 def _choose_workers(workers: Any, all_workers: bool) -> tuple[list[Record], list[Record], int]:

@@ -89,6 +89,7 @@ def update(
     from .fuse import split_arguments
     from .outputs import check_outputs, check_page, write_together
     from .progress import Display
+    from .summary import tabulate_workers
 
     started = time.perf_counter()
     if source is None and not gold and graph is None:
@@ -120,7 +121,7 @@ def update(
             {
                 "labels": (output, lambda path: write_table(shown.to_frame(), path)),
                 "changes": (changes, partial(write_table, changed)),
-                "workers": (workers_report, lambda path: write_table(shown.worker_report(), path)),
+                "workers": (workers_report, lambda path: write_table(tabulate_workers(shown), path)),
                 "report": (report, lambda path: write_page(shown, path, title=os.path.basename(model), given=given)),
                 "model": (save or model, save_model),
             }
