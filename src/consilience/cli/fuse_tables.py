@@ -85,7 +85,10 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.undecided is not None:
         facts.append(("Undecided", summary.undecided["explanation"]))
     if summary.iterations or not summary.converged:
-        facts.append(("Iterations", f"{summary.iterations}, {'converged' if summary.converged else 'not converged'}"))
+        ending = "converged" if summary.converged else "not converged"
+        n_before = 0 if summary.store is None else summary.store["resumed_after"]
+        resumed = f"; resumed after iteration {n_before}" if n_before else ""
+        facts.append(("Iterations", f"{summary.iterations}, {ending}{resumed}"))
     if summary.chain is not None:
         facts.append(("Chain", f"coupling {summary.chain['coupling']:g}, from 0 (independent items) to 1"))
     if summary.field is not None:
@@ -125,7 +128,7 @@ def _count_spans(spans: Record) -> str:
 def _describe_store(store: Record) -> str:
     """Return where answers on disk are, what they take, and where they come from."""
     origin = "built now" if store["built"] else "used again"
-    if store["built"] and store["resume"]:
+    if store["resume"] and not store["resumed_after"]:
         origin += ": there was nothing to resume"
     return f"{fit_text(store['folder'], 50)} ({format_bytes(store['bytes'])}, {origin})"
 

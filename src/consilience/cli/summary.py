@@ -19,6 +19,7 @@ from ..models.drift import has_order
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField, find_answered
+from ..models.stored import StoredFit
 from ..models.worker_report import rank_accuracy
 from ..store.answers import StoredResponses
 
@@ -164,8 +165,15 @@ def summarise_stored(model: Model, answers: StoredResponses, workers: Any, sourc
             "bytes": answers.measure(),
             "built": answers.built,
             "resume": answers.resume,
+            "resumed_after": min(_count_found(model), model.n_iter_),
         },
     )
+
+
+def _count_found(model: Model) -> int:
+    """Return how many steps of an earlier run a fit to answers on disk has used."""
+    fit = model._stored
+    return fit.problem.steps.n_found if isinstance(fit, StoredFit) and fit.problem.steps is not None else 0
 
 
 def count_known(model: Model) -> int:
