@@ -134,6 +134,22 @@ def test_corrections_and_retractions(crowd):
     assert cs.load(crowd / "crowd.model").responses_.n_responses == n_answers - 1
 
 
+def test_columns_with_other_names(crowd):
+    """They are found by what they are called, and said."""
+    (crowd / "more.csv").write_text("question,judge,answer,note\n0,w99,cat,x\n")
+    columns = {"item": "question", "worker": "judge", "label": "answer"}
+    said = "Columns      item=question, worker=judge, label=answer\n"
+    found = json.loads(run("predict", crowd / "crowd.model", crowd / "more.csv", "--json").stdout)
+    assert found["columns"] == columns
+    assert said.replace("      ", "     ") in run("predict", crowd / "crowd.model", crowd / "more.csv").stdout
+    found = json.loads(run("update", crowd / "crowd.model", crowd / "more.csv", "--json").stdout)
+    assert found["columns"] == columns
+    (crowd / "more.csv").write_text("question,judge,answer,note\n0,w99,,x\n")
+    assert said in run("update", crowd / "crowd.model", crowd / "more.csv", "--duplicates", "last").stdout
+    (crowd / "gold.csv").write_text("task,label\n0,cow\n")
+    assert "Columns" not in run("update", crowd / "crowd.model", "--gold", crowd / "gold.csv").stdout
+
+
 def test_two_rows_of_a_worker_about_an_item(crowd):
     """The error names what update takes, which is less than fuse does, and predict takes nothing."""
     model, more = crowd / "crowd.model", crowd / "more.csv"

@@ -19,6 +19,7 @@ from .tables import Column, measure, open_console, print_facts, print_table, pri
 from .text import (
     fit_confusion,
     fit_text,
+    format_columns,
     format_difference,
     format_ends,
     format_number,
@@ -66,7 +67,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
         *([] if summary.format is None else [("Format", f"{summary.format}: {_TITLES[summary.format]}")]),
-        *([("Columns", _list_columns(summary.columns))] if summary.columns else []),
+        *([("Columns", format_columns(summary.columns))] if summary.columns else []),
         ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
         ("Classes", _list_classes(summary.classes)),
@@ -110,10 +111,6 @@ def _compare(comparison: Record) -> list[tuple[str, str]]:
         *((name, f"{text[0].upper()}{text[1:]}.") for name, text in said),
         ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),
     ]
-
-
-def _list_columns(columns: dict[str, str]) -> str:
-    return ", ".join(f"{role}={quote_blanks(fit_text(name, 40))}" for role, name in columns.items())
 
 
 def _count_spans(spans: Record) -> str:

@@ -158,8 +158,9 @@ def describe(
     """Return what an update brought, for `--json`."""
     found = model.update_
     comparison = getattr(model, "comparison_", None)
-    figures = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict")}
+    figures = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict", "roles")}
     return {
+        "columns": found.roles,
         **figures,
         "answers": model.responses_.n_responses,
         "items": model.responses_.n_items,
@@ -178,12 +179,13 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
     """Print what is new, which labels changed, and the verdict before and after."""
     from ..errors import plural
     from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
-    from .text import fit_text, format_number
+    from .text import fit_text, format_columns, format_number
 
     console, found, r = open_console(), model.update_, model.responses_
     print_title(console, f"Update of {fit_text(name, 60)}")
     sizes = [plural(*size) for size in ((r.n_workers, "worker"), (r.n_items, "item"))]
     facts = [
+        *([("Columns", format_columns(found.roles))] if found.roles else []),
         ("New", found.describe_news()),
         ("Answers", f"{r.n_responses:,} by {sizes[0]} about {sizes[1]}"),
         ("Changed", f"{found.n_changed:,} of {plural(r.n_items - found.n_new_items, 'label')}"),

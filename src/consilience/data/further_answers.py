@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ def read_further(
             _check_unanswered(table.keep(rows), columns, old)
         table = table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
     if not table.n_rows and len(rows):
-        return no_answers(old), taken_back
+        return replace(no_answers(old), columns=columns), taken_back
     gold = columns_of_gold(table, old)
     policy = "error" if "weight" in columns else duplicates
     options = (None, None, policy, "ignore", None, old.normalised, gold, False, LONG)
