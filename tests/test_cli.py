@@ -923,6 +923,34 @@ def test_when_every_label_is_known_no_verdict_is_given(answers):
     assert "labels.csv looks like labels that consilience fused" in result.stderr
     assert "The label of every item is known, so nothing was fused." in " ".join(result.stdout.split())
     assert "hidden answers: there are too few" not in " ".join(result.stdout.split())
+    figures = json.loads(run("fuse", "answers.csv", "--gold", "labels.csv", "--json", "--save", "m").stdout)
+    assert figures["gold"] == figures["items"]
+    words = figures["comparison"]["words"]
+    assert words["verdict"] == "the label of every item is known, so nothing was fused"
+    assert words["record"] is words["accuracy"] is None
+    (warning,) = figures["warnings"]
+    assert warning.startswith("labels.csv looks like labels that consilience fused")
+    result = run("update", "m", "--gold", "labels.csv")
+    assert "Verdict The label of every item is known, so nothing was fused." in " ".join(result.stdout.split())
+
+
+def test_json_has_warnings_and_copies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    crowd = cs.simulate.independent(200, n_workers=8, n_classes=4, accuracy=0.7, seed=1).responses
+    rows = list(zip(crowd.item_of_answer().tolist(), crowd.worker.tolist(), crowd.label.tolist(), strict=True))
+    rows += [(item, who, label) for item, worker, label in rows if worker == 0 for who in (8, 9)]
+    Path("answers.csv").write_text("\n".join(["item,worker,label", *(",".join(map(str, row)) for row in rows)]))
+    for quiet in ((), ("-q",)):
+        result = run("fuse", "answers.csv", "--json", "--save", "m", *quiet)
+        figures = json.loads(result.stdout)
+        assert figures["copies"] == [[0, 8, 9]]
+        assert sum("copy each other" in text for text in figures["warnings"]) == 1
+        assert bool(result.stderr) is not bool(quiet)
+    Path("more.csv").write_text("item,worker,label\n0,11,1\n")
+    figures = json.loads(run("update", "m", "more.csv", "--json").stdout)
+    assert figures["copies"] == [[0, 8, 9]]
+    assert json.loads(run("predict", "m", "more.csv", "--json").stdout)["warnings"]
+    assert json.loads(run("evaluate", "more.csv", "more.csv", "--json").stdout)["warnings"] == []
 
 
 def test_a_single_worker_is_not_left_out(tmp_path, monkeypatch):

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from ..data.dialects import DIALECTS
-from ..errors import plural
+from ..errors import plural, to_sentence
 from ..formats.files import name_of
 from ..formats.register import FORMATS
 from ..memory import format_bytes
-from .summary import Record, Summary
+from .summary import ALL_KNOWN, Record, Summary
 from .tables import Column, measure, open_console, print_facts, print_table, print_title, spare_width
 from .text import (
     fit_confusion,
@@ -78,7 +78,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         keep = "keeps" if summary.gold == 1 else "keep"
         facts.append(("Gold", f"{plural(summary.gold, 'item')} {keep} the label that is known"))
     if summary.gold and summary.gold == summary.items:
-        facts.append(("Verdict", "The label of every item is known, so nothing was fused."))
+        facts.append(("Verdict", to_sentence(ALL_KNOWN)))
     elif summary.comparison is None:  # which tells it as expected accuracy
         facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     else:
@@ -108,7 +108,7 @@ def _compare(comparison: Record) -> list[tuple[str, str]]:
     words = comparison["words"]
     said = [(name, words[key]) for name, key in named.items() if words[key] is not None]
     return [
-        *((name, f"{text[0].upper()}{text[1:]}.") for name, text in said),
+        *((name, to_sentence(text)) for name, text in said),
         ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),
     ]
 

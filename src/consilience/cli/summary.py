@@ -15,6 +15,7 @@ from ..data.spans import Spans
 from ..formats.register import span_formats
 from ..formats.sources import Opened
 from ..models.base import Model
+from ..models.comparison import Comparison
 from ..models.drift import has_order
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
@@ -25,6 +26,7 @@ from ..store.answers import StoredResponses
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
+ALL_KNOWN = "the label of every item is known, so nothing was fused"
 # Of the drift report, what the worker report does not have.
 _CHANGES = ("accuracy_first", "accuracy_last", "change", "change_low", "change_high")
 _NOT_SHOWN = ("callback", "classifier")
@@ -62,6 +64,7 @@ class Summary:
     least_reliable: list[Record]
     classifier: Record | None
     workers_with_few_answers: int
+    copies: list[list[Any]]
     least_certain: list[Record]
     store: Record | None = None
     files: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -126,6 +129,7 @@ def summarise(
         least_reliable=worst,
         classifier=_describe_classifier(model),
         workers_with_few_answers=n_few,
+        copies=model.copies_,
         least_certain=find_least_certain(model, labels),
     )
 
@@ -159,6 +163,7 @@ def summarise_stored(model: Model, answers: StoredResponses, workers: Any, sourc
         least_reliable=worst,
         classifier=None,
         workers_with_few_answers=n_few,
+        copies=model.copies_,
         least_certain=[],
         store={
             "folder": str(answers.folder),
@@ -306,6 +311,17 @@ def _describe_classifier(model: Model) -> Record | None:
     return record
 
 
+def say_verdict(model: Model, comparison: Comparison) -> str:
+    """Return the verdict in words, also where there was nothing to decide."""
+    return ALL_KNOWN if _knows_all(model) else comparison.describe_test()
+
+
+def _knows_all(model: Model) -> bool:
+    """Tell whether the label of every item was known."""
+    n_items = len(model._label_codes) if model._stored is None else model._stored.answers.n_items
+    return count_known(model) == n_items > 0
+
+
 def _compare(model: Model) -> Record | None:
     comparison = getattr(model, "comparison_", None)
     if comparison is None:
@@ -320,9 +336,9 @@ def _compare(model: Model) -> Record | None:
         "agreement": comparison.agreement,
         **figures,
         "words": {
-            "verdict": comparison.describe_test(),
+            "verdict": say_verdict(model, comparison),
             "record": comparison.describe_record() if has_record else None,
-            "accuracy": comparison.describe_accuracy(),
+            "accuracy": None if _knows_all(model) else comparison.describe_accuracy(),
             "alpha": comparison.describe_agreement(),
         },
     }

@@ -169,6 +169,7 @@ def describe(
         "verdict": None if comparison is None else comparison.verdict,
         "reason": found.verdict,
         "mean_confidence": float(model._confidence().mean()),
+        "copies": model.copies_,
         "changes": changed.to_pylist(),
         "files": files,
         "seconds": round(seconds, 3),
@@ -177,7 +178,8 @@ def describe(
 
 def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
     """Print what is new, which labels changed, and the verdict before and after."""
-    from ..errors import plural
+    from ..errors import plural, to_sentence
+    from .summary import say_verdict
     from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
     from .text import fit_text, format_columns, format_number
 
@@ -195,11 +197,11 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
         facts.append(("Confidence", f"{format_number(float(model._confidence().mean()))} on average"))
     else:
         if before is not None:
-            facts.append(("Before", capitalise(before.describe_test())))
-        facts.append(("Verdict", capitalise(comparison.describe_test())))
+            facts.append(("Before", to_sentence(before.describe_test())))
+        facts.append(("Verdict", to_sentence(say_verdict(model, comparison))))
         if found.verdict is not None:
-            facts.append(("Reason", capitalise(found.verdict)))
-        facts.append(("Accuracy", capitalise(comparison.describe_accuracy())))
+            facts.append(("Reason", to_sentence(found.verdict)))
+        facts.append(("Accuracy", to_sentence(comparison.describe_accuracy())))
     if hasattr(model, "explain_calibration"):
         facts.append(("Calibration", model.explain_calibration()))
     print_facts(console, facts)
@@ -225,8 +227,3 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
         print_table(console, columns, [*rows, *([None] if hidden > 0 else [])])
         console.print()
     print_facts(console, [(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
-
-
-def capitalise(text: str) -> str:
-    """Return words as a sentence."""
-    return f"{text[0].upper()}{text[1:]}."
