@@ -884,3 +884,18 @@ def test_a_worker_with_one_lucky_answer_is_not_the_best():
     assert drawn[-1] == "lucky"
     low, high = report["lucky"]["accuracy_low"], report["lucky"]["accuracy_high"]
     assert f'data-value="{low:.4f}">{low:.0%} to {high:.0%}' in make_page(gather(model), "Lucky")
+
+
+def test_items_that_gold_csv_cannot_name_are_not_reviewed():
+    crowd = make_crowd(60)
+    names = np.array(["", 1, "1", *(f"item {n}" for n in range(3, 60))], dtype=object)
+    r = dataclasses.replace(crowd, keys=names)
+    page = page_of(cs.fuse(r))
+    listed = {item for item, _ in page.data()["review"]["items"]}
+    assert len(listed) > 40
+    assert not listed & {"", "1"}
+    assert "3 items cannot be labelled here. The id is empty, or differs" in page.text()
+    page = page_of(cs.fuse(r, gold={"": "cat", "item 3": "dog"}))
+    assert page.data()["review"]["known"] == []
+    assert "The file does not hold the 2 labels that were known before. So give both." in page.text()
+    assert "cannot be labelled" not in page_of(cs.fuse(crowd)).text()

@@ -149,6 +149,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         review=review.cards,
         n_known=review.n_known,
         holds_known=review.holds_known,
+        n_nameless=review.n_nameless,
         again=tell_again(given, has_content, has_spans, review.holds_known),
         one_class=len(subject.classes) < 2,
         data={"review": review.data, "confusions": confusions._asdict()},
