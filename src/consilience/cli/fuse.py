@@ -263,7 +263,8 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     "--gold",
     metavar="FILE",
     multiple=True,
-    help="Known labels: item (or sequence, position) and label, gold or truth. May be given several times.",
+    help="Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and masks also a "
+    "file or folder of known ones. May be given several times.",
 )
 @click.option("--ignore-gold", is_flag=True, help="Do not use a column of known labels beside the answers.")
 @click.option(
@@ -396,16 +397,18 @@ def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, 
     """Return the fitted model, what was fused, the same as answers, and the number of items of known label."""
     from ..formats.features import read_features
     from ..models.fuse import fuse as fuse_answers
+    from ..models.fuse import take_known
     from ..models.inputs import as_responses
     from .text import fit_text
 
     engine = open_engine(options.engine, options.threads, options.scheduler)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
-    opened = open_answers(options, None if found is not None else features)
+    opened = open_answers(options, features, found)
+    opened, given = take_known(opened, list(options.gold))
     responses = as_responses(opened)
     graph = make_graph(options, responses, features)
-    gold, n_gold = read_gold(options, opened, responses)
+    gold, n_gold = read_gold(options, opened, responses, given)
     names = ("estimation", "prior", "calibration", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names}
     display.say("Fitting")
@@ -462,6 +465,7 @@ def write_report(options: Options, model: Any, path: str) -> None:
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
     given = split_arguments("fuse", options.arguments, options.gold or (options.source,))
+    given = given._replace(keeps=bool(options.gold) and model._passages is not None)
     write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 
@@ -536,16 +540,17 @@ def print_results(summary: Summary, files: dict[str, str], seconds: float, optio
         print_summary(summary)
 
 
-def open_answers(options: Options, features: Any) -> Opened:
-    """Read the answers, spans or masks. Every row of features is an item."""
+def open_answers(options: Options, features: Any, found: Format | None) -> Opened:
+    """Read the answers, spans or masks, which are of the format that was found. Every row of features is an item."""
     from ..formats.sources import open_source
 
     settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format", "order")
     gold: str | bool | None = options.gold_column
-    if options.ignore_gold or (options.gold and gold is None):
+    # Known spans in a file are kept: they say where tokens are cut, to which other known labels may belong.
+    if options.ignore_gold or (options.gold and gold is None and found is None):
         gold = False
     items: Any = options.items
-    if items is None and features is not None:
+    if items is None and features is not None and found is None:
         items = range(features.shape[0])
     names = {name: getattr(options, name) for name in (*ROLES, *settings)}
     return open_source(options.source, items=items, gold=gold, **names)
@@ -563,27 +568,22 @@ def make_graph(options: Options, responses: Responses, features: Any) -> Any:
     return None if features is None else Graph.knn(features, options.k)
 
 
-def read_gold(options: Options, opened: Opened, responses: Responses) -> tuple[Any, int]:
-    """Return known labels, from their files or those that the answers come with, and how many items they are for.
+def read_gold(options: Options, opened: Opened, responses: Responses, given: list[Any]) -> tuple[Any, int]:
+    """Return known labels, those given or those that the answers come with, and how many items they are for.
 
-    The columns named for the answers are taken, where the file has them.
+    The columns named for the answers are taken, where a file has them.
     """
     from ..data.gold import match_gold
     from ..data.spans import Spans
     from ..formats.reading import open_file
     from ..models.fuse import choose_gold, choose_spans
 
-    if isinstance(opened, Spans):
-        if options.gold:
-            raise click.UsageError("--gold is for labels of items. Known spans are read from the file with the others.")
-        tags = None if options.ignore_gold else choose_spans(opened)
-        return tags, 0 if tags is None else len(tags)
-    if not options.gold:
-        gold = choose_gold(None, responses)
+    if not given:
+        gold = choose_gold(None, responses) if not isinstance(opened, Spans) else choose_spans(opened)
         return gold, 0 if gold is None else len(gold)
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     preferred = {**names, "known label": options.label}
-    tables = [open_file(path, preferred=preferred) for path in options.gold]
+    tables = [open_file(each, preferred=preferred) if isinstance(each, str) else each for each in given]
     known = match_gold(tables, responses, responses.classes)
     return tables, 0 if known is None else int((known.codes >= 0).sum())
 

@@ -21,11 +21,14 @@ class Given(NamedTuple):
         What stands before and after the known labels.
     gold : sequence of str
         The files that hold the known labels; none if a saved model holds them.
+    keeps : bool
+        Whether these files are needed even if gold.csv holds their labels: known spans also say where tokens are cut.
     """
 
     before: Sequence[str]
     after: Sequence[str]
     gold: Sequence[str]
+    keeps: bool = False
 
 
 class Again(NamedTuple):
@@ -34,7 +37,7 @@ class Again(NamedTuple):
     Attributes
     ----------
     command : str
-        For the shell; empty where the command line takes no known labels.
+        For the shell; empty where it would have to name files that nothing is known of.
     python : str
         For Python; empty where the command that was given is known.
     gives_known : bool
@@ -62,7 +65,7 @@ def tell_again(given: Given | None, has_content: bool, has_spans: bool, holds_kn
     has_content : bool
         Whether it was said what the items look like.
     has_spans : bool
-        Whether spans were fused: known labels of their tokens can be given only in Python.
+        Whether spans were fused.
     holds_known : bool
         Whether gold.csv holds the labels that were known before. If not, their files are given beside it.
 
@@ -74,7 +77,7 @@ def tell_again(given: Given | None, has_content: bool, has_spans: bool, holds_kn
     known = "" if holds_known else '"known.csv", '
     gold = f'"{GOLD}"' if holds_known else f'[{known}"{GOLD}"]'
     python = f"fused = consilience.fuse({'spans' if has_spans else 'answers'}, gold={gold})"
-    if has_spans:
+    if has_spans and given is None:
         return Again("", python, not holds_known)
     supposed = given or suppose(has_content)
     command = write_command(supposed, holds_known)
@@ -90,6 +93,6 @@ def write_command(given: Given, holds_known: bool) -> str:
     >>> write_command(given, False)
     "consilience fuse 'my answers.csv' --gold a.csv --gold gold.csv --report r.html"
     """
-    files = [GOLD] if holds_known else [*given.gold, GOLD]
+    files = [GOLD] if holds_known and not given.keeps else [*given.gold, GOLD]
     gold = [part for file in files for part in ("--gold", file)]
     return " ".join(shlex.quote(spell(part)) for part in ("consilience", *given.before, *gold, *given.after))
