@@ -157,3 +157,24 @@ def test_known_masks_that_do_not_fit(masks):
     assert "1 of 2 images whose masks are known do not occur here" in done.stderr
     np.save("known/expert/x.npy", masks + 1)
     assert "not among the classes 0, 7" in run("fuse", "readers", "--gold", "known").stderr
+
+
+def test_known_answers_of_a_tool_give_way_to_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def answer(who, label, **more):
+        pick = {"from_name": "kind", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
+        return {"completed_by": who, "result": [pick], **more}
+
+    tasks = [
+        {"id": n, "data": {"text": "T"}, "annotations": [answer(w, "cat" if (n + w) % 3 else "dog") for w in (1, 2, 3)]}
+        for n in range(20)
+    ]
+    tasks[0]["annotations"].append(answer(9, "dog", ground_truth=True))
+    Path("tasks.json").write_text(json.dumps(tasks))
+    Path("gold.csv").write_text("item,label\n7,dog\n8,cat\n")
+    figures = json.loads(run("fuse", "tasks.json", "--calibration", "none", "--json").stdout)
+    assert (figures["gold"], figures["columns"]["gold"]) == (1, "gold")
+    figures = json.loads(run("fuse", "tasks.json", "--gold", "gold.csv", "--calibration", "none", "--json").stdout)
+    assert figures["gold"] == 2
+    assert "gold" not in figures["columns"]

@@ -542,18 +542,24 @@ def print_results(summary: Summary, files: dict[str, str], seconds: float, optio
 
 def open_answers(options: Options, features: Any, found: Format | None) -> Opened:
     """Read the answers, spans or masks, which are of the format that was found. Every row of features is an item."""
+    from ..data.responses import Responses
     from ..formats.sources import open_source
 
     settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format", "order")
     gold: str | bool | None = options.gold_column
+    replaced = bool(options.gold) and gold is None
     # Known spans in a file are kept: they say where tokens are cut, to which other known labels may belong.
-    if options.ignore_gold or (options.gold and gold is None and found is None):
+    if options.ignore_gold or (replaced and found is None):
         gold = False
     items: Any = options.items
     if items is None and features is not None and found is None:
         items = range(features.shape[0])
     names = {name: getattr(options, name) for name in (*ROLES, *settings)}
-    return open_source(options.source, items=items, gold=gold, **names)
+    opened = open_source(options.source, items=items, gold=gold, **names)
+    if replaced and isinstance(opened, Responses):
+        columns = {role: name for role, name in opened.columns.items() if role != "gold"}
+        return replace(opened, gold=None, columns=columns)
+    return opened
 
 
 def make_graph(options: Options, responses: Responses, features: Any) -> Any:
