@@ -16,7 +16,6 @@ from ..formats.register import span_formats
 from ..formats.sources import Opened
 from ..models.base import Model
 from ..models.comparison import Comparison
-from ..models.drift import has_order
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField, find_answered
@@ -190,6 +189,8 @@ def count_known(model: Model) -> int:
 
 def tabulate_workers(model: Model) -> Any:
     """Return the worker report, with how accuracy changes over time where answers have an order."""
+    from ..models.drift import has_order  # which loads a compiler
+
     table = model.worker_report()
     if has_order(model):
         changes = model.drift_report()
