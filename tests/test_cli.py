@@ -150,7 +150,7 @@ def test_json_has_the_figures_and_nothing_else(answers):
     assert figures["comparison"]["agreement"] == fused.comparison_.agreement
     assert figures["comparison"]["verdict"] == "better"
     assert figures["comparison"]["better"] is True
-    assert [worker["worker"] for worker in figures["most_reliable"]] == ["ann", "cid", "bob"]
+    assert [worker["worker"] for worker in figures["most_reliable"]] == ["ann", "bob", "cid"]  # by accuracy_low
     assert figures["least_reliable"][0]["remarks"] == "contrary"
     confidences = [item["confidence"] for item in figures["least_certain"]]
     assert confidences == sorted(fused.posterior_.max(axis=1))[:5]
@@ -923,6 +923,34 @@ def test_when_every_label_is_known_no_verdict_is_given(answers):
     assert "labels.csv looks like labels that consilience fused" in result.stderr
     assert "The label of every item is known, so nothing was fused." in " ".join(result.stdout.split())
     assert "hidden answers: there are too few" not in " ".join(result.stdout.split())
+    figures = json.loads(run("fuse", "answers.csv", "--gold", "labels.csv", "--json", "--save", "m").stdout)
+    assert figures["gold"] == figures["items"]
+    words = figures["comparison"]["words"]
+    assert words["verdict"] == "the label of every item is known, so nothing was fused"
+    assert words["record"] is words["accuracy"] is None
+    (warning,) = figures["warnings"]
+    assert warning.startswith("labels.csv looks like labels that consilience fused")
+    result = run("update", "m", "--gold", "labels.csv")
+    assert "Verdict The label of every item is known, so nothing was fused." in " ".join(result.stdout.split())
+
+
+def test_json_has_warnings_and_copies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    crowd = cs.simulate.independent(200, n_workers=8, n_classes=4, accuracy=0.7, seed=1).responses
+    rows = list(zip(crowd.item_of_answer().tolist(), crowd.worker.tolist(), crowd.label.tolist(), strict=True))
+    rows += [(item, who, label) for item, worker, label in rows if worker == 0 for who in (8, 9)]
+    Path("answers.csv").write_text("\n".join(["item,worker,label", *(",".join(map(str, row)) for row in rows)]))
+    for quiet in ((), ("-q",)):
+        result = run("fuse", "answers.csv", "--json", "--save", "m", *quiet)
+        figures = json.loads(result.stdout)
+        assert figures["copies"] == [[0, 8, 9]]
+        assert sum("copy each other" in text for text in figures["warnings"]) == 1
+        assert bool(result.stderr) is not bool(quiet)
+    Path("more.csv").write_text("item,worker,label\n0,11,1\n")
+    figures = json.loads(run("update", "m", "more.csv", "--json").stdout)
+    assert figures["copies"] == [[0, 8, 9]]
+    assert json.loads(run("predict", "m", "more.csv", "--json").stdout)["warnings"]
+    assert json.loads(run("evaluate", "more.csv", "more.csv", "--json").stdout)["warnings"] == []
 
 
 def test_a_single_worker_is_not_left_out(tmp_path, monkeypatch):
@@ -1108,3 +1136,12 @@ def test_a_command_does_not_load_pandas(answers):
         [sys.executable, "-c", code, "fuse", "answers.csv"], capture_output=True, text=True, env=environment()
     )
     assert result.stdout.splitlines()[-1] == "False", result.stdout + result.stderr
+
+
+def test_where_all_have_few_answers_one_lucky_answer_is_not_the_best(tmp_path):
+    rows = [f"{item},{who},{'xy'[item % 2]}" for item in range(9) for who in "abc"]
+    rows[0] = "0,a,y"
+    (tmp_path / "answers.csv").write_text("\n".join(["item,worker,label", *rows, "1,lucky,y"]))
+    figures = json.loads(run("fuse", tmp_path / "answers.csv", "--json").stdout)
+    ranked = [worker["worker"] for worker in figures["most_reliable"] + figures["least_reliable"][::-1]]
+    assert ranked == ["b", "c", "a", "lucky"]

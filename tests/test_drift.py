@@ -1,6 +1,9 @@
 """The accuracy of workers over the order of their answers."""
 
+import json
+
 import numpy as np
+import pyarrow.csv as pc
 import pytest
 
 import consilience as cs
@@ -328,6 +331,25 @@ def test_on_the_command_line(tmp_path):
     plain = run("fuse", file, "--calibration", "none", "--report", page)
     assert "falls" not in plain.stdout
     assert "Change of accuracy" not in page.read_text(encoding="utf-8")
+
+
+def test_the_table_of_workers_has_the_change(tmp_path):
+    file, table, model = write_csv(tmp_path / "answers.csv"), tmp_path / "workers.csv", tmp_path / "m"
+    changes = ["accuracy_first", "accuracy_last", "change", "change_low", "change_high"]
+    arguments = ("--calibration", "none", "--workers-report", table, "--json")
+    found = json.loads(run("fuse", file, "--order", "when", *arguments, "--save", model).stdout)
+    expected = cs.load(model).drift_report().to_pydict()
+    written = pc.read_csv(table).to_pydict()
+    assert list(written)[-5:] == changes
+    for name in changes:
+        np.testing.assert_allclose(written[name], expected[name])
+    tired = next(worker for worker in found["least_reliable"] if worker["worker"] == 0)
+    assert tired["change_high"] < 0
+    file.write_text("item,worker,label,when\n3000,99,0,2025-01-01T00:00\n")
+    assert run("update", model, file, "--workers-report", table, "-q").exit_code == 0
+    assert pc.read_csv(table)["change"].to_pylist()[-1] is None
+    run("fuse", write_csv(file), *arguments)
+    assert not set(changes) & set(pc.read_csv(table).column_names)
 
 
 def test_what_does_not_go_with_an_order(tmp_path):

@@ -467,6 +467,18 @@ def test_certain_items_on_the_command_line(saved):
     assert "Nothing to stop" in run("next", "crowd.model", "--stop", "1").stdout
 
 
+def test_the_items_that_are_just_certain_enough_are_shown(saved):
+    """Those at the top are certain anyway, and have no errors."""
+    table = saved.stop_items(0)
+    lines = run("next", "crowd.model", "--stop", "0").stdout.splitlines()
+    hidden = table.num_rows - 20
+    assert hidden > 0
+    assert lines[0].endswith(f"to stop paying for, most certain first ({hidden} before these with -o or --json)")
+    assert lines[2].strip() == "..."
+    assert [line.split()[0] for line in lines[3:23]] == [str(item) for item in table["item"].to_pylist()[-20:]]
+    assert lines[22].endswith(f"{table['expected_errors'].to_pylist()[-1]:.1f}")
+
+
 # ------------------------------------------------------------------------------------------------------------ campaigns
 
 

@@ -869,3 +869,33 @@ def test_real_crowds(name):
     html = make_page(gather(cs.fuse(data.responses, graph=data.graph)), name)
     assert len(html) < 400_000
     Page(html)
+
+
+def test_a_worker_with_one_lucky_answer_is_not_the_best():
+    r = cs.simulate.independent(60, n_workers=6, n_classes=3, accuracy=0.75, answers_per_item=4, seed=1).responses
+    rows = {"item": r.item_of_answer(), "worker": np.array([f"w{m}" for m in r.worker]), "label": r.label}
+    labels = cs.DawidSkene().fit(rows).labels_
+    lucky = {"item": 0, "worker": "lucky", "label": labels[0]}
+    model = cs.DawidSkene().fit({name: np.append(column, lucky[name]) for name, column in rows.items()})
+    report = {row["worker"]: row for row in model.worker_report().to_pylist()}
+    assert max(report, key=lambda name: report[name]["accuracy"]) == "lucky"
+    drawn = [row[0] for row in cs.chart(model, "workers").rows]
+    assert drawn == sorted(report, key=lambda name: -report[name]["accuracy_low"])
+    assert drawn[-1] == "lucky"
+    low, high = report["lucky"]["accuracy_low"], report["lucky"]["accuracy_high"]
+    assert f'data-value="{low:.4f}">{low:.0%} to {high:.0%}' in make_page(gather(model), "Lucky")
+
+
+def test_items_that_gold_csv_cannot_name_are_not_reviewed():
+    crowd = make_crowd(60)
+    names = np.array(["", 1, "1", *(f"item {n}" for n in range(3, 60))], dtype=object)
+    r = dataclasses.replace(crowd, keys=names)
+    page = page_of(cs.fuse(r))
+    listed = {item for item, _ in page.data()["review"]["items"]}
+    assert len(listed) > 40
+    assert not listed & {"", "1"}
+    assert "3 items cannot be labelled here. The id is empty, or differs" in page.text()
+    page = page_of(cs.fuse(r, gold={"": "cat", "item 3": "dog"}))
+    assert page.data()["review"]["known"] == []
+    assert "The file does not hold the 2 labels that were known before. So give both." in page.text()
+    assert "cannot be labelled" not in page_of(cs.fuse(crowd)).text()

@@ -259,7 +259,7 @@ def test_parameters_of_tables_do_not_go_with_spans():
         with pytest.raises(ParameterError, match="for tables of answers"):
             cs.fuse(path, **given)
     assert "--duplicates is for tables of answers" in refused("fuse", path, "--duplicates", "last")
-    assert "--gold is for labels" in refused("fuse", path, "--gold", path)
+    assert "No spans are known" in refused("fuse", path, "--gold", path)
     assert "not one answer per item" in refused("fuse", path, "--item", "id")
 
 

@@ -174,9 +174,27 @@ def test_the_command_says_where_the_store_and_the_labels_are(tmp_path):
     store = json.loads(result.stdout)["store"]
     (folder,) = (tmp_path / "stores").iterdir()
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    assert store == {"folder": str(folder), "bytes": size, "built": False, "resume": False}
+    assert store == {"folder": str(folder), "bytes": size, "built": False, "resume": False, "resumed_after": 0}
     assert "KiB, used again)" in fuse_on_disk(tmp_path).stdout
     assert json.loads(run("fuse", tmp_path / "a.parquet", "--json").stdout)["store"] is None
+
+
+def test_the_command_says_from_where_it_goes_on(tmp_path, monkeypatch):
+    def stop(display, progress):
+        if progress.iteration == 3:
+            raise RuntimeError("interrupted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("consilience.cli.progress.Display.show_iteration", stop)
+        assert fuse_on_disk(tmp_path).exit_code == 1
+    result = fuse_on_disk(tmp_path, "--resume", "-o", tmp_path / "labels")
+    assert "converged; resumed after iteration 3\n" in result.stdout
+    assert "KiB, used again)" in result.stdout
+    result = fuse_on_disk(tmp_path, "--resume")  # the steps are gone, since labels were written
+    assert "resumed after" not in result.stdout
+    assert "KiB, used again: there was nothing to resume)" in result.stdout
+    store = json.loads(fuse_on_disk(tmp_path, "--resume", "--model", "majority", "--json").stdout)["store"]
+    assert (store["resume"], store["resumed_after"]) == (True, 0)
 
 
 @pytest.mark.parametrize(

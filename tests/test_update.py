@@ -457,3 +457,14 @@ def test_arrays_as_parameters_do_not_grow(parameters, worker, label, said):
     assert model.responses_.n_responses == r.n_responses
     model.set_params(**{name: getattr(cs.DawidSkene(), name)}).update(new)
     assert model.responses_.n_responses == r.n_responses + 2
+
+
+def test_rows_whose_weights_are_too_large():
+    """Neither policy of update would help."""
+    rows = {"item": [0, 0, 1, 1], "worker": ["a", "b"] * 2, "label": ["x", "y"] * 2, "weight": [1.0, 0.5, 1.0, 1.0]}
+    model = cs.DawidSkene().fit(cs.Responses.from_frame(pa.table(rows), weight="weight"))
+    more = {"item": [2, 2], "worker": ["a", "a"], "label": ["x", "y"], "weight": [1.0, 0.5]}
+    for duplicates in ("error", "last"):
+        with pytest.raises(InputError, match="weights that sum to at most 1") as error:
+            model.update(pa.table(more), duplicates=duplicates)
+        assert "duplicates=" not in str(error.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -91,6 +92,30 @@ def test_update_as_json(crowd):
     assert cs.load(crowd / "new.model").responses_.n_responses == 1500
 
 
+def test_update_reports_as_fuse_does(crowd, monkeypatch):
+    """The page says how to go on with what a reviewer labelled: the same command, which changes nothing else."""
+    monkeypatch.chdir(crowd)
+    corrections = "task,who,says\n" + (crowd / "old.csv").read_text().splitlines()[1].rpartition(",")[0] + ",\n"
+    (crowd / "fix.csv").write_text(corrections)
+    arguments = ("fix.csv", "--duplicates", "last", "--workers-report", "w.csv", "--report", "r.html")
+    done = run("update", "crowd.model", *arguments)
+    assert done.exit_code == 0, done.stderr
+    assert "Workers  w.csv\n  Report   r.html\n  Model    crowd.model\n" in done.stdout
+    expected = cs.load("crowd.model").worker_report()
+    assert pc.read_csv("w.csv")["worker"].to_pylist() == expected["worker"].to_pylist()
+    page = (crowd / "r.html").read_text()
+    assert "<title>crowd.model" in page
+    command = "update crowd.model fix.csv --duplicates last --workers-report w.csv --gold gold.csv --report r.html"
+    assert f"consilience {command}" in re.sub("<.*?>", "", page)
+    (crowd / "gold.csv").write_text("item,label\n0,cow\n")
+    done = run(*command.split())
+    assert done.exit_code == 0, done.stderr
+    assert "0 new answers, 1 new known label" in done.stdout
+    done = run("update", "crowd.model", "new.csv", "--report", "r.txt")
+    assert done.exit_code == 2
+    assert "does not end in .html" in done.stderr
+
+
 def test_corrections_and_retractions(crowd):
     (crowd / "more.csv").write_text("task,who,says\n0,w99,cat\n1,w99,dog\n")
     assert run("update", crowd / "crowd.model", crowd / "more.csv", "-q").exit_code == 0
@@ -107,6 +132,57 @@ def test_corrections_and_retractions(crowd):
     done = run("update", crowd / "crowd.model", crowd / "more.csv", "--duplicates", "last")
     assert "0 new answers, 1 corrected, 1 retracted" in done.stdout
     assert cs.load(crowd / "crowd.model").responses_.n_responses == n_answers - 1
+
+
+def test_columns_with_other_names(crowd):
+    """They are found by what they are called, and said."""
+    (crowd / "more.csv").write_text("question,judge,answer,note\n0,w99,cat,x\n")
+    columns = {"item": "question", "worker": "judge", "label": "answer"}
+    said = "Columns      item=question, worker=judge, label=answer\n"
+    found = json.loads(run("predict", crowd / "crowd.model", crowd / "more.csv", "--json").stdout)
+    assert found["columns"] == columns
+    assert said.replace("      ", "     ") in run("predict", crowd / "crowd.model", crowd / "more.csv").stdout
+    found = json.loads(run("update", crowd / "crowd.model", crowd / "more.csv", "--json").stdout)
+    assert found["columns"] == columns
+    (crowd / "more.csv").write_text("question,judge,answer,note\n0,w99,,x\n")
+    assert said in run("update", crowd / "crowd.model", crowd / "more.csv", "--duplicates", "last").stdout
+    (crowd / "gold.csv").write_text("task,label\n0,cow\n")
+    assert "Columns" not in run("update", crowd / "crowd.model", "--gold", crowd / "gold.csv").stdout
+
+
+def test_two_rows_of_a_worker_about_an_item(crowd):
+    """The error names what update takes, which is less than fuse does, and predict takes nothing."""
+    model, more = crowd / "crowd.model", crowd / "more.csv"
+    more.write_text("task,who,says\n500,w99,dog\n500,w99,cat\n")
+    done = run("update", model, more)
+    assert done.exit_code == 2
+    assert done.stderr.endswith("in all. Remove them. Or let the last one count, with --duplicates last.\n")
+    with pytest.raises(cs.errors.InputError, match=r"Remove them\. Or .* with duplicates='last'\.$"):
+        cs.load(model).update(more)
+    done = run("predict", model, more)
+    assert done.exit_code == 2
+    assert done.stderr.endswith("in all. Remove them.\n")
+    assert run("update", model, more, "--duplicates", "last", "-q").exit_code == 0
+    assert "w99" in cs.load(model).workers_
+
+
+def test_two_answers_to_a_question_of_an_annotation_tool(tmp_path):
+    def task(number, *choices):
+        answers = [{"completed_by": who, "result": [pick(label)]} for who, label in choices]
+        return {"id": number, "data": {"text": f"Text {number}"}, "annotations": answers}
+
+    def pick(label):
+        return {"from_name": "kind", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
+
+    tasks = [task(n, (1, "cat"), (2, "dog" if n % 3 else "cat"), (3, "cat" if n % 2 else "dog")) for n in range(30)]
+    (tmp_path / "old.json").write_text(json.dumps(tasks))
+    (tmp_path / "new.json").write_text(json.dumps([task(40, (1, "cat"), (1, "dog"), (2, "cat"))]))
+    assert run("fuse", tmp_path / "old.json", "--save", tmp_path / "m", "-q").exit_code == 0
+    done = run("update", tmp_path / "m", tmp_path / "new.json")
+    assert done.exit_code == 2
+    assert done.stderr.endswith("in all. Remove them. Or let the last one count, with --duplicates last.\n")
+    done = run("update", tmp_path / "m", tmp_path / "new.json", "--duplicates", "last")
+    assert "2 new answers, 1 new item" in done.stdout
 
 
 def test_a_round_of_questions_of_which_half_are_answered(crowd):

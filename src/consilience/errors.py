@@ -221,6 +221,15 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def to_sentence(words: str) -> str:
+    """Return words that begin with a small letter, and have no full stop, as a sentence.
+
+    >>> to_sentence("no signal")
+    'No signal.'
+    """
+    return f"{words[:1].upper()}{words[1:]}."
+
+
 def first_line(error: Exception) -> str:
     r"""Return the first line of an error's message, fit to be continued.
 

@@ -34,11 +34,18 @@ FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signa
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+workers_report_option = click.option(
+    "--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o."
+)
+report_option = click.option(
+    "--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send."
+)
 debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 
 
-# Under which name the context of a command keeps its arguments as they were typed.
+# Under which names the context of a command keeps its arguments as they were typed, and the warnings that were given.
 TYPED = "consilience.typed"
+WARNINGS = "consilience.warnings"
 _ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
 
 
@@ -86,7 +93,7 @@ class Command(click.Command):
         try:
             if ctx.obj == ALONE:
                 leave_pandas_out()
-            with tidy_warnings(spell, debug, quiet):
+            with tidy_warnings(spell, debug, quiet) as ctx.meta[WARNINGS]:
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click knows what to do
@@ -177,16 +184,18 @@ def spell_options(command: click.Command) -> Spelling:
 
 
 @contextmanager
-def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[None]:
+def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[list[str]]:
     """Print each warning of the package once, as one line on stderr; those of others only with `debug`.
 
-    What the package logs as a warning is shown in the same way.
+    What the package logs as a warning is shown in the same way. All of them are listed in what the context gives.
     """
-    shown: set[str] = set()
+    told: list[str] = []
 
     def print_once(text: str) -> None:
-        if text not in shown and not quiet:
-            shown.add(text)
+        if text in told:
+            return
+        told.append(text)
+        if not quiet:
             # Not by click, which would write past the progress display.
             print(f"Warning: {text}", file=sys.stderr, flush=True)
 
@@ -204,14 +213,18 @@ def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[None]:
         warnings.simplefilter("always", ConsilienceWarning)
         warnings.showwarning = show
         try:
-            yield
+            yield told
         finally:
             log.removeHandler(handler)
 
 
-def print_json(content: Any) -> None:
-    """Print one JSON object, in ASCII: text from the data cannot act on a terminal."""
-    click.echo(json.dumps(to_json(content), indent=2))
+def print_json(content: dict[str, Any]) -> None:
+    """Print one JSON object, with the warnings that were given.
+
+    It is in ASCII: text from the data cannot act on a terminal.
+    """
+    told = click.get_current_context().meta[WARNINGS]
+    click.echo(json.dumps(to_json({**content, "warnings": told}), indent=2))
 
 
 def to_json(value: Any) -> Any:

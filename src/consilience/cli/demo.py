@@ -173,7 +173,7 @@ def write_report(crowd: Crowd, fused: Any) -> str:
     if not may_replace(Path(REPORT)):
         return f"{REPORT} was not written: there is a file of that name, and it is not a report."
     try:
-        given = Given((ANSWERS, "--content", COLUMNS[-1]), ("--report", REPORT), ())
+        given = Given(("fuse", ANSWERS, "--content", COLUMNS[-1]), ("--report", REPORT), ())
         write_page(fused, REPORT, crowd.captions, f"Demo: {ANSWERS}", given=given)
     except ConsilienceError as error:
         return f"{REPORT} was not written. {error}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,16 @@ import click
 from ..engines import ENGINES
 from ..formats.register import FORMATS, Format, readable_formats, usual_suffixes, writable_formats
 from ..models.register import MODELS
-from .command import TYPED, Command, debug_option, json_option, print_json, quiet_option
+from .command import (
+    TYPED,
+    Command,
+    debug_option,
+    json_option,
+    print_json,
+    quiet_option,
+    report_option,
+    workers_report_option,
+)
 
 if TYPE_CHECKING:
     from ..data.responses import Responses
@@ -254,7 +263,8 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     "--gold",
     metavar="FILE",
     multiple=True,
-    help="Known labels: item (or sequence, position) and label, gold or truth. May be given several times.",
+    help="Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and masks also a "
+    "file or folder of known ones. May be given several times.",
 )
 @click.option("--ignore-gold", is_flag=True, help="Do not use a column of known labels beside the answers.")
 @click.option(
@@ -287,8 +297,8 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
 )
 @click.option("--save", metavar="FILE", help="Write the fitted model here, with the answers, for consilience.load.")
 @click.option("--no-answers", is_flag=True, help="With --save: leave the answers, and the graph, out of the file.")
-@click.option("--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o.")
-@click.option("--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send.")
+@workers_report_option
+@report_option
 @click.option(
     "--content",
     metavar="COL",
@@ -332,7 +342,7 @@ def run(options: Options) -> None:
     from ..formats.sources import find_source
     from .fuse_on_disk import fuse_on_disk, goes_to_disk
     from .progress import Display
-    from .summary import summarise
+    from .summary import summarise, tabulate_workers
 
     started = time.perf_counter()
     if goes_to_disk(options):
@@ -355,7 +365,7 @@ def run(options: Options) -> None:
         raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
     with Display(options.quiet) as display:
         model, opened, responses, n_gold = fit(options, display, found)
-        labels, workers = model.to_frame(), model.worker_report()
+        labels, workers = model.to_frame(), tabulate_workers(model)
         summary = summarise(
             model, opened, responses, labels, workers, options.source, n_gold, options.all_workers, options.undecided
         )
@@ -387,16 +397,18 @@ def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, 
     """Return the fitted model, what was fused, the same as answers, and the number of items of known label."""
     from ..formats.features import read_features
     from ..models.fuse import fuse as fuse_answers
+    from ..models.fuse import take_known
     from ..models.inputs import as_responses
     from .text import fit_text
 
     engine = open_engine(options.engine, options.threads, options.scheduler)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
-    opened = open_answers(options, None if found is not None else features)
+    opened = open_answers(options, features, found)
+    opened, given = take_known(opened, list(options.gold))
     responses = as_responses(opened)
     graph = make_graph(options, responses, features)
-    gold, n_gold = read_gold(options, opened, responses)
+    gold, n_gold = read_gold(options, opened, responses, given)
     names = ("estimation", "prior", "calibration", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names}
     display.say("Fitting")
@@ -420,11 +432,9 @@ def check_report(options: Options) -> None:
         if options.content is not None:
             raise click.UsageError("--content needs --report: it says what the report shows of the items.")
         return
-    from ..reporting.write import check_installed
-    from .outputs import check_page_path
+    from .outputs import check_page
 
-    check_installed()
-    check_page_path(options.report)
+    check_page(options.report)
     if options.content is not None and options.source == "-":
         raise click.UsageError("--content cannot be read from standard input. Give a file.")
 
@@ -433,28 +443,19 @@ def write(
     options: Options, model: Any, opened: Opened, labels: Any, workers: Any, target: Format | None
 ) -> dict[str, str]:
     """Write the files asked for, results as a table or in the format of their source; return what is where."""
-    from ..formats.writing import replace_together, write_table
+    from ..formats.writing import write_table
+    from .outputs import write_together
 
     kind, write_result = choose_writer(model, opened, labels, target)
-    paths = {
-        kind: options.output,
-        "workers": options.workers_report,
-        "disagreements": options.disagreements,
-        "report": options.report,
-        "model": options.save,
-    }
-    writers: dict[str, Callable[[str], object]] = {
-        "disagreements": lambda path: write_table(model.disagreements(), path),
-        kind: write_result,
-        "workers": partial(write_table, workers),
-        "report": lambda path: write_report(options, model, path),
-        "model": partial(model.save, answers=not options.no_answers),
-    }
-    files = {kind: path for kind, path in paths.items() if path is not None}
-    with replace_together():
-        for kind, path in files.items():
-            writers[kind](path)
-    return files
+    return write_together(
+        {
+            kind: (options.output, write_result),
+            "workers": (options.workers_report, partial(write_table, workers)),
+            "disagreements": (options.disagreements, lambda path: write_table(model.disagreements(), path)),
+            "report": (options.report, lambda path: write_report(options, model, path)),
+            "model": (options.save, partial(model.save, answers=not options.no_answers)),
+        }
+    )
 
 
 def write_report(options: Options, model: Any, path: str) -> None:
@@ -463,14 +464,16 @@ def write_report(options: Options, model: Any, path: str) -> None:
 
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
-    write_page(model, path, content, title, os.path.dirname(options.source), split_arguments(options))
+    given = split_arguments("fuse", options.arguments, options.gold or (options.source,))
+    given = given._replace(keeps=bool(options.gold) and model._passages is not None)
+    write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 
-def split_arguments(options: Options) -> Given:
-    """Return the arguments without known labels, in two parts: others belong between them."""
+def split_arguments(command: str, arguments: Sequence[str], gold: Sequence[str]) -> Given:
+    """Return a command and its arguments without known labels, in two parts: others belong between them."""
     from ..reporting.again import Given
 
-    typed = list(options.arguments)
+    typed = [command, *arguments]
     n_options = typed.index("--") if "--" in typed else len(typed)  # what follows is no option
     rest, place = list[str](), None
     parts = iter(typed[:n_options])
@@ -484,7 +487,7 @@ def split_arguments(options: Options) -> Given:
             next(parts, None)
     if place is None:
         place = rest.index("--report") if "--report" in rest else len(rest)
-    return Given(rest[:place], [*rest[place:], *typed[n_options:]], options.gold or (options.source,))
+    return Given(rest[:place], [*rest[place:], *typed[n_options:]], gold)
 
 
 def read_content(options: Options, responses: Responses) -> dict[str, Any]:
@@ -537,19 +540,26 @@ def print_results(summary: Summary, files: dict[str, str], seconds: float, optio
         print_summary(summary)
 
 
-def open_answers(options: Options, features: Any) -> Opened:
-    """Read the answers, spans or masks. Every row of features is an item."""
+def open_answers(options: Options, features: Any, found: Format | None) -> Opened:
+    """Read the answers, spans or masks, which are of the format that was found. Every row of features is an item."""
+    from ..data.responses import Responses
     from ..formats.sources import open_source
 
     settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format", "order")
     gold: str | bool | None = options.gold_column
-    if options.ignore_gold or (options.gold and gold is None):
+    replaced = bool(options.gold) and gold is None
+    # Known spans in a file are kept: they say where tokens are cut, to which other known labels may belong.
+    if options.ignore_gold or (replaced and found is None):
         gold = False
     items: Any = options.items
-    if items is None and features is not None:
+    if items is None and features is not None and found is None:
         items = range(features.shape[0])
     names = {name: getattr(options, name) for name in (*ROLES, *settings)}
-    return open_source(options.source, items=items, gold=gold, **names)
+    opened = open_source(options.source, items=items, gold=gold, **names)
+    if replaced and isinstance(opened, Responses):
+        columns = {role: name for role, name in opened.columns.items() if role != "gold"}
+        return replace(opened, gold=None, columns=columns)
+    return opened
 
 
 def make_graph(options: Options, responses: Responses, features: Any) -> Any:
@@ -564,27 +574,22 @@ def make_graph(options: Options, responses: Responses, features: Any) -> Any:
     return None if features is None else Graph.knn(features, options.k)
 
 
-def read_gold(options: Options, opened: Opened, responses: Responses) -> tuple[Any, int]:
-    """Return known labels, from their files or those that the answers come with, and how many items they are for.
+def read_gold(options: Options, opened: Opened, responses: Responses, given: list[Any]) -> tuple[Any, int]:
+    """Return known labels, those given or those that the answers come with, and how many items they are for.
 
-    The columns named for the answers are taken, where the file has them.
+    The columns named for the answers are taken, where a file has them.
     """
     from ..data.gold import match_gold
     from ..data.spans import Spans
     from ..formats.reading import open_file
     from ..models.fuse import choose_gold, choose_spans
 
-    if isinstance(opened, Spans):
-        if options.gold:
-            raise click.UsageError("--gold is for labels of items. Known spans are read from the file with the others.")
-        tags = None if options.ignore_gold else choose_spans(opened)
-        return tags, 0 if tags is None else len(tags)
-    if not options.gold:
-        gold = choose_gold(None, responses)
+    if not given:
+        gold = choose_gold(None, responses) if not isinstance(opened, Spans) else choose_spans(opened)
         return gold, 0 if gold is None else len(gold)
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     preferred = {**names, "known label": options.label}
-    tables = [open_file(path, preferred=preferred) for path in options.gold]
+    tables = [open_file(each, preferred=preferred) if isinstance(each, str) else each for each in given]
     known = match_gold(tables, responses, responses.classes)
     return tables, 0 if known is None else int((known.codes >= 0).sum())
 

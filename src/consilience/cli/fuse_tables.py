@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from ..data.dialects import DIALECTS
-from ..errors import plural
+from ..errors import plural, to_sentence
 from ..formats.files import name_of
 from ..formats.register import FORMATS
 from ..memory import format_bytes
-from .summary import Record, Summary
+from .summary import ALL_KNOWN, Record, Summary
 from .tables import Column, measure, open_console, print_facts, print_table, print_title, spare_width
 from .text import (
     fit_confusion,
     fit_text,
+    format_columns,
     format_difference,
     format_ends,
     format_number,
@@ -66,7 +67,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
         *([] if summary.format is None else [("Format", f"{summary.format}: {_TITLES[summary.format]}")]),
-        *([("Columns", _list_columns(summary.columns))] if summary.columns else []),
+        *([("Columns", format_columns(summary.columns))] if summary.columns else []),
         ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
         ("Classes", _list_classes(summary.classes)),
@@ -77,7 +78,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         keep = "keeps" if summary.gold == 1 else "keep"
         facts.append(("Gold", f"{plural(summary.gold, 'item')} {keep} the label that is known"))
     if summary.gold and summary.gold == summary.items:
-        facts.append(("Verdict", "The label of every item is known, so nothing was fused."))
+        facts.append(("Verdict", to_sentence(ALL_KNOWN)))
     elif summary.comparison is None:  # which tells it as expected accuracy
         facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     else:
@@ -85,7 +86,10 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.undecided is not None:
         facts.append(("Undecided", summary.undecided["explanation"]))
     if summary.iterations or not summary.converged:
-        facts.append(("Iterations", f"{summary.iterations}, {'converged' if summary.converged else 'not converged'}"))
+        ending = "converged" if summary.converged else "not converged"
+        n_before = 0 if summary.store is None else summary.store["resumed_after"]
+        resumed = f"; resumed after iteration {n_before}" if n_before else ""
+        facts.append(("Iterations", f"{summary.iterations}, {ending}{resumed}"))
     if summary.chain is not None:
         facts.append(("Chain", f"coupling {summary.chain['coupling']:g}, from 0 (independent items) to 1"))
     if summary.field is not None:
@@ -104,13 +108,9 @@ def _compare(comparison: Record) -> list[tuple[str, str]]:
     words = comparison["words"]
     said = [(name, words[key]) for name, key in named.items() if words[key] is not None]
     return [
-        *((name, f"{text[0].upper()}{text[1:]}.") for name, text in said),
+        *((name, to_sentence(text)) for name, text in said),
         ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),
     ]
-
-
-def _list_columns(columns: dict[str, str]) -> str:
-    return ", ".join(f"{role}={quote_blanks(fit_text(name, 40))}" for role, name in columns.items())
 
 
 def _count_spans(spans: Record) -> str:
@@ -125,7 +125,7 @@ def _count_spans(spans: Record) -> str:
 def _describe_store(store: Record) -> str:
     """Return where answers on disk are, what they take, and where they come from."""
     origin = "built now" if store["built"] else "used again"
-    if store["built"] and store["resume"]:
+    if store["resume"] and not store["resumed_after"]:
         origin += ": there was nothing to resume"
     return f"{fit_text(store['folder'], 50)} ({format_bytes(store['bytes'])}, {origin})"
 

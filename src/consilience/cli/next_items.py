@@ -218,7 +218,10 @@ def print_questions(table: pa.Table, model: str, output: str | None) -> None:
 
 
 def print_certain(table: pa.Table, model: str, said: str, output: str | None) -> None:
-    """Print the beginning of the list of certain items, and how many of them are expected to be wrong."""
+    """Print the end of the list of certain items, and how many of them are expected to be wrong.
+
+    The beginning would not tell where the line is drawn: many items are certain.
+    """
     from .text import format_number
 
     if not table.num_rows:
@@ -226,17 +229,25 @@ def print_certain(table: pa.Table, model: str, said: str, output: str | None) ->
         return
     columns = {"label": "label", "confidence": "confidence", "expected_errors": "expected errors up to here"}
     shown = {"confidence": format_number, "expected_errors": lambda number: f"{number:.1f}"}
-    _print_list(table, f"Items of {{}} to stop paying for{_tell_more(table)}", model, columns, shown)
+    title = f"Items of {{}} to stop paying for, most certain first{_tell_more(table, 'before these')}"
+    _print_list(table, title, model, columns, shown, from_end=True)
     _print_file(output, "", ("Certain", said))
 
 
-def _tell_more(table: pa.Table) -> str:
+def _tell_more(table: pa.Table, where: str = "more") -> str:
     hidden = table.num_rows - MOST_ROWS
-    return f" ({hidden:,} more with -o or --json)" if hidden > 0 else ""
+    return f" ({hidden:,} {where} with -o or --json)" if hidden > 0 else ""
 
 
-def _print_list(table: pa.Table, title: str, model: str, columns: dict[str, str], shown: dict[str, Any]) -> None:
-    """Print the first rows: what identifies the item, and other columns by the names that they are shown with."""
+def _print_list(
+    table: pa.Table,
+    title: str,
+    model: str,
+    columns: dict[str, str],
+    shown: dict[str, Any],
+    from_end: bool = False,
+) -> None:
+    """Print the first or last rows: what identifies the item, and other columns by the names they are shown with."""
     from .tables import Column, open_console, print_table, print_title, spare_width
     from .text import fit_text
 
@@ -251,9 +262,11 @@ def _print_list(table: pa.Table, title: str, model: str, columns: dict[str, str]
         head.append(Column(heading, 20 + spare, wrap=True) if is_text else Column(heading, number=number))
     rows: list[list[Any] | None] = [
         [*(row[name] for name in keys), *(shown.get(name, lambda value: value)(row[name]) for name in columns)]
-        for row in table.slice(0, MOST_ROWS).to_pylist()
+        for row in table.slice(max(0, table.num_rows - MOST_ROWS) if from_end else 0, MOST_ROWS).to_pylist()
     ]
-    print_table(console, head, [*rows, *([None] if table.num_rows > MOST_ROWS else [])])
+    if table.num_rows > MOST_ROWS:
+        rows.insert(0 if from_end else MOST_ROWS, None)
+    print_table(console, head, rows)
 
 
 def _print_fact(name: str, text: str) -> None:

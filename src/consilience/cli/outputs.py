@@ -1,17 +1,17 @@
-"""The files that a command writes, checked before the work."""
+"""The files that a command writes: checked before the work, and written after it, all or none."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import InputError
 from ..formats.register import list_suffixes, readable_formats
 from ..formats.replacing import cannot_be_replaced
-from ..formats.writing import check_table_path, check_writable
+from ..formats.writing import check_table_path, check_writable, replace_together
 
 
 def check_folder(path: str, source: str) -> None:
@@ -39,8 +39,14 @@ def _find_links(folder: str) -> Iterator[str]:
         yield from (link for name in (*folders, *files) if os.path.islink(link := os.path.join(inner, name)))
 
 
-def check_page_path(path: str) -> None:
-    """Raise an error unless a path is that of an HTML page, as far as its name tells; a device may have any name."""
+def check_page(path: str) -> None:
+    """Raise the error that a report would meet, by what is installed and by the name of the file.
+
+    A device may have any name.
+    """
+    from ..reporting.write import check_installed
+
+    check_installed()
     if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):
         raise InputError(
             f"The report is an HTML page, and {path!r} does not end in .html.", "Give a name such as report.html."
@@ -73,6 +79,21 @@ def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], in
         for source in inputs:
             if source is not None and _is_read_from(real, source):
                 raise InputError(f"Writing {path!r} would change the input {source!r}.", "Write to another place.")
+
+
+def write_together(outputs: Mapping[str, tuple[str | None, Callable[[str], object]]]) -> dict[str, str]:
+    """Write files, all or none; return what is where.
+
+    Parameters
+    ----------
+    outputs : mapping
+        For each kind of output its path, None if it is not wanted, and what writes it there.
+    """
+    with replace_together():
+        for path, write in outputs.values():
+            if path is not None:
+                write(path)
+    return {kind: path for kind, (path, _) in outputs.items() if path is not None}
 
 
 def _is_read_from(real: str, source: str) -> bool:

@@ -64,7 +64,7 @@ def predict(
     if as_json:
         sizes = {"answers": responses.n_responses, "items": responses.n_items, "workers": responses.n_workers}
         mean = float(labels["confidence"].to_numpy().mean())
-        print_json({"model": model, **sizes, "mean_confidence": mean, "file": output})
+        print_json({"model": model, "columns": responses.columns, **sizes, "mean_confidence": mean, "file": output})
     elif not quiet:
         print_labels(responses, labels, model, source, output)
 
@@ -91,12 +91,13 @@ def print_labels(responses: Responses, labels: Any, model: str, source: str, out
     from ..errors import plural
     from ..formats.files import name_of
     from .tables import open_console, print_facts, print_title
-    from .text import fit_text, format_number
+    from .text import fit_text, format_columns, format_number
 
     console = open_console()
     print_title(console, f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")
     sizes = [plural(*size) for size in ((responses.n_workers, "worker"), (responses.n_items, "item"))]
     facts = [
+        *([("Columns", format_columns(responses.columns))] if responses.columns else []),
         ("Answers", f"{responses.n_responses:,} by {sizes[0]} about {sizes[1]}"),
         ("Confidence", f"{format_number(float(labels['confidence'].to_numpy().mean()))} on average"),
         ("Labels", fit_text(output, 60) if output else "not written; give -o FILE to keep them"),

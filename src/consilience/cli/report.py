@@ -35,13 +35,12 @@ def report(model: str, output: str, content: str | None, quiet: bool, debug: boo
 
     from ..errors import InputError
     from ..models.saved import load
-    from ..reporting.write import check_installed, write_page
-    from .outputs import check_outputs, check_page_path
+    from ..reporting.write import write_page
+    from .outputs import check_outputs, check_page
     from .tables import open_console, print_facts
     from .text import fit_text
 
-    check_installed()
-    check_page_path(output)
+    check_page(output)
     if content is not None and not os.path.exists(content) and not glob.has_magic(content):
         raise InputError(
             f"There is no file {content!r}.",

@@ -15,13 +15,19 @@ from ..data.spans import Spans
 from ..formats.register import span_formats
 from ..formats.sources import Opened
 from ..models.base import Model
+from ..models.comparison import Comparison
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField, find_answered
+from ..models.stored import StoredFit
+from ..models.worker_report import rank_accuracy
 from ..store.answers import StoredResponses
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
+ALL_KNOWN = "the label of every item is known, so nothing was fused"
+# Of the drift report, what the worker report does not have.
+_CHANGES = ("accuracy_first", "accuracy_last", "change", "change_low", "change_high")
 _NOT_SHOWN = ("callback", "classifier")
 
 Record = dict[str, Any]
@@ -57,6 +63,7 @@ class Summary:
     least_reliable: list[Record]
     classifier: Record | None
     workers_with_few_answers: int
+    copies: list[list[Any]]
     least_certain: list[Record]
     store: Record | None = None
     files: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -85,7 +92,7 @@ def summarise(
     responses : Responses
         The same as answers.
     labels, workers : pyarrow.Table
-        Its `to_frame` and `worker_report`.
+        Its `to_frame` and `tabulate_workers`.
     source : str
         Where the answers came from.
     n_gold : int
@@ -121,6 +128,7 @@ def summarise(
         least_reliable=worst,
         classifier=_describe_classifier(model),
         workers_with_few_answers=n_few,
+        copies=model.copies_,
         least_certain=find_least_certain(model, labels),
     )
 
@@ -154,14 +162,22 @@ def summarise_stored(model: Model, answers: StoredResponses, workers: Any, sourc
         least_reliable=worst,
         classifier=None,
         workers_with_few_answers=n_few,
+        copies=model.copies_,
         least_certain=[],
         store={
             "folder": str(answers.folder),
             "bytes": answers.measure(),
             "built": answers.built,
             "resume": answers.resume,
+            "resumed_after": min(_count_found(model), model.n_iter_),
         },
     )
+
+
+def _count_found(model: Model) -> int:
+    """Return how many steps of an earlier run a fit to answers on disk has used."""
+    fit = model._stored
+    return fit.problem.steps.n_found if isinstance(fit, StoredFit) and fit.problem.steps is not None else 0
 
 
 def count_known(model: Model) -> int:
@@ -169,6 +185,18 @@ def count_known(model: Model) -> int:
     if model._stored is not None:
         return model._stored.answers.n_known
     return 0 if model._gold is None else int((model._gold.codes >= 0).sum())
+
+
+def tabulate_workers(model: Model) -> Any:
+    """Return the worker report, with how accuracy changes over time where answers have an order."""
+    from ..models.drift import has_order  # which loads a compiler
+
+    table = model.worker_report()
+    if has_order(model):
+        changes = model.drift_report()
+        for name in _CHANGES:
+            table = table.append_column(name, changes[name])
+    return table
 
 
 def _choose_workers(workers: Any, all_workers: bool) -> tuple[list[Record], list[Record], int]:
@@ -210,11 +238,11 @@ def _describe_spans(model: Model, opened: Opened) -> Record | None:
 def rank_workers(report: Any) -> tuple[NDArray[np.int64], int]:
     """Return the rows of a worker report from most to least reliable, and how many workers are left out.
 
-    Those with a remark come after those without, each part by accuracy. Workers with few answers are left out, since
-    little is known about them, unless there are no others.
+    Those with a remark come after those without, each part by `rank_accuracy`. Workers with few answers are left out,
+    since little is known about them, unless there are no others.
     """
     remarks = report["remarks"].to_pylist()
-    accuracy = np.nan_to_num(report["accuracy"].to_numpy())
+    accuracy = [rank_accuracy(row) for row in report.select(["accuracy", "accuracy_low"]).to_pylist()]
     known = [row for row, remark in enumerate(remarks) if "few answers" not in remark]
     rows = known or list(range(len(remarks)))
     ranked = sorted(rows, key=lambda row: (remarks[row] != "" and bool(known), -accuracy[row]))
@@ -284,6 +312,17 @@ def _describe_classifier(model: Model) -> Record | None:
     return record
 
 
+def say_verdict(model: Model, comparison: Comparison) -> str:
+    """Return the verdict in words, also where there was nothing to decide."""
+    return ALL_KNOWN if _knows_all(model) else comparison.describe_test()
+
+
+def _knows_all(model: Model) -> bool:
+    """Tell whether the label of every item was known."""
+    n_items = len(model._label_codes) if model._stored is None else model._stored.answers.n_items
+    return count_known(model) == n_items > 0
+
+
 def _compare(model: Model) -> Record | None:
     comparison = getattr(model, "comparison_", None)
     if comparison is None:
@@ -298,9 +337,9 @@ def _compare(model: Model) -> Record | None:
         "agreement": comparison.agreement,
         **figures,
         "words": {
-            "verdict": comparison.describe_test(),
+            "verdict": say_verdict(model, comparison),
             "record": comparison.describe_record() if has_record else None,
-            "accuracy": comparison.describe_accuracy(),
+            "accuracy": None if _knows_all(model) else comparison.describe_accuracy(),
             "alpha": comparison.describe_agreement(),
         },
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 from rich.cells import cell_len, set_cell_size
 
@@ -65,6 +66,15 @@ def quote_blanks(value: object) -> object:
     ('cat', "' cat'")
     """
     return repr(value) if isinstance(value, str) and value != value.strip() else value
+
+
+def format_columns(columns: Mapping[str, str]) -> str:
+    """Return which column has which role.
+
+    >>> format_columns({"item": "task", "label": " says"})
+    "item=task, label=' says'"
+    """
+    return ", ".join(f"{role}={quote_blanks(fit_text(name, 40))}" for role, name in columns.items())
 
 
 def format_difference(n_differ: int) -> str:

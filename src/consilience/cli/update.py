@@ -5,12 +5,22 @@ from __future__ import annotations
 import copy
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..formats.register import usual_suffixes, writable_formats
-from .command import Command, debug_option, json_option, print_json, quiet_option
+from .command import (
+    TYPED,
+    Command,
+    debug_option,
+    json_option,
+    print_json,
+    quiet_option,
+    report_option,
+    workers_report_option,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +57,8 @@ Examples:
 )
 @click.option("--gold", metavar="FILE", multiple=True, help="Further known labels. May be given several times.")
 @click.option("--graph", metavar="FILE", help="Further edges between items, for a model with a graph.")
+@workers_report_option
+@report_option
 @quiet_option
 @json_option
 @debug_option
@@ -59,6 +71,8 @@ def update(
     duplicates: str,
     gold: tuple[str, ...],
     graph: str | None,
+    workers_report: str | None,
+    report: str | None,
     quiet: bool,
     as_json: bool,
     debug: bool,  # noqa: ARG001
@@ -69,15 +83,21 @@ def update(
     same roles. Items, workers and labels may be new. MODEL is replaced, together with the labels, when all is done. If
     another run replaced it meanwhile, the update stops and writes nothing.
     """
-    from ..formats.writing import replace_together, write_table
+    from ..formats.writing import write_table
     from ..models.saved import load
-    from .outputs import check_outputs
+    from ..reporting.write import write_page
+    from .fuse import split_arguments
+    from .outputs import check_outputs, check_page, write_together
     from .progress import Display
+    from .summary import tabulate_workers
 
     started = time.perf_counter()
     if source is None and not gold and graph is None:
         raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
-    check_outputs([output, changes], [save or model], [source, graph, *gold, *([model] if save else [])])
+    if report is not None:
+        check_page(report)
+    inputs = [source, graph, *gold, *([model] if save else [])]
+    check_outputs([output, changes, workers_report], [save or model, report], inputs)
     with Display(quiet) as display:
         display.say("Loading")
         version = find_version(model)
@@ -89,17 +109,23 @@ def update(
         shown = copy.copy(fitted)
         shown._backend = "pyarrow"
         changed = shown.changes()
-        display.say("Writing")
-        with replace_together():
-            if output is not None:
-                write_table(shown.to_frame(), output)
-            if changes is not None:
-                write_table(changed, changes)
-            fitted.save(save or model)
+        given = split_arguments("update", click.get_current_context().meta[TYPED], gold)
+
+        def save_model(path: str) -> None:
+            fitted.save(path)
             if save is None:
                 check_version(model, version)
-    named = {"labels": output, "changes": changes, "model": save or model}
-    files = {kind: path for kind, path in named.items() if path is not None}
+
+        display.say("Writing")
+        files = write_together(
+            {
+                "labels": (output, lambda path: write_table(shown.to_frame(), path)),
+                "changes": (changes, partial(write_table, changed)),
+                "workers": (workers_report, lambda path: write_table(tabulate_workers(shown), path)),
+                "report": (report, lambda path: write_page(shown, path, title=os.path.basename(model), given=given)),
+                "model": (save or model, save_model),
+            }
+        )
     if as_json:
         print_json(describe(shown, before, changed, files, time.perf_counter() - started))
     elif not quiet:
@@ -132,8 +158,9 @@ def describe(
     """Return what an update brought, for `--json`."""
     found = model.update_
     comparison = getattr(model, "comparison_", None)
-    figures = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict")}
+    figures = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict", "roles")}
     return {
+        "columns": found.roles,
         **figures,
         "answers": model.responses_.n_responses,
         "items": model.responses_.n_items,
@@ -142,6 +169,7 @@ def describe(
         "verdict": None if comparison is None else comparison.verdict,
         "reason": found.verdict,
         "mean_confidence": float(model._confidence().mean()),
+        "copies": model.copies_,
         "changes": changed.to_pylist(),
         "files": files,
         "seconds": round(seconds, 3),
@@ -150,14 +178,16 @@ def describe(
 
 def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
     """Print what is new, which labels changed, and the verdict before and after."""
-    from ..errors import plural
+    from ..errors import plural, to_sentence
+    from .summary import say_verdict
     from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
-    from .text import fit_text, format_number
+    from .text import fit_text, format_columns, format_number
 
     console, found, r = open_console(), model.update_, model.responses_
     print_title(console, f"Update of {fit_text(name, 60)}")
     sizes = [plural(*size) for size in ((r.n_workers, "worker"), (r.n_items, "item"))]
     facts = [
+        *([("Columns", format_columns(found.roles))] if found.roles else []),
         ("New", found.describe_news()),
         ("Answers", f"{r.n_responses:,} by {sizes[0]} about {sizes[1]}"),
         ("Changed", f"{found.n_changed:,} of {plural(r.n_items - found.n_new_items, 'label')}"),
@@ -167,11 +197,11 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
         facts.append(("Confidence", f"{format_number(float(model._confidence().mean()))} on average"))
     else:
         if before is not None:
-            facts.append(("Before", capitalise(before.describe_test())))
-        facts.append(("Verdict", capitalise(comparison.describe_test())))
+            facts.append(("Before", to_sentence(before.describe_test())))
+        facts.append(("Verdict", to_sentence(say_verdict(model, comparison))))
         if found.verdict is not None:
-            facts.append(("Reason", capitalise(found.verdict)))
-        facts.append(("Accuracy", capitalise(comparison.describe_accuracy())))
+            facts.append(("Reason", to_sentence(found.verdict)))
+        facts.append(("Accuracy", to_sentence(comparison.describe_accuracy())))
     if hasattr(model, "explain_calibration"):
         facts.append(("Calibration", model.explain_calibration()))
     print_facts(console, facts)
@@ -197,8 +227,3 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
         print_table(console, columns, [*rows, *([None] if hidden > 0 else [])])
         console.print()
     print_facts(console, [(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
-
-
-def capitalise(text: str) -> str:
-    """Return words as a sentence."""
-    return f"{text[0].upper()}{text[1:]}."

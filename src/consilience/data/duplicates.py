@@ -108,6 +108,7 @@ def _duplicate_error(
         f"Worker {shorten(who)} answered item {shorten(key)} more than once{why}: see {where}. "
         f"{plural(int(repeated.sum()), 'such pair')} in all.",
         remedy,
+        keyword="duplicates",
     )
 
 

@@ -6,6 +6,10 @@ answered, and is left out. It is an error if there is an answer to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,12 +57,30 @@ def read_further(
             _check_unanswered(table.keep(rows), columns, old)
         table = table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
     if not table.n_rows and len(rows):
-        return no_answers(old), taken_back
+        return replace(no_answers(old), columns=columns), taken_back
     gold = columns_of_gold(table, old)
     policy = "error" if "weight" in columns else duplicates
-    with quietly():  # what is to be said of the labels is said of all together
-        options = (None, None, policy, "ignore", None, old.normalised, gold, False, LONG)
+    options = (None, None, policy, "ignore", None, old.normalised, gold, False, LONG)
+    # What is to be said of the labels is said of all together.
+    with quietly(), tell_duplicates("weight" in columns):
         return read_answers(table, names, *options), taken_back
+
+
+@contextmanager
+def tell_duplicates(weighted: bool = False) -> Iterator[None]:
+    """Say what can be done here about several answers of a worker about an item: less than elsewhere."""
+    try:
+        yield
+    except InputError as error:
+        if error.keyword != "duplicates":
+            raise
+        remedies: tuple[str | Sentence, ...] = (
+            "Remove them.",
+            Sentence("Or let the last one count, with {duplicates}.", duplicates="last"),
+        )
+        if weighted:
+            remedies = ("Leave one row for each label, with weights that sum to at most 1.",)
+        raise InputError(error.problem, *remedies, keyword="duplicates") from None
 
 
 def columns_of_gold(table: Table, old: Responses) -> str | bool:
@@ -123,11 +145,8 @@ def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Re
     rows, taken_back = _find_given(table, columns, old)
     n_lost = table.n_rows - len(rows)
     if n_lost:
-        warn(
-            DataWarning(
-                f"{plural(n_lost, 'row')} of {table.name} without a label take back nothing: there is no such answer."
-            )
-        )
+        rows_of = f"{plural(n_lost, 'row')} of {table.name} without a label"
+        warn(DataWarning(f"{rows_of} {'takes' if n_lost == 1 else 'take'} back nothing: there is no such answer."))
     return taken_back
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
@@ -31,6 +32,10 @@ from .vocabulary import (
 )
 
 KEY_REMEDY = "Say which item each label belongs to."
+EMPTY_REMEDY = (
+    "The answers have an empty id, which a text file cannot hold: give its label in a Parquet file, or in Python as "
+    "{'': label}."
+)
 
 
 class Gold(NamedTuple):
@@ -106,7 +111,10 @@ def _match_one(gold: Any, responses: Responses, classes: Values) -> Gold:
     labels = table.read(find_label(table))
     names = [table.need(role) for role in _roles(paired)[:-1]]
     # A missing key of a dict or a Series is an item without answers, like any other; in a table it is a slip.
-    keys = [table.values(name, KEY_REMEDY) if keyed is None else table.read(name) for name in names]
+    remedies = (KEY_REMEDY, *([EMPTY_REMEDY] if find_empty(_ids(responses)).any() else []))
+    keys = [table.values(name, *remedies) if keyed is None else table.read(name) for name in names]
+    if keyed is None:
+        keys[0] = _name_by_text(keys[0], _ids(responses))
     _check_origin(table)
     known = np.ones(len(labels), bool)
     known[find_missing(labels)] = False
@@ -117,6 +125,8 @@ def _match_one(gold: Any, responses: Responses, classes: Values) -> Gold:
     item = responses.find_items(keys)
     _check_items(table.name, keys, known, item, responses)
     used = known & (item >= 0)
+    if keyed is None:
+        _check_alike(table.name, item[used], responses)
     drawn = np.ones(len(labels), bool) if keyed is not None else _read_random(table, known)
     item, code, drawn = item[used], code[used], drawn[used]
     classes_of_items = np.full(responses.n_items, -1, np.int32)
@@ -221,6 +231,60 @@ def _check_items(
         )
     if n_absent:
         warn(DataWarning(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out."))
+
+
+def _ids(responses: Responses) -> Values:
+    """Return the ids of the items, or of the sequences that they belong to."""
+    return responses.items if responses.sequences is None else responses.sequences.ids
+
+
+def find_empty(ids: Values) -> NDArray[np.bool_]:
+    """Tell which ids are empty text.
+
+    >>> find_empty(np.array(["", "a"], dtype=object)), find_empty(np.array([1, 2]))
+    (array([ True, False]), array([False, False]))
+    """
+    return np.asarray(ids == "") if ids.dtype.kind in "OUT" else np.zeros(len(ids), bool)
+
+
+def _are_mixed(ids: Values) -> bool:
+    """Tell whether ids are of several types."""
+    return ids.dtype == object and len(set(map(type, ids.tolist()))) > 1
+
+
+def _name_by_text(column: Column, ids: Values) -> Column:
+    """Return ids of a table, whose type is one for all, as those ids of several types that have the same text."""
+    if not _are_mixed(ids):
+        return column
+    named = {str(each): each for each in ids.tolist()}
+    return to_column(np.array([named.get(str(each), each) for each in to_values(column).tolist()], dtype=object))
+
+
+def find_alike(ids: Values) -> NDArray[np.bool_]:
+    """Tell which ids have the text of another one, such as 1 and "1".
+
+    >>> find_alike(np.array([1, "1", 2], dtype=object))
+    array([ True,  True, False])
+    """
+    if not _are_mixed(ids):
+        return np.zeros(len(ids), bool)
+    texts = [str(each) for each in ids.tolist()]
+    counts = Counter(texts)
+    return np.array([counts[text] > 1 for text in texts])
+
+
+def _check_alike(name: str, items: NDArray[np.int64], responses: Responses) -> None:
+    """Raise an error if a table names items whose ids are the same text as others."""
+    ids = _ids(responses)
+    owner = items if responses.sequences is None else responses.sequences.of_items()[items]
+    found = owner[find_alike(ids)[owner]]
+    if len(found):
+        same = [each for each in ids.tolist() if str(each) == str(ids[[found[0]]].tolist()[0])]
+        raise InputError(
+            f"{name} has a label of {shorten(str(same[0]))}, and the answers have {listing(same)}: a table does not "
+            "tell which is meant.",
+            "Give known labels in Python, as a dict. Or give each item its own id.",
+        )
 
 
 def open_gold(gold: Any, paired: bool) -> Table:

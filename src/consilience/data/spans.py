@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..errors import InputError, listing, plural, shorten
+from ..errors import InputError, listing, parameter_error, plural, shorten
 from ..kernels.types import Floats
 from .frames import build_frame
 from .vocabulary import Column, Values, encode_in_order_of_appearance, encode_sorted, objects, to_column
@@ -236,6 +236,31 @@ class Spans:
 
         columns = find_known(self)
         return None if columns is None else build_frame(columns, self.backend)
+
+    def with_gold(self, known: Spans) -> Spans:
+        """Return the same spans, of which some more are known.
+
+        Parameters
+        ----------
+        known : Spans
+            Its known spans are taken, or those of its only worker. Documents are found by their ids, and have the same
+            texts. Documents that are not here are left out, with a warning.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"document": [1, 2], "worker": ["a", "a"], "start": [0, 0], "end": [3, 3], "label": ["PER", "LOC"]}
+        >>> texts = {1: "Ann Lee met Bob.", 2: "Rome."}
+        >>> expert = {"document": [1], "worker": ["expert"], "start": [0], "end": [7], "label": ["PER"]}
+        >>> spans = cs.Spans.from_frame(table, texts).with_gold(cs.Spans.from_frame(expert, texts))
+        >>> spans.known_tags()["label"].to_pylist()
+        ['B-PER', 'I-PER', 'O', 'O', 'O']
+        """
+        from .known_spans import add_known  # which needs this class
+
+        if not isinstance(known, Spans):
+            raise parameter_error("known", "with_gold", "a Spans, such as read_spans returns", known)
+        return add_known(self, known)
 
     def without_gold(self) -> Spans:
         """Return the same spans, of which none are known: to see how good fused spans are without them."""

@@ -49,11 +49,18 @@ class Steps:
         What tells the run from others: known labels, groups of workers, settings of the model.
     needed : bool
         Whether a step that cannot be kept is an error. Else there is a warning, and the fit goes on.
+
+    Attributes
+    ----------
+    n_found : int
+        How many steps of an earlier run were used.
     """
 
     def __init__(self, folder: Path, run: object, needed: bool = False) -> None:
         self.folder = folder / fingerprint(run)
         self.needed = needed
+        self.n_found = 0
+        self._asked = set[Path]()
         self._has_warned = False
 
     def begin(self, resume: bool) -> None:
@@ -68,6 +75,8 @@ class Steps:
         """Return the statistics at these parameters: those that were kept, or else computed ones, which are kept."""
         path = self.folder / f"{fingerprint(parameters)}.step"
         kept = read_step(path, type(structure).summary_type)
+        self.n_found += kept is not None and path not in self._asked  # later it may be a step of this run
+        self._asked.add(path)
         if kept is not None:
             return kept
         begun = time.monotonic()

@@ -14,6 +14,7 @@ from ..data.dialects import list_names
 from ..data.masks import Masks
 from ..data.responses import Responses
 from ..data.spans import Spans
+from ..data.vocabulary import Values
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, warn
 from .annotations import NotSpans, list_inputs
 from .answers import read_source
@@ -80,6 +81,17 @@ def open_spans(source: Any) -> Any:
         return read_spans(source, found.name)
     except NotSpans:
         return source
+
+
+def open_masks(source: Any, images: Values) -> Any:
+    """Return the masks of some of these images at a path, if there are any; anything else as it is."""
+    if not isinstance(source, (str, os.PathLike)) or not are_masks(path := os.fspath(source)):
+        return source
+    if not os.path.isdir(path):
+        return read_masks(path)
+    # One reader tells nothing about what folders stand for. Their names do.
+    inner = {name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name)) and name[0] != "."}
+    return read_masks(path, folders="images" if inner <= set(map(str, images.tolist())) else "readers")
 
 
 def find_source(path: str, format: Any = None) -> Format | None:

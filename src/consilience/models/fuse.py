@@ -6,6 +6,7 @@ import difflib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..data.crowd import Crowd
 from ..data.gold_columns import LEAVE_OUT, find_strange
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units
+from ..data.known_masks import list_known_pixels
 from ..data.masks import Masks
 from ..data.responses import Responses
 from ..data.spans import FUSED, Spans
@@ -39,6 +41,7 @@ from ..errors import (
 from ..fitting.em import Progress
 from ..formats.answers import COLUMNS, check_keywords
 from ..formats.reading import open_path, open_paths
+from ..formats.sources import Opened, open_masks, open_spans
 from ..store.answers import StoredResponses
 from .base import Model
 from .comparison import KEPT, STANDARD_ERRORS, Comparison, are_checked, compare_with_vote, keep_shares, share_kept
@@ -92,8 +95,9 @@ def fuse(
         How items hang together: a `Graph`, or edges from which one is made (a table or file with columns source and
         target, and perhaps weight, or a list of pairs of items).
     gold : dict, Series, table or path, or a list of these, optional
-        Known labels. Default: those that the answers come with (`Responses.gold`), if some items have one and others
-        do not; a warning tells. False: none.
+        Known labels. Of spans also `Spans` or a file of an annotation tool: its known spans, or those of its only
+        worker. Of masks also `Masks` of one reader, or where they are. Default: those that the answers come with
+        (`Responses.gold`), if some items have one and others do not; a warning tells. False: none.
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
         "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, and `DawidSkene` for other items. A
         `HiddenMarkov` chosen by name or "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X
@@ -145,6 +149,8 @@ def fuse(
     if isinstance(source, StoredResponses):
         return fuse_stored(source, graph, gold, model, engine, callback, features, item_prior, keywords)
     source = open_answers(source, **columns)
+    if gold is not None and gold is not False:
+        source, gold = take_known(source, gold)
     responses = as_responses(source)
     if responses.n_workers > 1 and lookup(responses.workers, to_column([FUSED]))[0] >= 0:
         warn(
@@ -257,6 +263,26 @@ def choose_spans(spans: Spans) -> Any:
     known = f"{n_known:,} of {plural(len(read), 'document')}"
     warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
     return tags
+
+
+def take_known(source: Opened, gold: Any) -> tuple[Opened, Any]:
+    """Return what is to be fused, and known labels: of tokens or pixels where known spans or masks are given.
+
+    Known spans cut tokens, so that they become a part of the spans. Those that the spans come with are then not used.
+    """
+    given = list(gold) if type(gold) in (list, tuple) else [gold]
+    if isinstance(source, Masks):
+        given = [open_masks(each, source.images) for each in given]
+        return source, [list_known_pixels(source, each) if isinstance(each, Masks) else each for each in given]
+    if not isinstance(source, Spans):
+        return source, gold
+    given = [open_spans(each) for each in given]
+    known = [each for each in given if isinstance(each, Spans)]
+    if not known:
+        return source, gold
+    spans = reduce(Spans.with_gold, known, source.without_gold())
+    others, tags = [each for each in given if not isinstance(each, Spans)], spans.known_tags()
+    return spans, others if tags is None else [tags, *others]
 
 
 def choose_gold(gold: Any, responses: Responses) -> Any:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..data.frames import is_table, open_frame
 from ..data.item_tables import read_numbers
+from ..data.known_spans import check_texts, find_truth, renumber
 from ..data.spans import FUSED, Marks, SpanCollector, Spans, pick_marks
-from ..data.vocabulary import Values, lookup, to_column, to_values
+from ..data.vocabulary import lookup, to_column, to_values
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..metrics import SpanScore, compare_spans
@@ -84,12 +85,15 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
             f"These are the spans of {plural(len(found.workers), 'worker')}: {listing(found.workers.tolist())}.",
             "Give the fused model, or the spans of one worker.",
         )
-    known, known_documents = _find_truth(gold)
+    known, known_documents = find_truth(gold)
     place = lookup(gold.documents, to_column(found.documents))  # of the documents of one side among those of the other
-    _check_texts(found, gold, place)
+    check_texts(found, gold, place)
+    if (place < 0).any():
+        absent = plural(int((place < 0).sum()), "document")
+        warn(DataWarning(f"{absent} are not among those whose spans are known."))
     labels_of_both = sorted({*map(str, gold.labels.tolist()), *map(str, found.labels.tolist())})
-    truth = _renumber(_trim(known, gold.texts), np.arange(len(gold.documents)), gold.labels, labels_of_both)
-    said = _renumber(_trim(found.marks, found.texts), place, found.labels, labels_of_both)
+    truth = renumber(_trim(known, gold.texts), np.arange(len(gold.documents)), gold.labels, labels_of_both)
+    said = renumber(_trim(found.marks, found.texts), place, found.labels, labels_of_both)
     said = pick_marks(said, np.flatnonzero(np.isin(said.document, known_documents)))
     read = place[found.readings[:, 0]]
     scores = compare_spans(truth, said)
@@ -147,39 +151,6 @@ def _pick_fused(spans: Spans) -> Spans:
     )
 
 
-def _find_truth(gold: Spans) -> tuple[Marks, NDArray[np.int64]]:
-    """Return the known spans, and the documents whose spans are known: those of one worker, if nothing else is."""
-    if gold.gold is not None:
-        return gold.gold, gold.gold_documents
-    if len(gold.workers) == 1 and len(gold.readings):
-        return gold.marks, np.unique(gold.readings[:, 0])
-    raise InputError(
-        f"No spans are known: there are those of {plural(len(gold.workers), 'worker')}, and none that are known.",
-        "Give a Spans with gold, or with one worker.",
-        keyword="gold",
-    )
-
-
-def _check_texts(found: Spans, gold: Spans, place: NDArray[np.int64]) -> None:
-    """Raise an error if no document is in both, or if a document has different texts."""
-    both = np.flatnonzero(place >= 0)
-    if not len(both):
-        raise InputError(
-            f"No document is in both: the spans are of {listing(found.documents.tolist(), 3)}, those known of "
-            f"{listing(gold.documents.tolist(), 3)}.",
-            "Check that both use the same ids.",
-        )
-    odd = [row for row in both.tolist() if found.texts[row] != gold.texts[place[row]]]
-    if odd:
-        raise InputError(
-            f"{plural(len(odd), 'document')} have another text where spans are known, such as "
-            f"{shorten(found.documents[odd[0]])}.",
-            "Give both the same texts.",
-        )
-    if len(both) < len(place):
-        warn(DataWarning(f"{plural(len(place) - len(both), 'document')} are not among those whose spans are known."))
-
-
 def _trim(marks: Marks, texts: list[str]) -> Marks:
     """Return spans without white space at their ends, as fused spans are."""
     start, end = marks.start.copy(), marks.end.copy()
@@ -190,12 +161,6 @@ def _trim(marks: Marks, texts: list[str]) -> Marks:
             end[row] -= len(text) - len(text.rstrip())
     inked = np.flatnonzero(start < end)
     return pick_marks(marks._replace(start=start, end=end), inked)
-
-
-def _renumber(marks: Marks, place: NDArray[np.int64], labels: Values, names: list[str]) -> Marks:
-    """Return spans with documents and types numbered as on the other side."""
-    code = np.array([names.index(str(label)) for label in labels.tolist()], np.int64)
-    return marks._replace(document=place[marks.document], label=code[marks.label] if len(code) else marks.label)
 
 
 def _find_right(truth: Marks, said: Marks) -> NDArray[np.bool_]:

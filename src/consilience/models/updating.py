@@ -13,6 +13,7 @@ loop that always goes on stays at a poor one however many answers come.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.frames import open_frame
-from ..data.further_answers import no_answers, read_further
+from ..data.further_answers import no_answers, read_further, tell_duplicates
 from ..data.gold import Gold, match_gold
 from ..data.graph import Graph
 from ..data.joining import NOTHING, Joined, Retracted, check_join_policy, join_responses
@@ -70,6 +71,8 @@ class Update(NamedTuple):
         The columns of the table of changes; see `changes`.
     verdict : str or None
         Of a model from `consilience.fuse`: in words, whether the verdict is another one, and why.
+    roles : dict
+        The column of the new table that played each role.
     """
 
     n_answers: int
@@ -83,7 +86,8 @@ class Update(NamedTuple):
     n_changed: int
     kept: bool
     columns: dict[str, Column]
-    verdict: str | None = None
+    verdict: str | None
+    roles: Mapping[str, str]
 
     def __repr__(self) -> str:
         return f"Update({self.describe()})"
@@ -142,7 +146,7 @@ def update_model(model: PredictingModel, responses: Any, graph: Any, gold: Any, 
     counts = (joined.n_added, joined.n_corrected, joined.n_retracted, joined.n_repeated)
     n_new_labels = int((lookup(old.labels, to_column(r.labels)) < 0).sum())
     sizes = (joined.n_new_items, joined.n_new_workers, n_new_labels, n_gold, len(changed["new_answers"]))
-    work._update = Update(*counts, *sizes, going_on is not None, changed, verdict)
+    work._update = Update(*counts, *sizes, going_on is not None, changed, verdict, new.columns)
     model.__dict__ = work.__dict__
 
 
@@ -174,7 +178,8 @@ def read_batch(source: Any, old: Responses, duplicates: str) -> tuple[Responses,
         return read_further(open_frame(source), old, duplicates)
     path = os.fspath(source)
     if find_source(path) is not None:  # of an annotation tool
-        return as_responses(open_source(path, gold=False)), NOTHING
+        with tell_duplicates():
+            return as_responses(open_source(path, gold=False, duplicates=duplicates)), NOTHING
     table, form = open_table(path)
     return read_further(table, old, duplicates, form)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -208,6 +208,18 @@ def make_columns(
         "worst_confusion": to_column(worst),
         "remarks": to_column(remarks),
     }
+
+
+def rank_accuracy(worker: Mapping[str, Any]) -> float:
+    """Return by what workers are ranked: the lower end of the interval of their accuracy.
+
+    So a worker with a single answer, which happens to be right, is not the best of all.
+
+    >>> rank_accuracy({"accuracy": 0.97, "accuracy_low": 0.21}), rank_accuracy({"accuracy": None, "accuracy_low": None})
+    (0.21, 0.0)
+    """
+    known = (worker[name] for name in ("accuracy_low", "accuracy"))
+    return next((float(value) for value in known if value is not None and not np.isnan(value)), 0.0)
 
 
 def name_copies(columns: dict[str, Column], groups: Sequence[Sequence[int]], workers: Values) -> dict[str, Column]:

@@ -13,19 +13,22 @@ GOLD = "gold.csv"
 
 
 class Given(NamedTuple):
-    """The arguments of `consilience fuse`, as they were given.
+    """A command of `consilience` and its arguments, as they were given.
 
     Attributes
     ----------
     before, after : sequence of str
         What stands before and after the known labels.
     gold : sequence of str
-        The files that hold the known labels.
+        The files that hold the known labels; none if a saved model holds them.
+    keeps : bool
+        Whether these files are needed even if gold.csv holds their labels: known spans also say where tokens are cut.
     """
 
     before: Sequence[str]
     after: Sequence[str]
     gold: Sequence[str]
+    keeps: bool = False
 
 
 class Again(NamedTuple):
@@ -34,19 +37,22 @@ class Again(NamedTuple):
     Attributes
     ----------
     command : str
-        For the shell; empty where the command line takes no known labels.
+        For the shell; empty where it would have to name files that nothing is known of.
     python : str
         For Python; empty where the command that was given is known.
+    gives_known : bool
+        Whether files of known labels are given beside gold.csv.
     """
 
     command: str
     python: str
+    gives_known: bool
 
 
 def suppose(has_content: bool) -> Given:
     """Return the arguments that may have been given, where nothing is known of them."""
     content = ("--content", "COLUMN") if has_content else ()
-    return Given(("answers.csv", *content), ("--report", "report.html"), ("known.csv",))
+    return Given(("fuse", "answers.csv", *content), ("--report", "report.html"), ("known.csv",))
 
 
 def tell_again(given: Given | None, has_content: bool, has_spans: bool, holds_known: bool) -> Again:
@@ -59,28 +65,34 @@ def tell_again(given: Given | None, has_content: bool, has_spans: bool, holds_kn
     has_content : bool
         Whether it was said what the items look like.
     has_spans : bool
-        Whether spans were fused: known labels of their tokens can be given only in Python.
+        Whether spans were fused.
     holds_known : bool
         Whether gold.csv holds the labels that were known before. If not, their files are given beside it.
+
+    Examples
+    --------
+    >>> tell_again(Given(("update", "crowd.model"), (), ()), False, False, holds_known=False)
+    Again(command='consilience update crowd.model --gold gold.csv', python='', gives_known=False)
     """
     known = "" if holds_known else '"known.csv", '
     gold = f'"{GOLD}"' if holds_known else f'[{known}"{GOLD}"]'
     python = f"fused = consilience.fuse({'spans' if has_spans else 'answers'}, gold={gold})"
-    if has_spans:
-        return Again("", python)
-    command = write_command(given or suppose(has_content), holds_known)
-    return Again(command, "" if given is not None else python)
+    if has_spans and given is None:
+        return Again("", python, not holds_known)
+    supposed = given or suppose(has_content)
+    command = write_command(supposed, holds_known)
+    return Again(command, "" if given is not None else python, not holds_known and bool(supposed.gold))
 
 
 def write_command(given: Given, holds_known: bool) -> str:
     """Return the command line that fuses again with gold.csv, alone or beside the files of known labels.
 
-    >>> given = Given(["my answers.csv"], ["--report", "r.html"], ["a.csv"])
+    >>> given = Given(["fuse", "my answers.csv"], ["--report", "r.html"], ["a.csv"])
     >>> write_command(given, True)
     "consilience fuse 'my answers.csv' --gold gold.csv --report r.html"
     >>> write_command(given, False)
     "consilience fuse 'my answers.csv' --gold a.csv --gold gold.csv --report r.html"
     """
-    files = [GOLD] if holds_known else [*given.gold, GOLD]
+    files = [GOLD] if holds_known and not given.keeps else [*given.gold, GOLD]
     gold = [part for file in files for part in ("--gold", file)]
-    return " ".join(shlex.quote(spell(part)) for part in ("consilience", "fuse", *given.before, *gold, *given.after))
+    return " ".join(shlex.quote(spell(part)) for part in ("consilience", *given.before, *gold, *given.after))

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.gold import find_alike, find_empty
+from ..data.vocabulary import Values
 from ..models.next_items import choose_next_items
 from .content import Content
 from .subject import Subject, spell
@@ -171,17 +173,23 @@ class Review(NamedTuple):
     data: dict[str, Any]
     n_known: int  # labels that were known before
     holds_known: bool  # whether gold.csv holds these too
+    n_nameless: int  # items that cannot be reviewed, since gold.csv cannot name them
 
 
 def prepare_review(subject: Subject) -> Review:
     """Return the items to review, with what a person sees and what is written to gold.csv."""
-    n = 0 if subject.model._pictures is not None or len(subject.classes) < 2 else N_REVIEW
+    has_names = not find_nameless(subject.model.classes_).any()
+    n = N_REVIEW if subject.model._pictures is None and len(subject.classes) > 1 and has_names else 0
     found = choose_next_items(subject.model, n)
-    chosen = list(zip(found.items.tolist(), found.drawn.tolist(), strict=True))
+    sequences = subject.responses.sequences
+    nameless = find_nameless(subject.responses.items) if sequences is None else find_nameless(sequences.ids)
+    nameless = nameless if sequences is None else nameless[sequences.of_items()]
+    listed = zip(found.items.tolist(), found.drawn.tolist(), strict=True)
+    chosen = [(item, drawn) for item, drawn in listed if not nameless[item]]
     cards = []
     for number, (item, drawn) in enumerate(chosen):
         cards.append({"number": number, "random": drawn, "item": describe_item(subject, item)})
-    keys = ["item"] if subject.responses.sequences is None else ["sequence", "position"]
+    keys = ["item"] if sequences is None else ["sequence", "position"]
     data = {
         "columns": keys,
         "items": [[*subject.key_of(item), drawn] for item, drawn in chosen],
@@ -190,8 +198,14 @@ def prepare_review(subject: Subject) -> Review:
     # The same list and classes have the same name in the browser's storage, so that work survives a new report.
     data["id"] = hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
     n_known = int(subject.is_known.sum())
-    data["known"] = list_known(subject) if n_known <= MOST_KNOWN and chosen else []
-    return Review(cards, data, n_known, n_known <= MOST_KNOWN)
+    holds_known = n_known <= MOST_KNOWN and not nameless[subject.is_known].any()
+    data["known"] = list_known(subject) if holds_known and chosen else []
+    return Review(cards, data, n_known, holds_known, int(nameless.sum()))
+
+
+def find_nameless(ids: Values) -> NDArray[np.bool_]:
+    """Tell which ids gold.csv cannot hold: empty text, and text that another id has too, such as 1 and "1"."""
+    return np.asarray(find_alike(ids) | find_empty(ids))
 
 
 def list_known(subject: Subject) -> list[list[Any]]:

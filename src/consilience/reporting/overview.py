@@ -7,7 +7,7 @@ import shlex
 from typing import Any, NamedTuple
 
 from ..data.silence import doubt_silence
-from ..errors import Message, Python, plural, spell_in_python
+from ..errors import Message, Python, plural, spell_in_python, to_sentence
 from ..models.comparison import LEAST_HIDDEN, Comparison, are_checked, is_unclear
 from ..models.drift import find_drift, has_order
 from ..models.fuse import doubt_checks, find_doubts, tell_copies
@@ -377,12 +377,3 @@ def spell_parameter(name: str, value: object) -> str:
     option = f"--{name.replace('_', '-')}"
     shell = option if given is None else f"{option} {shlex.quote(str(given))}"
     return f"{spell_in_python(name, value)} ({shell} on the command line)"
-
-
-def to_sentence(words: str) -> str:
-    """Return words that begin with a small letter, and have no full stop, as a sentence.
-
-    >>> to_sentence("no signal")
-    'No signal.'
-    """
-    return f"{words[:1].upper()}{words[1:]}."

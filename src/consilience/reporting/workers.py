@@ -12,7 +12,7 @@ from ..errors import plural
 from ..kernels.types import Floats
 from ..models.cells import Cells
 from ..models.drift import find_drift, has_order
-from ..models.worker_report import FEW_ANSWERS
+from ..models.worker_report import FEW_ANSWERS, rank_accuracy
 from .charts import Chart, bin_shares, draw_bars, draw_intervals
 from .confusions import choose_shown, count_shown
 from .subject import Subject, distinguish, spell, to_name
@@ -138,7 +138,7 @@ def draw_workers(rows: list[dict[str, Any]]) -> Chart | None:
     known = [row for row in rows if is_number(row["accuracy"])]
     if not known:
         return None
-    known.sort(key=lambda row: (-row["accuracy"], row["number"]))
+    known.sort(key=lambda row: (-rank_accuracy(row), row["number"]))
     accuracy = np.array([row["accuracy"] for row in known])
     alt = f"{plural(len(known), 'worker')}, from {accuracy.min():.0%} to {accuracy.max():.0%} right."
     if len(known) > MOST_DRAWN:
@@ -194,6 +194,7 @@ def to_row(row: dict[str, Any]) -> dict[str, Any]:
         "name": row["name"],
         "answers": row["answers"],
         "accuracy": accuracy if is_number(accuracy) else None,
+        "low": low if is_number(low) else None,
         "interval": f"{low:.0%} to {high:.0%}" if is_number(low) and is_number(high) else "",
         "informativeness": row["informativeness"] if is_number(row["informativeness"]) else None,
         "worst": to_name(row["worst_confusion"].replace(" -> ", " → "), 60) if row["worst_confusion"] else "",

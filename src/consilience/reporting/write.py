@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..arguments import to_path
-from ..errors import parameter_error
+from ..errors import parameter_error, to_sentence
 from ..formats.writing import replace_file
 from ..models.base import Model
 from ..models.latent import LatentModel
@@ -125,7 +125,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         changes=None if subject.is_sample else find_changes(subject),
         answers=answers.draw_answers(subject),
         class_chart=answers.draw_classes(subject),
-        agreement=None if compared is None else overview.to_sentence(compared.describe_agreement()),
+        agreement=None if compared is None else to_sentence(compared.describe_agreement()),
         agreement_chart=answers.draw_agreement(subject),
         workers=[workers.to_row(row) for row in shown],
         remarks=workers.list_meanings(shown),
@@ -138,7 +138,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         calibration=model.explain_calibration() if isinstance(model, LatentModel) else None,
         features=model.explain_features() if getattr(model, "feature_findings_", None) is not None else None,
         reliability=answers.draw_by_gold(subject),
-        comparison=None if compared is None else overview.to_sentence(compared.describe_test()),
+        comparison=None if compared is None else to_sentence(compared.describe_test()),
         difference=None if isinstance(model, MajorityVote) else items.compare_labels(subject),
         has_sequences=subject.responses.sequences is not None,
         chain=chain,
@@ -149,6 +149,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         review=review.cards,
         n_known=review.n_known,
         holds_known=review.holds_known,
+        n_nameless=review.n_nameless,
         again=tell_again(given, has_content, has_spans, review.holds_known),
         one_class=len(subject.classes) < 2,
         data={"review": review.data, "confusions": confusions._asdict()},

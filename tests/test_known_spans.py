@@ -1,0 +1,180 @@
+"""Known spans and masks, in files of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from command_line import run
+from consilience.data.spans import SpanCollector
+from consilience.errors import DataWarning, InputError, ParameterError
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Spans of workers in one file, and those that are known in others."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(EXAMPLES / "label_studio.json", "both.json")
+    both = cs.read_spans("both.json")
+    tasks = json.loads(Path("both.json").read_text())
+    for task in tasks:
+        task["annotations"] = [each for each in task["annotations"] if not each.get("ground_truth")]
+    Path("workers.json").write_text(json.dumps(tasks))
+    assert cs.read_spans("workers.json").gold is None
+    known = SpanCollector()
+    for document in both.gold_documents.tolist():
+        rows = np.flatnonzero(both.gold.document == document).tolist()
+        spans = [(both.gold.start[n], both.gold.end[n], both.labels[both.gold.label[n]]) for n in rows]
+        number = known.add_document(both.documents[document], both.texts[document])
+        known.add_reading(number, "expert", spans)
+    cs.write_spans(known.finish(), "expert.jsonl", format="prodigy")
+    cs.write_spans(both, "known.json", format="label-studio")
+    return both
+
+
+@pytest.mark.parametrize("file", ["both.json", "known.json", "expert.jsonl"])
+def test_known_spans_of_another_file_are_those_of_the_same(project, file):
+    """Known ones beside those of workers count, or else those of the only worker."""
+    expected = cs.fuse(project, calibration="none")
+    known = cs.read_spans(file)
+    for gold in (file, [known]):
+        found = cs.fuse("workers.json", gold=gold, calibration="none")
+        assert found.to_spans().to_pylist() == expected.to_spans().to_pylist()
+    plain = ("--calibration", "none", "--json")
+    figures = json.loads(run("fuse", "workers.json", "--gold", file, *plain, "-o", "fused.json").stdout)
+    assert figures["gold"] == int((expected._gold.codes >= 0).sum()) > 0
+    assert figures["spans"]["fused"] == len(expected.to_spans())
+    assert run("evaluate", "fused.json", file).exit_code == 0
+
+
+def test_known_spans_that_are_given_replace_those_of_the_file(project):
+    some = SpanCollector()
+    some.add_reading(some.add_document(project.documents[1], project.texts[1]), "expert", [(0, 3, "NEW")])
+    found = cs.fuse(project, gold=some.finish(), calibration="none")
+    (sequence,) = np.unique(found.responses_.sequences.of_items()[found._gold.codes >= 0])
+    assert found.responses_.sequences.ids[sequence] == project.documents[1]
+    assert "NEW" in found.to_spans()["label"].to_pylist()
+
+
+def test_the_page_says_how_to_fuse_spans_again(project):
+    """Tokens are cut by known spans, to which labels in gold.csv belong; so these files are given again."""
+    given = ("--calibration", "none", "--gold", "expert.jsonl", "--report", "r.html")
+    assert run("fuse", "workers.json", *given, "--save", "m").exit_code == 0
+    page = Path("r.html").read_text()
+    command = "fuse workers.json --calibration none --gold expert.jsonl --gold gold.csv --report r.html --save m"
+    assert f"consilience {command}" in re.sub("<.*?>", "", page)
+    review = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[1])[
+        "review"
+    ]
+    rows = [[*row[:-2], review["classes"][row[-2]], "true"] for row in review["known"]]
+    rows += [[*row[:-1], "O", "true"] for row in review["items"][:5]]
+    Path("gold.csv").write_text("\n".join(map(",".join, [[*review["columns"], "label", "random"], *rows])))
+    n_before = int((cs.load("m")._gold.codes >= 0).sum())
+    done = run(*shlex.split(command))
+    assert done.exit_code == 0, done.stderr
+    assert int((cs.load("m")._gold.codes >= 0).sum()) == n_before + 5
+    assert run("fuse", "both.json", "--calibration", "none", "--report", "r.html").exit_code == 0
+    page = re.sub("<.*?>", "", Path("r.html").read_text())
+    assert "consilience fuse both.json --calibration none --gold gold.csv --report r.html" in page
+
+
+def test_known_spans_that_do_not_fit(project):
+    spans = project.without_gold()
+    with pytest.raises(InputError, match="No spans are known: there are those of 4 workers"):
+        spans.with_gold(spans)
+    assert "No spans are known" in run("fuse", "workers.json", "--gold", "workers.json").stderr
+    with pytest.raises(InputError, match="another text where spans are known"):
+        spans.with_gold(replace(project, texts=[f"{text}." for text in project.texts]))
+    with pytest.raises(InputError, match="No document is in both"):
+        spans.with_gold(replace(project, documents=project.documents + 1000))
+    with pytest.raises(InputError, match="The spans of 10 documents are given twice as known, such as 1"):
+        project.with_gold(project)
+    with pytest.raises(ParameterError, match="must be a Spans, such as read_spans returns"):
+        spans.with_gold("both.json")
+    elsewhere = project.documents.copy()
+    elsewhere[0] = 1000
+    with pytest.warns(DataWarning, match="1 of 10 documents whose spans are known do not occur here"):
+        assert len(spans.with_gold(replace(project, documents=elsewhere)).gold_documents) == 9
+
+
+# ---------------------------------------------------------------------------------------------------------------- masks
+
+
+@pytest.fixture
+def masks(tmp_path, monkeypatch):
+    """Masks of three readers in .npy files, and a known one of one image."""
+    monkeypatch.chdir(tmp_path)
+    truth = np.zeros((12, 10), np.uint8)
+    truth[3:8, 2:7] = 7
+    rng = np.random.default_rng(0)
+    for reader in ("ann", "bob", "cy"):
+        Path("readers", reader).mkdir(parents=True)
+        for image in ("x", "y"):
+            wrong = rng.random(truth.shape) < 0.05
+            right = truth if image == "y" else np.roll(truth, 5, axis=1)
+            np.save(f"readers/{reader}/{image}.npy", np.where(wrong, 7 - right, right).astype(np.uint8))
+    Path("known/expert").mkdir(parents=True)
+    np.save("known/expert/y.npy", truth)
+    return truth
+
+
+@pytest.mark.parametrize("by_image", [False, True])
+def test_known_masks(masks, by_image):
+    if by_image:
+        Path("known/y").mkdir()
+        shutil.move("known/expert/y.npy", "known/y/expert.npy")
+        Path("known/expert").rmdir()
+    read = cs.read_masks("readers")
+    expected = cs.fuse(read, gold=dict(zip(read.pixels("y").ravel().tolist(), masks.ravel().tolist(), strict=True)))
+    figures = json.loads(run("fuse", "readers", "--gold", "known", "-o", "fused", "--json").stdout)
+    assert figures["gold"] == masks.size
+    np.testing.assert_array_equal(np.load("fused/y.npy"), masks)
+    for gold in ("known", cs.read_masks("known", folders="images" if by_image else "readers")):
+        found = cs.fuse("readers", gold=gold)
+        assert found.labels_.tolist() == expected.labels_.tolist()
+
+
+def test_known_masks_that_do_not_fit(masks):
+    assert "No masks are known: there are those of 3 readers" in run("fuse", "readers", "--gold", "readers").stderr
+    shutil.move("known/expert/y.npy", "known/expert/z.npy")
+    assert "No image is in both" in run("fuse", "readers", "--gold", "known").stderr
+    np.save("known/expert/x.npy", masks[1:])
+    assert "has the shape (11, 10)" in run("fuse", "readers", "--gold", "known").stderr
+    np.save("known/expert/x.npy", masks)
+    done = run("fuse", "readers", "--gold", "known")
+    assert done.exit_code == 0
+    assert "1 of 2 images whose masks are known do not occur here" in done.stderr
+    np.save("known/expert/x.npy", masks + 1)
+    assert "not among the classes 0, 7" in run("fuse", "readers", "--gold", "known").stderr
+
+
+def test_known_answers_of_a_tool_give_way_to_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def answer(who, label, **more):
+        pick = {"from_name": "kind", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
+        return {"completed_by": who, "result": [pick], **more}
+
+    tasks = [
+        {"id": n, "data": {"text": "T"}, "annotations": [answer(w, "cat" if (n + w) % 3 else "dog") for w in (1, 2, 3)]}
+        for n in range(20)
+    ]
+    tasks[0]["annotations"].append(answer(9, "dog", ground_truth=True))
+    Path("tasks.json").write_text(json.dumps(tasks))
+    Path("gold.csv").write_text("item,label\n7,dog\n8,cat\n")
+    figures = json.loads(run("fuse", "tasks.json", "--calibration", "none", "--json").stdout)
+    assert (figures["gold"], figures["columns"]["gold"]) == (1, "gold")
+    figures = json.loads(run("fuse", "tasks.json", "--gold", "gold.csv", "--calibration", "none", "--json").stdout)
+    assert figures["gold"] == 2
+    assert "gold" not in figures["columns"]
