@@ -111,15 +111,13 @@ class Calibration(NamedTuple):
 
     def describe(self) -> str:
         """Return in words how probabilities were calibrated."""
-        if self.given and self.power == 1:
-            return "Probabilities are those of the fit, without correction, as was asked for."
         if self.given:
             return f"Probabilities were raised to the power {self.power:.2g}, which was given."
         by = [plural(self.n_hidden, "hidden answer")] if self.n_hidden else []
         by += [plural(self.n_judged, "label") + " of the classifier"] if self.n_judged else []
         by += [plural(self.n_gold, "known label")] if self.n_gold else []
         if not by:
-            return "Probabilities are those of the fit: there was nothing to calibrate them by."
+            return "Probabilities were not raised to a power: there was nothing to calibrate them by."
         if self.power == 1:
             return f"Probabilities were checked against {' and '.join(by)}, and needed no correction."
         warning = (
@@ -434,8 +432,8 @@ def judge_hidden(
     """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
     n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
     scores, folds = list[Floats](), list[Fold]()
-    # Where silence is an answer, one that is hidden would be another answer: silence.
-    if r.silence_counts or owner.max_iter == 0 or n_units < 2:
+    # Where silence is an answer, one that is hidden would be another answer: silence. Of one class all powers are right.
+    if r.silence_counts or owner.max_iter == 0 or n_units < 2 or r.n_classes < 2:
         return scores, folds
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
     share, n_folds = choose_folds(n_units, None if r.sequences is None else n_responses)
