@@ -432,7 +432,7 @@ def judge_hidden(
     """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
     n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
     scores, folds = list[Floats](), list[Fold]()
-    # Where silence is an answer, one that is hidden would be another answer: silence. Of one class all powers are right.
+    # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
     if r.silence_counts or owner.max_iter == 0 or n_units < 2 or r.n_classes < 2:
         return scores, folds
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
