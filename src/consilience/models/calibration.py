@@ -78,6 +78,8 @@ NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
 N_POWERS = 8
 # Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
 ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
+# From so many answers in sequences on, one fold must do: each may take half as long as the fit.
+MANY_ANSWERS = 1_000_000
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30
 # So few units are multiplied at a time that no threads are started for them, which would take longer.
@@ -585,7 +587,8 @@ def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int
     if n_answers is not None:
         wanted = max(ENOUGH_ANSWERS / n_answers, ENOUGH_PAIRS / n_units)
     share = min(HIDDEN, wanted)
-    return share, int(np.clip(np.ceil(wanted / share - 1e-9), 1, MOST_FOLDS))
+    most = MOST_FOLDS if n_answers is None or n_answers < MANY_ANSWERS else 1
+    return share, int(np.clip(np.ceil(wanted / share - 1e-9), 1, most))
 
 
 def score_powers(
