@@ -183,6 +183,10 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
         """Return the summary of about one item of each of these classes: what a stream of items begins with."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
 
+    def for_left_out(self, found: AnyParameters) -> AnyParameters:
+        """Return what was found, for posteriors that leave items out; see `StructureParameters`."""
+        return found.for_left_out()
+
     @abstractmethod
     def given(self, prior: Floats) -> AnyParameters:
         """Return parameters with this class prior. What ties items together and is learned starts at nothing."""
