@@ -82,6 +82,7 @@ def test_small_crowds_hide_more(n_units):
         (26_600, 322_074, (2_000 / 26_600, 1)),
         (28_000, 8_552_675, (2_000 / 28_000, 1)),
         (1_000, 4_000, (0.1, 10)),
+        (1_000, 1_000_000, (0.1, 1)),  # few and long sequences: ten further fits would take too long
     ],
 )
 def test_sequences_hide_enough_pairs_and_answers(n_units, n_answers, expected):
@@ -169,6 +170,32 @@ def test_items_that_are_hard_for_all():
     )
 
 
+def test_rare_classes_are_not_ruled_out():
+    """With more classes than a class has items, variational Bayes believes in hardly any: the means are reported."""
+    losses = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth, accuracy = rng.integers(0, 50, 60), rng.uniform(0.5, 0.95, 30)
+        answers = np.full((60, 30), -1)
+        for i in range(60):
+            who = rng.choice(30, 3, replace=False)
+            answers[i, who] = np.where(rng.random(3) < accuracy[who], truth[i], rng.integers(0, 50, 3))
+        r = cs.Responses.from_matrix(answers, labels=list(range(50)))
+        models = cs.DawidSkene().fit(r), cs.MajorityVote().fit(r)
+        losses.append([log_loss(model.posterior_, truth) for model in models])
+    ours, votes = np.mean(losses, axis=0)
+    assert ours < 0.7 * votes
+
+
+@pytest.mark.parametrize("calibration", ["hidden answers", 0.3])
+def test_items_that_nobody_answered_keep_the_class_prior(calibration):
+    answers, *_ = oracles.simulate(3, 60, 10, 6, 0.3, (0.5, 0.9))
+    r = cs.Responses.from_matrix(np.concatenate([answers, np.full((2, 10), -1)]))
+    model = cs.DawidSkene(calibration=calibration).fit(r)
+    assert model.power_ < 1
+    np.testing.assert_allclose(model.posterior_[-2:], [model.prior_] * 2)
+
+
 def test_copies_cannot_be_seen():
     """What the docs say: whoever repeats another's errors is predicted by them as if they were the truth."""
     r, _ = copies_of()
@@ -222,6 +249,25 @@ def test_gold_mends_what_hidden_answers_cannot_see():
         np.testing.assert_array_equal(model.posterior_[known], np.eye(2)[truth[known]])
         assert "and 20 known labels" in model.explain_calibration()
     assert np.mean(losses) < log_loss(blind.posterior_, truth)
+
+
+def test_items_that_mislead_everybody():
+    """What the docs say: vote shares are better then, and twenty known labels make up for most of the difference."""
+    losses = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 300)
+        seen = np.where(rng.random(300) < 0.15, 1 - truth, truth)[:, None]
+        right = rng.random((300, 60)) < rng.uniform(0.5, 0.95, 60)
+        r = cs.Responses.from_matrix(np.where(right, seen, 1 - seen))
+        known = rng.choice(300, 20, replace=False)
+        gold = {int(i): int(truth[i]) for i in known}
+        models = cs.MajorityVote().fit(r), cs.DawidSkene().fit(r), cs.DawidSkene().fit(r, gold=gold)
+        rest = np.setdiff1d(np.arange(300), known)
+        losses.append([log_loss(model.posterior_[rest], truth[rest]) for model in models])
+    votes, blind, told = np.mean(losses, axis=0)
+    assert blind > 3 * votes
+    assert told - votes < 0.3 * (blind - votes)
 
 
 def test_gold_alone():
@@ -286,6 +332,15 @@ def test_a_power_that_is_given():
     np.testing.assert_allclose(model.posterior_, raise_to(other.posterior_, 0.5))
     assert model.power_ == 0.5
     assert "the power 0.5, which was given" in model.explain_calibration()
+
+
+def test_a_power_of_one_still_leaves_items_out():
+    """So its probabilities are not those of the fit, and the model does not say that they are."""
+    r, _ = crowd_of()
+    one, none = (cs.DawidSkene(calibration=value).fit(r) for value in (1.0, "none"))
+    assert (one.posterior_ != none.posterior_).any()
+    assert one.explain_calibration() == "Probabilities were raised to the power 1, which was given."
+    assert none.explain_calibration().startswith("Probabilities are those of the fit, without correction")
 
 
 def test_predictions_have_the_power_of_the_fit():
@@ -391,6 +446,15 @@ def test_a_handful_of_answers_cannot_judge():
     model = cs.DawidSkene().fit({"item": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": ["a", "a", "b", "b"]})
     assert model.calibration_ == (1.0, 0, 0, False, 0)
     assert "nothing to calibrate" in model.explain_calibration()
+
+
+def test_one_class_cannot_judge():
+    """All powers predict it: none is chosen, and a class that comes later is not judged by it."""
+    answers = {"item": np.repeat(np.arange(20), 3), "worker": [1, 2, 3] * 20, "label": ["x"] * 60}
+    model = cs.DawidSkene().fit(answers)
+    assert model.calibration_ == (1.0, 0, 0, False, 0)
+    model.update({"item": [20] * 3, "worker": [1, 2, 3], "label": ["y"] * 3})
+    assert model.posterior_[-1].max() > 0.7
 
 
 def test_soft_votes_are_counted_once():

@@ -312,6 +312,9 @@ RANDOM = {"item": ["a", "b", "c"], "label": ["yes", "no", "yes"]}
         (["True", "false", "TRUE"], [True, False, True]),
         ([1, 0, 0], [True, False, False]),
         ([True, None, False], [True, False, False]),
+        ([1.0, None, 0.0], [True, False, False]),
+        (["1.0", None, "0.0"], [True, False, False]),
+        (["True", "", None], [True, False, False]),
         (np.array([False, False, False]), [False, False, False]),
     ],
 )

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..arguments import is_among
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
 from .frames import is_table, open_frame, open_series
 from .responses import Responses
@@ -36,6 +35,8 @@ EMPTY_REMEDY = (
     "The answers have an empty id, which a text file cannot hold: give its label in a Parquet file, or in Python as "
     "{'': label}."
 )
+# How a column says true or false. In a file 1 may be written 1.0, as where entries are missing, and nothing is false.
+TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
 
 
 class Gold(NamedTuple):
@@ -180,13 +181,14 @@ def _read_random(table: Table, known: NDArray[np.bool_]) -> NDArray[np.bool_]:
     drawn = known.copy()
     for row in np.flatnonzero(known).tolist():
         value = values[row]
-        drawn[row] = not is_missing(value) and bool(value == 1)
-        if not is_missing(value) and not is_among(value, (True, False)):  # 1 and 0 are among them
+        said = False if is_missing(value) else TRUTH.get(str(value).lower())
+        if said is None:
             raise InputError(
                 f"Column {name!r} of {table.name} must say whether an item was drawn at random, by true or false. Got "
                 f"{shorten(value)} at {table.locate(row)} instead.",
                 "Correct it, or give the column another name.",
             )
+        drawn[row] = said
     return drawn
 
 

@@ -240,7 +240,7 @@ def infer_left_out(
     counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
     factors = problem.factors(learned.workers)
     evidence = LeftOutEvidence(problem.engine, problem.placed, factors, counted, posterior, use_gold)
-    left_out = learned.structure.relaxed().infer(evidence, problem.graph)[0]
+    left_out = problem.structure.for_left_out(learned.structure).infer(evidence, problem.graph)[0]
     return keep_unsaid(left_out, posterior, problem.find_unsaid()) if use_gold else left_out
 
 

@@ -40,7 +40,7 @@ def follow_labels(
     else:
         counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
         unused = np.setdiff1d(problem.find_unsaid(), codes)
-        shared = (counted, posterior, structure.relaxed(), codes, goes_on, unused)
+        shared = (counted, posterior, structure.for_left_out(), codes, goes_on, unused)
         parts = problem.engine.map(follow_block_left_out, problem.placed, *shared)
     return np.concatenate(list(parts))
 

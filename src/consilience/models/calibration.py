@@ -78,6 +78,8 @@ NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
 N_POWERS = 8
 # Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
 ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
+# From so many answers in sequences on, one fold must do: each may take half as long as the fit.
+MANY_ANSWERS = 1_000_000
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30
 # So few units are multiplied at a time that no threads are started for them, which would take longer.
@@ -111,15 +113,13 @@ class Calibration(NamedTuple):
 
     def describe(self) -> str:
         """Return in words how probabilities were calibrated."""
-        if self.given and self.power == 1:
-            return "Probabilities are those of the fit, without correction, as was asked for."
         if self.given:
             return f"Probabilities were raised to the power {self.power:.2g}, which was given."
         by = [plural(self.n_hidden, "hidden answer")] if self.n_hidden else []
         by += [plural(self.n_judged, "label") + " of the classifier"] if self.n_judged else []
         by += [plural(self.n_gold, "known label")] if self.n_gold else []
         if not by:
-            return "Probabilities are those of the fit: there was nothing to calibrate them by."
+            return "Probabilities were not raised to a power: there was nothing to calibrate them by."
         if self.power == 1:
             return f"Probabilities were checked against {' and '.join(by)}, and needed no correction."
         warning = (
@@ -434,8 +434,8 @@ def judge_hidden(
     """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
     n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
     scores, folds = list[Floats](), list[Fold]()
-    # Where silence is an answer, one that is hidden would be another answer: silence.
-    if r.silence_counts or owner.max_iter == 0 or n_units < 2:
+    # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
+    if r.silence_counts or owner.max_iter == 0 or n_units < 2 or r.n_classes < 2:
         return scores, folds
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
     share, n_folds = choose_folds(n_units, None if r.sequences is None else n_responses)
@@ -587,7 +587,8 @@ def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int
     if n_answers is not None:
         wanted = max(ENOUGH_ANSWERS / n_answers, ENOUGH_PAIRS / n_units)
     share = min(HIDDEN, wanted)
-    return share, int(np.clip(np.ceil(wanted / share - 1e-9), 1, MOST_FOLDS))
+    most = MOST_FOLDS if n_answers is None or n_answers < MANY_ANSWERS else 1
+    return share, int(np.clip(np.ceil(wanted / share - 1e-9), 1, most))
 
 
 def score_powers(

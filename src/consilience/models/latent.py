@@ -198,9 +198,14 @@ class LatentModel(PredictingModel):
     def _n_calibrating(self) -> int | None:
         return None if self.calibration_.given else self.calibration_.n_gold
 
+    def _calibrates_nothing(self) -> bool:
+        return isinstance(self.calibration, str) and self.calibration == "none"
+
     def explain_calibration(self) -> str:
         """Say in words how the probabilities were calibrated."""
         self._check_fitted()
+        if self.calibration_.given and self._calibrates_nothing():
+            return "Probabilities are those of the fit, without correction, as was asked for."
         # A model from `fuse` finds it at each update.
         is_old = not self.calibration_.given and "comparison_" not in self.__dict__
         return self.calibration_.describe() + (self._tell_age() if is_old else "")
@@ -411,9 +416,8 @@ class LatentModel(PredictingModel):
         -------
         ndarray of shape (n_items, n_classes)
         """
-        is_calibrated = not isinstance(self.calibration, str) or self.calibration != "none"
         new = self._add_new_content(responses, features, item_prior)
-        r, posterior = self._infer(new, graph, gold, engine, is_calibrated)
+        r, posterior = self._infer(new, graph, gold, engine, not self._calibrates_nothing())
         return self._calibrate(r, posterior, self.calibration_.power)
 
     def predict(

@@ -347,8 +347,8 @@ class MarkovField(LatentModel):
         agree everywhere. A prior that is learned meanwhile would lead there.
         """
         found = apart.parameters
-        shares = cast(IndependentParameters, found.structure).weights
-        structure = replace(cast(Field, problem.structure), unlinked_prior=shares)
+        shares = cast(IndependentParameters, found.structure)
+        structure = replace(cast(Field, problem.structure), unlinked=shares)
         return replace(problem, prior=found.prior._replace(parts=None), structure=structure)
 
     def _fit_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Fit]:

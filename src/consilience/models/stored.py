@@ -145,7 +145,7 @@ class Judge(NamedTuple):
         if self.counted is not None:
             alone = replace(block, first_item=0)
             evidence, _ = weigh_left_out(alone, self.counted, posterior, use_gold=True)
-            self.structure.relaxed().infer_block(alone, evidence)
+            self.structure.for_left_out().infer_block(alone, evidence)
             left_out = keep_unsaid(evidence, posterior, self.unsaid)
         return posterior, labels, raise_to(left_out, self.power)
 

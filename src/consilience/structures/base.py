@@ -115,6 +115,14 @@ class StructureParameters(ABC):
         """Return the parameters for calibrated probabilities: what was ruled out is only improbable."""
         return self
 
+    def for_left_out(self) -> Self:
+        """Return the parameters for posteriors that leave items out: probabilities as reported, what is ruled out too.
+
+        Variational Bayes holds its ignorance against a rare class, as exp(E[log pi]) is far below E[pi]. Evidence that
+        leaves items out is made of the means of matrices, and so is the rest.
+        """
+        return self.point().relaxed()
+
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Return all fields as arrays, for saving."""
         return {name: np.asarray(value) for name, value in vars(self).items()}
@@ -174,6 +182,10 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
     def one_of_each(self, classes: NDArray[np.bool_]) -> AnySummary:
         """Return the summary of about one item of each of these classes: what a stream of items begins with."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
+
+    def for_left_out(self, found: AnyParameters) -> AnyParameters:
+        """Return what was found, for posteriors that leave items out; see `StructureParameters`."""
+        return found.for_left_out()
 
     @abstractmethod
     def given(self, prior: Floats) -> AnyParameters:

@@ -40,6 +40,7 @@ from ..distributions import fit_distributions
 from ..kernels.types import Floats, freeze
 from ..specs import DISTRIBUTIONS, FINITE, NOT_NEGATIVE, OBJECTIVES, TRUTH, WEIGHTS, ArraySpec, one_of
 from .base import Evidence, Outcome, Structure, StructureParameters, Summary, Trail
+from .independent import IndependentParameters
 
 Result = TypeVar("Result")
 
@@ -149,7 +150,7 @@ class Field(Structure[FieldSummary, FieldParameters]):
     coupling: float | None  # None: learned
     inference: str
     # The class prior of nodes without edges, if neither is a class prior given nor is it to be learned along.
-    unlinked_prior: Floats | None = None
+    unlinked: IndependentParameters | None = None
 
     def update(self, summary: FieldSummary) -> FieldParameters:
         """Return prior and coupling that expected counts call for."""
@@ -160,9 +161,16 @@ class Field(Structure[FieldSummary, FieldParameters]):
             summary.mass.reshape(1, -1, 1), np.full((1, self.n_classes, 1), self.smoothing), self.estimation
         )
         weights, mean = found.weights.ravel(), found.mean.ravel()
-        if coupling == 0 or self.unlinked_prior is None:
+        if coupling == 0 or self.unlinked is None:
             return self._parameters(weights, mean, found.bound, coupling)
-        return self._parameters(self.unlinked_prior, mean, 0.0, coupling)
+        return self._parameters(self.unlinked.weights, mean, 0.0, coupling)
+
+    def for_left_out(self, found: FieldParameters) -> FieldParameters:
+        """Return what was found, for posteriors that leave items out; nodes without edges have their own prior."""
+        reported = super().for_left_out(found)
+        if found.fixed or found.coupling == 0 or self.unlinked is None:
+            return reported
+        return replace(reported, weights=self.unlinked.mean)
 
     def given(self, prior: Floats) -> FieldParameters:
         """Return a known class prior as parameters; a coupling that is learned begins at 0."""
