@@ -94,8 +94,9 @@ class MarkovField(LatentModel):
     Attributes
     ----------
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
-        As for `DawidSkene`. The trace is the mean-field objective without the field's normaliser: at a given coupling
-        it never falls by mean field if all items listen; while the coupling is learned, and otherwise, it is a guide.
+        As for `DawidSkene`, and so are all that are not listed here. The trace is the mean-field objective without the
+        field's normaliser: at a given coupling it never falls by mean field if all items listen; while the coupling is
+        learned, and otherwise, it is a guide.
     coupling_ : float
         The coupling used.
     coupling_scores_ : list of CouplingScore
@@ -428,7 +429,7 @@ def require_graph(graph: Any) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if graph is None:
-        how = Python("fit(responses, graph=cs.Graph.from_edges(source, target))")
+        how = Python("graph=cs.Graph.from_edges(source, target)")
         raise ParameterError(
             "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
         )
