@@ -75,7 +75,7 @@ class DawidSkene(StreamingModel):
         The most probable class of each item (the first of equals).
     posterior_ : ndarray of shape (n_items, n_classes)
         Class probabilities, calibrated; rows as `Responses.items`, columns as `classes_`. Items without answers have
-        the class prior.
+        the class prior (with variational Bayes that of its expected logarithm, which differs by less than 1 / n_items).
     uncalibrated_posterior_ : ndarray of shape (n_items, n_classes)
         The posteriors of the fit, which labels come from.
     classes_, workers_, answer_labels_ : ndarray
