@@ -1029,6 +1029,15 @@ def test_the_documented_demo_is_the_real_one(tmp_path, monkeypatch):
     assert "2,000" + shown == run("demo").stdout
 
 
+@pytest.mark.parametrize("command", ["fuse", "update", "predict", "report", "next"])
+def test_the_documented_options_are_the_real_ones(command):
+    page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    section = page.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
+    shown = section.partition("\nOptions:\n")[2].partition("```")[0]
+    real = run(command, "--help").stdout.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    assert "".join(shown.split()) == "".join(real.split()) != ""  # lines may break elsewhere, also at hyphens
+
+
 def test_the_crowd_of_the_demo_is_as_promised():
     crowd = make_crowd()
     assert make_crowd() == crowd

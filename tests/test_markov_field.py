@@ -80,6 +80,19 @@ def test_without_coupling_it_is_dawid_skene(inference, estimation, kind, start):
     )
 
 
+@pytest.mark.parametrize("options", [{}, {"tol": 0, "max_iter": 12}, {"workers": "one-coin"}, {"n_init": 3}])
+@pytest.mark.parametrize("coupling", [0, "learn"])
+def test_without_coupling_the_defaults_are_those_of_dawid_skene(coupling, options):
+    """Also the workers' prior is learned in the same way, whether the coupling was given or found to be 0."""
+    crowd = network(100)
+    field = cs.MarkovField(coupling=coupling, **options).fit(crowd.responses, graph=crowd.graph.shuffled(2))
+    plain = cs.DawidSkene(**options).fit(crowd.responses)
+    assert field.coupling_ == 0
+    assert field.n_iter_ == plain.n_iter_
+    for name in ("uncalibrated_posterior_", "posterior_", "confusion_", "prior_", "smoothing_", "power_"):
+        np.testing.assert_allclose(getattr(field, name), getattr(plain, name), atol=1e-10, err_msg=name)
+
+
 @pytest.mark.parametrize("inference", INFERENCES)
 @pytest.mark.parametrize("coupling", ["learn", "paper", 1.5])
 def test_a_graph_without_edges_is_dawid_skene(inference, coupling):

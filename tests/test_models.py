@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -191,6 +192,29 @@ def test_results_need_a_fit(cls, tmp_path):
     assert not hasattr(model, "labels_")  # an AttributeError too, so that hasattr works
     with pytest.raises(NotFittedError, match=f"The {cls.__name__} to start from is not fitted yet"):
         cs.DawidSkene(start=model).fit(ANSWERS)
+
+
+def documented(cls):
+    """Return the names in the list of attributes of a docstring, which may refer to that of `DawidSkene`."""
+    part = inspect.getdoc(cls).partition("\nAttributes\n")[2].partition("\n\n")[0]
+    names = set(
+        re.findall(r"\w+", " ".join(re.sub(" : .*", "", line) for line in part.split("\n") if line[:1].isalpha()))
+    )
+    return names | documented(cs.DawidSkene) if "all that are not listed here" in part else names
+
+
+@pytest.mark.parametrize(
+    "model", [cs.MajorityVote(), cs.DawidSkene(), cs.MomentMatching(), cs.HiddenMarkov(), cs.MarkovField()]
+)
+def test_attributes_are_those_documented(model):
+    chain = isinstance(model, cs.HiddenMarkov)
+    crowd = cs.simulate.sequences(10, length=8, seed=1) if chain else cs.simulate.network(60, seed=1)
+    model.fit(crowd.responses, graph=crowd.graph if isinstance(model, cs.MarkovField) else None)
+    learned = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    names = documented(type(model))
+    assert learned <= names
+    absent = {name for name in names if not hasattr(model, name)}
+    assert absent <= {"classifier_", "sequential_confusion_"}  # with features, and with sequential workers
 
 
 def test_a_failed_fit_leaves_the_last_one():

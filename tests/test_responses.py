@@ -1295,8 +1295,16 @@ def test_probabilities_of_ones_are_plain_answers():
 
 def test_probabilities_that_are_masked_or_none():
     masked = np.ma.array([[[0.5, 0.5], [9, 9]]], mask=[[[0, 0], [1, 1]]])
-    for P in (masked, [[[0.5, 0.5], [None, None]]], [[[0.5, 0.5], [NAN, NAN]]], [[[0.5, 0.5], [NAN, 1]]]):
+    for P in (masked, [[[0.5, 0.5], [None, None]]], [[[0.5, 0.5], [NAN, NAN]]]):
         assert rows_of(Responses.from_probabilities(P)) == [(0, 0, 0, 0.5), (0, 0, 1, 0.5)]
+
+
+def test_probabilities_of_some_classes_only():
+    with pytest.warns(
+        DataWarning, match=r"^1 row of P is NaN for some classes only.* P\[0, 1\] = \[nan, 1.0\]. Use 0 for"
+    ):
+        r = Responses.from_probabilities([[[0.5, 0.5], [NAN, 1]]])
+    assert rows_of(r) == [(0, 0, 0, 0.5), (0, 0, 1, 0.5)]
 
 
 def test_probabilities_may_miss_one_by_rounding():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .command import Command, debug_option, quiet_option
+from .command import Command, debug_option, json_option, print_json, quiet_option
 
 _EXAMPLES = """\b
 Examples:
@@ -23,8 +23,16 @@ Examples:
     "each item or the path of its picture.",
 )
 @quiet_option
+@json_option
 @debug_option
-def report(model: str, output: str, content: str | None, quiet: bool, debug: bool) -> None:  # noqa: ARG001
+def report(
+    model: str,
+    output: str,
+    content: str | None,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,  # noqa: ARG001
+) -> None:
     """Write a report on a saved model: one HTML page to look at and to send.
 
     MODEL is a file written by `fuse --save`. The page needs no network. It says whether to trust the labels, whom to
@@ -50,5 +58,7 @@ def report(model: str, output: str, content: str | None, quiet: bool, debug: boo
     check_outputs([], [output], [model, content])
     folder = "" if content is None else os.path.dirname(content)
     write_page(load(model), output, content, os.path.basename(model), folder)
-    if not quiet:
+    if as_json:
+        print_json({"model": model, "file": output})
+    elif not quiet:
         print_facts(open_console(), [("Report", fit_text(output, 60))])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import check_truth, to_floats
-from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural
+from ..errors import DataWarning, InputError, Python, Sentence, first_line, listing, parameter_error, plural, warn
 from ..kernels.types import Floats
 from ..memory import NUMBER, require_memory
 from .classes import choose_classes
@@ -94,6 +94,21 @@ def check_size(array: Any, n_bytes: int, name: str) -> None:
         require_memory(n_bytes * math.prod(shape), f"{name} has the shape {shape}", LONG_TABLE)
 
 
+def _warn_of_holes(votes: Floats, answered: NDArray[np.bool_]) -> None:
+    """Warn of votes that are missing although only some of their probabilities are NaN."""
+    holed = np.argwhere(~answered & ~np.isnan(votes).all(axis=2))
+    if len(holed):
+        i, m = holed[0]
+        warn(
+            DataWarning(
+                f"{plural(len(holed), 'row')} of P {'is' if len(holed) == 1 else 'are'} NaN for some classes only, and "
+                f"{'counts' if len(holed) == 1 else 'count'} as missing; the first is P[{i}, {m}] = "
+                f"{votes[i, m].tolist()}.",
+                "Use 0 for a class that the worker rules out.",
+            )
+        )
+
+
 def read_probabilities(
     P: ArrayLike,
     lengths: ArrayLike | None,
@@ -116,6 +131,7 @@ def read_probabilities(
     named = None if classes is None else read_distinct(classes, "classes")
     _check_axes(votes, votes.shape[2] if named is None else len(named), rescale)
     answered: NDArray[np.bool_] = np.logical_not(np.isnan(votes).any(axis=2))
+    _warn_of_holes(votes, answered)
     votes = np.where(answered[:, :, None], votes, 0.0)
     total = votes.sum(axis=2)
     if not answered.any():

@@ -510,7 +510,8 @@ class Responses:
     ) -> Responses:
         """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
 
-        Each vote is one answer spread over the classes by weights. Rows of NaN are missing.
+        Each vote is one answer spread over the classes by weights. Rows of NaN are missing. So are rows with some NaN,
+        with a warning.
 
         Parameters
         ----------

@@ -93,9 +93,9 @@ class HiddenMarkov(StreamingModel):
     Attributes
     ----------
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
-        As for `DawidSkene`. The trace never falls at coupling 1, nor at 0 without forbidden transitions (unless a
-        smoothing below 0.002 makes steps that hardly ever happen impossible to variational Bayes); in between the
-        chain is tempered, and the trace is only a guide.
+        As for `DawidSkene`, and so are all that are not listed here. The trace never falls at coupling 1, nor at 0
+        without forbidden transitions (unless a smoothing below 0.002 makes steps that hardly ever happen impossible to
+        variational Bayes); in between the chain is tempered, and the trace is only a guide.
     transition_ : ndarray of shape (n_classes, n_classes)
         ``transition_[from, to]``; rows sum to 1. The paper's T is the transpose.
     initial_ : ndarray of shape (n_classes,)
@@ -104,8 +104,6 @@ class HiddenMarkov(StreamingModel):
         The coupling used.
     coupling_scores_ : list of CouplingScore
         How well each coupling predicted hidden answers; empty if the coupling was given.
-    sequential_confusion_ : ndarray of shape (n_workers, n_labels + 1, n_classes, n_labels)
-        With ``workers="sequential"``: by the worker's previous answer, the last for none.
 
     Examples
     --------

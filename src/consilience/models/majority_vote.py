@@ -58,6 +58,10 @@ class MajorityVote(PredictingModel):
     labels_, posterior_, classes_, prior_, confusion_
         Results. `confusion_` compares each worker with the vote shares, and is worked out when it is first used;
         `score` is the likelihood under these matrices.
+    workers_, answer_labels_, copies_count_once_
+        As for `DawidSkene`.
+    trace_, n_iter_, converged_
+        Empty, 0 and True: a vote takes no iterations.
     copies_ : list
         Groups of workers who seem to copy each other. They are looked for when this or `worker_report` is first used.
         `save` does not look for them: a vote that is saved before has none when it is loaded.

@@ -96,9 +96,10 @@ class MarkovField(LatentModel):
     Attributes
     ----------
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
-        As for `DawidSkene`. The trace is the mean-field objective without the field's normaliser: at a given coupling
-        it never falls by mean field if all items listen; while the coupling is learned, and otherwise, it is a guide.
-        With a strong coupling a fit may have to go on from posteriors that are inferred anew; the trace begins there.
+        As for `DawidSkene`, and so are all that are not listed here. The trace is the mean-field objective without the
+        field's normaliser: at a given coupling it never falls by mean field if all items listen; while the coupling is
+        learned, and otherwise, it is a guide. With a strong coupling a fit may have to go on from posteriors that are
+        inferred anew; the trace begins there.
     coupling_ : float
         The coupling used.
     coupling_scores_ : list of CouplingScore
@@ -300,19 +301,21 @@ class MarkovField(LatentModel):
         assert isinstance(r, Responses)
         posed, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
         apart, fit = self._fit_apart(posed, expect_from_votes(posed))
-        problem = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
+        settled = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
+        coupling = self._given_coupling()
         if self._learns_coupling() and self._going_on is not None and self.coupling_scores_:
-            scores = self.coupling_scores_
-            problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=self.coupling_))
+            coupling, scores = self.coupling_, self.coupling_scores_
         elif self._learns_coupling():
-            _, first = next(self._set_off(r, posed, problem))
+            _, first = next(self._set_off(r, posed, settled))
             # No leaps: the objective cannot tell whether a coupling that moves is better.
-            agreeing = run_em(problem, first, self.max_iter, self.tol, self.callback)
-            power = find_by_hidden(self, r, apart, fit, gold)[0].power if problem is not posed else 1.0
-            coupling, scores = choose_coupling(self, r, problem, agreeing, gold, power)
-            # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
-            # which depends on it, is not known.
-            problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
+            agreeing = run_em(settled, first, self.max_iter, self.tol, self.callback)
+            power = find_by_hidden(self, r, apart, fit, gold)[0].power if settled is not posed else 1.0
+            coupling, scores = choose_coupling(self, r, settled, agreeing, gold, power)
+        # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
+        problem = posed if coupling == 0 else settled
+        # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
+        # which depends on it, is not known.
+        problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
         alone = self._judge_shares_apart(r, apart, fit, gold)
         starts = list(self._set_off(r, posed, problem))
         return Plan(problem, starts, {"coupling_scores_": scores, "_shares_apart": alone})
@@ -442,7 +445,7 @@ def require_graph(graph: Any) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if graph is None:
-        how = Python("fit(responses, graph=cs.Graph.from_edges(source, target))")
+        how = Python("graph=cs.Graph.from_edges(source, target)")
         raise ParameterError(
             "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
         )

@@ -58,7 +58,7 @@ class MomentMatching(PredictingModel):
 
     Attributes
     ----------
-    labels_, posterior_, classes_, prior_, confusion_
+    labels_, posterior_, classes_, prior_, confusion_, workers_, answer_labels_, copies_count_once_
         As for `DawidSkene`.
     trace_ : ndarray
         The objective after each sweep (implicit: without its constant). It falls.
