@@ -13,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent
 BESIDE = ROOT.parent / "shared" / "data"
 
 if "CONSILIENCE_DATA" not in os.environ and BESIDE.is_dir():
     os.environ["CONSILIENCE_DATA"] = str(BESIDE)
+
+# The same examples in every run, so that no change fails by chance. --hypothesis-profile=default draws others.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 
 def print_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

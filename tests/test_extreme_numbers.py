@@ -165,6 +165,19 @@ def test_items_that_the_prior_rules_out_have_a_likelihood_too():
     assert_never_falls(model.fit(r).trace_)
 
 
+def test_pseudo_counts_that_hardly_allow_what_the_start_rules_out():
+    frame = {
+        "item": [0, 0, 1, 1, 1, 2, 3, 4, 4, 4],
+        "worker": [0, 1, 0, 1, 2, 0, 2, 0, 1, 2],
+        "label": [0, 0, 0, 1, 0, 0, 1, 1, 0, 1],
+        "weight": [1e-100, 1e-100, 0.5, 1e-100, 1e-100, 1e-100, 1e-100, 1.0, 1e-100, 0.5],
+    }
+    r = cs.Responses.from_frame(frame, weight="weight", classes=[0, 1, 2])
+    for smoothing in (0.0, TINY, 1e-300):
+        model = cs.DawidSkene(estimation="em", smoothing=smoothing, prior=[1, 0, 0], tol=0, max_iter=15)
+        assert_never_falls(model.fresh(start=_sparse_matrices(r, 0)).fit(r).trace_)
+
+
 @quiet
 @pytest.mark.parametrize("estimation", ["em", "variational"])
 @pytest.mark.parametrize("smoothing", [TINY, 1e300, HUGE, (TINY, HUGE)])

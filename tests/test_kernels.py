@@ -296,11 +296,18 @@ def test_normalising_many_items(n_classes, sharpness):
 
 def test_normalising_with_a_tiny_prior():
     evidence = np.tile([1.0, 1e-250], (40, 1))
-    for prior in ([1e-200, 1.0], [1e-300, 1e-40], [1e-60, 0.0], [5e-324, 1e-320]):
+    for prior in ([1e-200, 1.0], [1e-300, 1e-40], [1e-60, 0.0], [5e-324, 1.0]):
         joint = np.array(prior) * evidence
         posterior, log_total = run_normalise(evidence, prior)
         np.testing.assert_allclose(posterior, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
         assert log_total == pytest.approx(np.log(joint.sum(axis=1)).sum(), rel=1e-12)
+
+
+def test_no_prior_costs_more_than_to_set_it_aside():
+    for tiny in (0.0, 1e-320, 1e-301):
+        posterior, log_total = run_normalise(np.array([[0.25, 0.75, 1e-320]]), [tiny, tiny, 1.0])
+        np.testing.assert_allclose(posterior, [[0.25, 0.75, 0.0]], atol=1e-300)
+        assert log_total == LOG_IMPOSSIBLE
 
 
 def test_answers_decide_where_the_prior_allows_nothing():

@@ -8,14 +8,16 @@ from .answers import LOG_IMPOSSIBLE
 from .compile import kernel
 from .types import Floats, Truths, Width
 
+IMPOSSIBLE = np.exp(LOG_IMPOSSIBLE)
+
 
 @kernel
 def normalise_items(evidence: Floats, prior: Floats, told: Truths, mass: Floats, width: Width) -> float:
     """Turn evidence into posteriors, in place: q[i, k] = prior[k] b[i, k] / Z_i with Z_i = sum_k prior[k] b[i, k].
 
     Adds sum_i q[i, k] to `mass` and returns sum_i log Z_i. Where the prior rules out every class that the answers
-    allow, the prior is set aside, at a price: Z_i is sum_k b[i, k] exp(LOG_IMPOSSIBLE). If `told` is not empty, only
-    items for which it is True count in both sums.
+    allow, the prior is set aside, at a price: Z_i is sum_k b[i, k] exp(LOG_IMPOSSIBLE), if that is more. If `told` is
+    not empty, only items for which it is True count in both sums.
     """
     n_classes = len(width)
     log_total = 0.0
@@ -25,7 +27,11 @@ def normalise_items(evidence: Floats, prior: Floats, told: Truths, mass: Floats,
         for k in range(n_classes):
             total += prior[k] * evidence[i, k]
         counts = told.size == 0 or told[i]
-        if total > 0.0:
+        allowed = 0.0
+        if total <= 1e-150:
+            for k in range(n_classes):
+                allowed += evidence[i, k]
+        if total > allowed * IMPOSSIBLE:
             if not counts:
                 pass
             elif total > 1e-150:
@@ -37,11 +43,9 @@ def normalise_items(evidence: Floats, prior: Floats, told: Truths, mass: Floats,
                 evidence[i, k] = prior[k] * evidence[i, k] / total
         else:
             for k in range(n_classes):
-                total += evidence[i, k]
-            for k in range(n_classes):
-                evidence[i, k] /= total
+                evidence[i, k] /= allowed
             if counts:
-                log_total += LOG_IMPOSSIBLE + np.log(total)
+                log_total += LOG_IMPOSSIBLE + np.log(allowed)
         if counts:
             for k in range(n_classes):
                 mass[k] += evidence[i, k]
