@@ -610,6 +610,7 @@ def test_summaries(folder):
         "kinds": {"honest": 10},
         "files": {name: os.path.join("j", f"{name}.csv") for name in ("answers", "truth")}
         | {"parameters": os.path.join("j", "parameters.json")},
+        "warnings": [],
     }
     assert run("simulate", "independent", "-o", "q", "-q").output == ""
 
