@@ -20,7 +20,8 @@ from .annotations import NotSpans, list_inputs
 from .answers import read_source
 from .brat import is_brat
 from .files import STANDARD_INPUT, find_format
-from .masks import NPY, PNG, are_masks, read_masks
+from .masks import NPY, are_masks, read_masks
+from .png import SUFFIX as PNG
 from .register import FORMATS, Format, find_by_name
 from .spans import read_spans
 
