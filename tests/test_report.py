@@ -773,7 +773,7 @@ def test_the_command_line_writes_reports(answers_file):
     assert (result.exit_code, result.stderr) == (0, "")
     assert "again.html" in result.stdout
     result = run("report", "m.model", "-o", "again.html", "--json")
-    assert json.loads(result.stdout) == {"model": "m.model", "file": "again.html"}
+    assert json.loads(result.stdout) == {"model": "m.model", "file": "again.html", "warnings": []}
     assert Page(Path("again.html").read_text("utf-8")).all("h1") == Page(Path("r.html").read_text("utf-8")).all("h1")
 
 
