@@ -932,6 +932,7 @@ def test_when_every_label_is_known_no_verdict_is_given(answers):
     assert warning.startswith("labels.csv looks like labels that consilience fused")
     result = run("update", "m", "--gold", "labels.csv")
     assert "Verdict The label of every item is known, so nothing was fused." in " ".join(result.stdout.split())
+    assert "Accuracy" not in result.stdout
 
 
 def test_json_has_warnings_and_copies(tmp_path, monkeypatch):

@@ -94,7 +94,7 @@ def test_known_spans_that_do_not_fit(project):
     with pytest.raises(InputError, match="No spans are known: there are those of 4 workers"):
         spans.with_gold(spans)
     assert "No spans are known" in run("fuse", "workers.json", "--gold", "workers.json").stderr
-    with pytest.raises(InputError, match="another text where spans are known"):
+    with pytest.raises(InputError, match="In 10 documents, such as 1, the text is not the one whose spans are known"):
         spans.with_gold(replace(project, texts=[f"{text}." for text in project.texts]))
     with pytest.raises(InputError, match="No document is in both"):
         spans.with_gold(replace(project, documents=project.documents + 1000))
@@ -145,7 +145,17 @@ def test_known_masks(masks, by_image):
         assert found.labels_.tolist() == expected.labels_.tolist()
 
 
+def test_known_masks_of_a_reader_who_is_called_like_an_image(masks):
+    shutil.move("known/expert", "known/x")
+    shutil.copy("known/x/y.npy", "known/x/x.npy")
+    assert json.loads(run("fuse", "readers", "--gold", "known", "--json").stdout)["gold"] == 2 * masks.size
+
+
 def test_known_masks_that_do_not_fit(masks):
+    assert (
+        "Put the masks (.png or .npy) of each reader into a folder"
+        in run("fuse", "readers", "--gold", "known/expert").stderr
+    )
     assert "No masks are known: there are those of 3 readers" in run("fuse", "readers", "--gold", "readers").stderr
     shutil.move("known/expert/y.npy", "known/expert/z.npy")
     assert "No image is in both" in run("fuse", "readers", "--gold", "known").stderr

@@ -129,6 +129,15 @@ def test_the_report_tells_it_too(tmp_path):
         assert "give nearly always the same label" not in page
 
 
+def test_the_report_on_answers_on_disk_says_that_they_must_be_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("consilience.models.stored.FEW", 100)
+    write_table(tmp_path / "a.csv", labelling_functions(n_items=600)[0])
+    with pytest.warns(DataWarning, match=ONE_LABEL):
+        answers = cs.scan_responses(tmp_path / "a.csv", store=tmp_path / "stores")
+    cs.report(cs.DawidSkene().fit(answers), tmp_path / "r.html")
+    assert "read the answers into memory, with abstain=" in (tmp_path / "r.html").read_text()
+
+
 def test_functions_that_seldom_speak_are_judged_when_they_do():
     rng = np.random.default_rng(0)
     answers, truth = labelling_functions()

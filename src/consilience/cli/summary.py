@@ -314,10 +314,10 @@ def _describe_classifier(model: Model) -> Record | None:
 
 def say_verdict(model: Model, comparison: Comparison) -> str:
     """Return the verdict in words, also where there was nothing to decide."""
-    return ALL_KNOWN if _knows_all(model) else comparison.describe_test()
+    return ALL_KNOWN if knows_all(model) else comparison.describe_test()
 
 
-def _knows_all(model: Model) -> bool:
+def knows_all(model: Model) -> bool:
     """Tell whether the label of every item was known."""
     n_items = len(model._label_codes) if model._stored is None else model._stored.answers.n_items
     return count_known(model) == n_items > 0
@@ -339,7 +339,7 @@ def _compare(model: Model) -> Record | None:
         "words": {
             "verdict": say_verdict(model, comparison),
             "record": comparison.describe_record() if has_record else None,
-            "accuracy": None if _knows_all(model) else comparison.describe_accuracy(),
+            "accuracy": None if knows_all(model) else comparison.describe_accuracy(),
             "alpha": comparison.describe_agreement(),
         },
     }

@@ -179,7 +179,7 @@ def describe(
 def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
     """Print what is new, which labels changed, and the verdict before and after."""
     from ..errors import plural, to_sentence
-    from .summary import say_verdict
+    from .summary import knows_all, say_verdict
     from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
     from .text import fit_text, format_columns, format_number
 
@@ -201,7 +201,8 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
         facts.append(("Verdict", to_sentence(say_verdict(model, comparison))))
         if found.verdict is not None:
             facts.append(("Reason", to_sentence(found.verdict)))
-        facts.append(("Accuracy", to_sentence(comparison.describe_accuracy())))
+        if not knows_all(model):
+            facts.append(("Accuracy", to_sentence(comparison.describe_accuracy())))
     if hasattr(model, "explain_calibration"):
         facts.append(("Calibration", model.explain_calibration()))
     print_facts(console, facts)

@@ -72,8 +72,8 @@ def check_texts(found: Spans, gold: Spans, place: NDArray[np.int64]) -> None:
     odd = [row for row in both.tolist() if found.texts[row] != gold.texts[place[row]]]
     if odd:
         raise InputError(
-            f"{plural(len(odd), 'document')} have another text where spans are known, such as "
-            f"{shorten(found.documents[odd[0]])}.",
+            f"In {plural(len(odd), 'document')}, such as {shorten(found.documents[odd[0]])}, the text is not the one "
+            "whose spans are known.",
             "Give both the same texts.",
         )
 

@@ -212,7 +212,7 @@ def _find_files(path: str) -> dict[Key, str]:
         warn(
             DataWarning(
                 f"{plural(len(others), 'file')} in {path!r} {'is' if len(others) == 1 else 'are'} left out, since only "
-                f"{PNG} and {NPY} files are read: {listing(others)}."
+                f"{PNG} and {NPY} files in its folders are read: {listing(others)}."
             )
         )
     return files

@@ -20,7 +20,8 @@ from .annotations import NotSpans, list_inputs
 from .answers import read_source
 from .brat import is_brat
 from .files import STANDARD_INPUT, find_format
-from .masks import are_masks, read_masks
+from .masks import NPY, are_masks, read_masks
+from .png import SUFFIX as PNG
 from .register import FORMATS, Format, find_by_name
 from .spans import read_spans
 
@@ -85,13 +86,19 @@ def open_spans(source: Any) -> Any:
 
 def open_masks(source: Any, images: Values) -> Any:
     """Return the masks of some of these images at a path, if there are any; anything else as it is."""
-    if not isinstance(source, (str, os.PathLike)) or not are_masks(path := os.fspath(source)):
+    if not isinstance(source, (str, os.PathLike)):
         return source
+    path = os.fspath(source)
     if not os.path.isdir(path):
-        return read_masks(path)
-    # One reader tells nothing about what folders stand for. Their names do.
-    inner = {name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name)) and name[0] != "."}
-    return read_masks(path, folders="images" if inner <= set(map(str, images.tolist())) else "readers")
+        return read_masks(path) if are_masks(path) else source
+    if not are_masks(path):  # pictures that are not in a folder of their reader are an error of masks
+        return read_masks(path) if any(name.lower().endswith((PNG, NPY)) for name in os.listdir(path)) else source
+    # One reader tells nothing about what folders stand for. The names of folders and files do.
+    inner = [each.path for each in os.scandir(path) if each.is_dir() and not each.name.startswith(".")]
+    files = {os.path.splitext(name)[0] for folder in inner for name in os.listdir(folder) if not name.startswith(".")}
+    ids = set(map(str, images.tolist()))
+    by_image = {os.path.basename(folder) for folder in inner} <= ids and not files <= ids
+    return read_masks(path, folders="images" if by_image else "readers")
 
 
 def find_source(path: str, format: Any = None) -> Format | None:

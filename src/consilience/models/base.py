@@ -578,11 +578,11 @@ class Model(ABC):
         calibration); informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0
         tells nothing, 1 tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few
         answers", "uninformative", "contrary", "one label", "near-copy of ...", "accuracy falls from ... to ...";
-        several are separated by semicolons; where silence is an answer, those who speak little or say one label are
-        judged by what they tell when they speak); group, the number of the group of near-copies that the worker
-        belongs to, missing for others. After accuracy and informativeness come the ends of their 95 % intervals:
-        accuracy_low, accuracy_high, informativeness_low and informativeness_high. They are missing for workers without
-        answers.
+        several are separated by semicolons; where silence is an answer, which it never is to `MajorityVote`, those who
+        speak little or say one label are judged by what they tell when they speak); group, the number of the group of
+        near-copies that the worker belongs to, missing for others. After accuracy and informativeness come the ends of
+        their 95 % intervals: accuracy_low, accuracy_high, informativeness_low and informativeness_high. They are
+        missing for workers without answers.
 
         Workers of a group agree more than workers who answer independently would, given how accurate they are: at
         least half of their answers seem to be copied from each other, or from one source.

@@ -19,6 +19,7 @@ from ..engines.base import Engine
 from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
 from ..fitting.em import (
     LEARNING,
+    CountedEvidence,
     Fit,
     Parameters,
     Problem,
@@ -389,7 +390,7 @@ class MarkovField(LatentModel):
         """
         fit = super()._choose(problem, fits)
         for _ in range(MOST_ROUNDS):
-            if not fit.converged or are_near(expect(problem, fit.parameters).counts, fit.statistics.counts):
+            if not fit.converged or are_near(count_anew(problem, fit.parameters), fit.statistics.counts):
                 break
             fit = run_em(problem, fit.parameters, self.max_iter, self.tol, self.callback, self.acceleration)
         return fit
@@ -450,6 +451,12 @@ def require_graph(graph: Any) -> Graph:
             "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
         )
     raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges)", graph)
+
+
+def count_anew(problem: Problem, parameters: Parameters) -> Floats:
+    """Return the expected counts of posteriors that are inferred from the evidence for as long as results are."""
+    evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
+    return parameters.structure.infer(evidence, problem.graph).counts
 
 
 def are_near(counts: Floats, others: Floats) -> bool:

@@ -89,8 +89,9 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
     place = lookup(gold.documents, to_column(found.documents))  # of the documents of one side among those of the other
     check_texts(found, gold, place)
     if (place < 0).any():
-        absent = plural(int((place < 0).sum()), "document")
-        warn(DataWarning(f"{absent} are not among those whose spans are known."))
+        n_absent = int((place < 0).sum())
+        are = "is" if n_absent == 1 else "are"
+        warn(DataWarning(f"{plural(n_absent, 'document')} {are} not among those whose spans are known."))
     labels_of_both = sorted({*map(str, gold.labels.tolist()), *map(str, found.labels.tolist())})
     truth = renumber(_trim(known, gold.texts), np.arange(len(gold.documents)), gold.labels, labels_of_both)
     said = renumber(_trim(found.marks, found.texts), place, found.labels, labels_of_both)

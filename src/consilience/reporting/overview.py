@@ -215,7 +215,7 @@ def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
     """Return what needs attention, the most serious first."""
     model, r = subject.model, subject.responses
     compared: Comparison | None = getattr(model, "comparison_", None)
-    silence = doubt_silence(r)
+    silence = doubt_silence(r, subject.n_labels if subject.on_disk else None)
     notes = [] if silence is None else [to_note(silence, "care")]
     if hasattr(model, "comparison_"):
         level = judge(subject).level

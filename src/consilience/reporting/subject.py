@@ -45,6 +45,8 @@ class Subject:
         What an item looks like, by its index.
     n_labels : int
         How many items the model was fitted to. The report shows a random sample of those on disk.
+    on_disk : bool
+        Whether the model was fitted to answers on disk.
     """
 
     model: Any
@@ -53,6 +55,7 @@ class Subject:
     graph: Any = None
     content: Callable[[int], Content | None] | None = None
     n_labels: int = 0  # how many items there are, if these are a sample
+    on_disk: bool = False
 
     @property
     def is_sample(self) -> bool:

@@ -92,16 +92,17 @@ def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
     """Return what the report is about."""
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
-    n_labels = None
-    if model._stored is not None:
-        n_labels, model = model._stored.answers.n_items, model._stored.view(cast(Any, model))
+    stored = model._stored
+    if stored is not None:
+        model = stored.view(cast(Any, model))
     r = model.responses_.with_classes(model.classes_)
     shown = None
     if content is not None:
         shown = find_content(content, r, folder)
     elif model._passages is not None and model._passages.texts is not None:
         shown = find_words(model._passages, r)
-    return Subject(model, r, model._gold, model._graph, shown, r.n_items if n_labels is None else n_labels)
+    n_labels = r.n_items if stored is None else stored.answers.n_items
+    return Subject(model, r, model._gold, model._graph, shown, n_labels, on_disk=stored is not None)
 
 
 def make_page(subject: Subject, title: str, given: Given | None = None) -> str:

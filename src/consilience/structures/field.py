@@ -9,7 +9,7 @@ pseudo-likelihood of the posteriors, one Newton step after each inference:
     maximise over beta >= 0:  sum_nk q_nk log softmax_k(h_k + beta s_nk) + log beta - beta,   s = A q
 
 The last two terms are a Gamma(2, 1) prior, which matters in small graphs only; `MOST_COUPLING` is a cap. Both are for
-edges of weight 1; where weights are far from 1, `weight_unit` takes its place.
+edges of the usual weight, `weight_unit`: what neighbours tell does not depend on the unit of the weights.
 
 The pull h of a class is log pi if pi is given. A pi that is learned has no say at nodes with edges, where h = 0: their
 neighbours say the same, and counted twice it would grow until small classes die out. At beta = 0 neighbours say
@@ -46,8 +46,6 @@ Result = TypeVar("Result")
 
 INFERENCES = ("mean_field", "icm", "belief_propagation")
 MOST_COUPLING = 3.0
-# Weights that are mostly below 2 ** -1, or not below 2 ** 2, are far from 1.
-FAR_FROM_ONE = 1
 LEAST_UNIT, MOST_UNIT = 2.0**-300, 2.0**1000
 # No edge couples by more nats than this, which is certainty: sums and squares of couplings stay numbers.
 FIRMEST = 1e100
@@ -202,13 +200,13 @@ def find_linked(graph: Graph) -> NDArray[np.bool_]:
 
 
 def weight_unit(weights: Floats) -> float:
-    """Return the weight for which a coupling is learned: 1, or a power of two amid weights that are far from 1.
+    """Return the usual weight, for which a coupling is learned: the geometric mean of all that count.
 
-    >>> weight_unit(np.array([0.5, 1.0, 20.0])), weight_unit(np.array([4096.0, 4100.0]))
+    >>> weight_unit(np.array([0.5, 1.0, 2.0])), weight_unit(np.array([4096.0, 4096.0, 0.0]))
     (1.0, 4096.0)
     """
-    doublings = round(float(np.frexp(weights)[1].mean())) - 1 if len(weights) else 0
-    return 1.0 if abs(doublings) <= FAR_FROM_ONE else min(max(2.0**doublings, LEAST_UNIT), MOST_UNIT)
+    heard = weights[weights > 0]
+    return float(2.0 ** np.clip(np.log2(heard).mean(), np.log2(LEAST_UNIT), np.log2(MOST_UNIT))) if len(heard) else 1.0
 
 
 def most_weight(weights: Floats, coupling: float | None) -> float:
