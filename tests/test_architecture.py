@@ -20,8 +20,8 @@ from consilience.engines import ENGINES, Threads
 from consilience.formats import register as formats
 from consilience.formats.writing import check_table_path
 from consilience.models import register as models
-from consilience.models.calibration import raise_to
 from consilience.models.latent import LatentModel
+from consilience.models.powers import raise_to
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 from consilience.structures.base import BlockwiseParameters, Structure, Summary
 from consilience.workers.confusion import ConfusionWorkers

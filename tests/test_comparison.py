@@ -13,7 +13,6 @@ import pytest
 
 import consilience as cs
 from consilience.data.hidden_answers import hide_answers
-from consilience.models.calibration import Fold, Judged
 from consilience.models.comparison import (
     RECORD,
     Comparison,
@@ -25,6 +24,7 @@ from consilience.models.comparison import (
 )
 from consilience.models.fuse import doubt_gain
 from consilience.models.held_out import shrink_rows
+from consilience.models.hidden_fits import Fold, Judged
 
 PLAIN = Comparison(
     n_items=100,

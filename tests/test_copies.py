@@ -15,7 +15,8 @@ from consilience.data.hidden_answers import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.fitting.moments import answers_to_match
 from consilience.models import copies
-from consilience.models.copies import count_once
+from consilience.models import copy_suspects as suspects
+from consilience.models.copy_groups import are_groups, count_once
 from real_data import needs_data
 
 MEASURED = Path(__file__).parents[1] / "docs" / "measured" / "copies.md"
@@ -284,7 +285,7 @@ def test_few_false_alarms(kind):
 def test_agreement_is_counted_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
-    sample = copies.draw_sample(r, None, copies.draw_items(r))
+    sample = suspects.draw_sample(r, None, suspects.draw_items(r))
     order = np.lexsort((sample.worker, sample.item))
     assert np.array_equal(order, np.arange(len(order)))
     by_hand = {}
@@ -293,11 +294,11 @@ def test_agreement_is_counted_as_by_hand():
             both = (votes[:, a] >= 0) & (votes[:, b] >= 0)
             by_hand[a, b] = (both.sum(), (votes[both, a] == votes[both, b]).sum())
     codes = sample.item, sample.item * 3 + sample.label
-    dense = copies.count_densely(sample, None), sum(copies.count_densely(sample, label) for label in range(3))
-    for common, agree in (dense, [copies.count_sparsely(sample, code).toarray() for code in codes]):
+    dense = suspects.count_densely(sample, None), sum(suspects.count_densely(sample, label) for label in range(3))
+    for common, agree in (dense, [suspects.count_sparsely(sample, code).toarray() for code in codes]):
         for (a, b), (n_common, n_agree) in by_hand.items():
             assert (common[a, b], agree[a, b]) == (n_common, n_agree)
-    pairs, few = copies.count_agreement(sample)
+    pairs, few = suspects.count_agreement(sample)
     for a, b, n_common, n_agree in zip(*pairs, strict=True):
         assert by_hand[a, b] == (n_common, n_agree)
     assert len(pairs.first) + len(few.first) == 21
@@ -307,7 +308,7 @@ def test_common_items_of_pairs_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
     first, second = np.triu_indices(7, 1)
-    pair, item, agree = copies.Answers(r).find_common(copies.Pairs(first, second, np.zeros(21)))
+    pair, item, agree = suspects.Answers(r).find_common(suspects.Pairs(first, second, np.zeros(21)))
     for p, (a, b) in enumerate(zip(first, second, strict=True)):
         both = np.flatnonzero((votes[:, a] >= 0) & (votes[:, b] >= 0))
         assert item[pair == p].tolist() == both.tolist()
@@ -328,13 +329,13 @@ def test_a_sample_is_extended(monkeypatch):
     whole = cs.MajorityVote().fit(r).copies_
     assert whole
     for name, value in {"MOST_ANSWERS": 1_000, "N_SAMPLED": 1_000}.items():
-        monkeypatch.setattr(copies, name, value)
-    numbers = copies.draw_items(r)
-    sample = copies.draw_sample(r, None, numbers)
+        monkeypatch.setattr(suspects, name, value)
+    numbers = suspects.draw_items(r)
+    sample = suspects.draw_sample(r, None, numbers)
     assert sample.is_part
     assert len(sample.item) < 2_000
-    pairs = copies.Pairs(np.array([0, 3]), np.array([1, 4]), np.zeros(2), np.zeros(2))
-    larger = copies.extend_sample(copies.Answers(r), None, sample, numbers, pairs, np.array([True, False]))
+    pairs = suspects.Pairs(np.array([0, 3]), np.array([1, 4]), np.zeros(2), np.zeros(2))
+    larger = suspects.extend_sample(suspects.Answers(r), None, sample, numbers, pairs, np.array([True, False]))
     assert set(range(100)) | set(r.items[sample.items]) == set(r.items[larger.items])  # all items of the first team
     found = cs.MajorityVote().fit(r).copies_
     assert len(found) >= len(whole)
@@ -345,12 +346,12 @@ def test_the_probability_of_agreement_as_by_hand():
     """The twin takes one pair and one item at a time."""
     votes, _ = crowd(80, 2, 5, 2, seed=2)
     r = cs.Responses.from_matrix(votes)
-    sample = copies.draw_sample(r, None, copies.draw_items(r))
+    sample = suspects.draw_sample(r, None, suspects.draw_items(r))
     rng = np.random.default_rng(0)
     prior, halves = np.array([0.6, 0.4]), rng.dirichlet([1, 1], size=(2, 7, 2)).transpose(0, 1, 3, 2)
     fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
     groups = np.array([1, 0, 0, 0, 0, 1, 1])
-    pairs, _ = copies.count_agreement(sample)
+    pairs, _ = suspects.count_agreement(sample)
     events = copies.find_events(sample, pairs, np.zeros(len(pairs.first), bool))
     said = copies.interpret_answers(sample, groups, lambda *_: next(fits))
     fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
@@ -386,9 +387,9 @@ def test_the_probability_of_agreement_as_by_hand():
 def test_what_counts_as_copied():
     n_common, n_agree, chance = np.array([40.0, 40.0, 40.0]), np.array([38.0, 30.0, 22.0]), np.array([0.5, 0.5, 0.5])
     tails = binom.sf(n_agree - 1, 40, 0.5)
-    assert copies.is_copied(n_common, n_agree, chance, 1.0).tolist() == [True, True, False]  # 90 %, 50 % and 10 %
-    assert copies.is_copied(n_common, n_agree, chance, float(tails[1]) * 1.01).tolist() == [True, True, False]
-    assert copies.is_copied(n_common, n_agree, chance, float(tails[1]) * 0.99).tolist() == [True, False, False]
+    assert suspects.is_copied(n_common, n_agree, chance, 1.0).tolist() == [True, True, False]  # 90 %, 50 % and 10 %
+    assert suspects.is_copied(n_common, n_agree, chance, float(tails[1]) * 1.01).tolist() == [True, True, False]
+    assert suspects.is_copied(n_common, n_agree, chance, float(tails[1]) * 0.99).tolist() == [True, False, False]
 
 
 @needs_data
@@ -433,6 +434,6 @@ def test_spread_answers_count_once_too():
 
 @pytest.mark.parametrize("value", [[[0]], [[0, 1], [1, 2]], [0, 1], [[0, -1]], [[0, True]], "x"])
 def test_groups_in_a_file_are_checked(value):
-    assert not copies.are_groups(value)
-    assert copies.are_groups([[0, 3], [1, 2]])
-    assert copies.are_groups([])
+    assert not are_groups(value)
+    assert are_groups([[0, 3], [1, 2]])
+    assert are_groups([])

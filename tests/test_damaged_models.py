@@ -17,8 +17,8 @@ import pytest
 
 import consilience as cs
 from consilience.models import archive
-from consilience.models.calibration import raise_to
 from consilience.models.migrations import upgrade
+from consilience.models.powers import raise_to
 from consilience.models.register import MODELS, model_class
 from consilience.structures.chain import ChainParameters
 from consilience.structures.field import FieldParameters

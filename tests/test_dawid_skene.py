@@ -18,7 +18,7 @@ import consilience as cs
 import oracles
 from consilience.data import blocks
 from consilience.errors import ConvergenceWarning, DataWarning, InputError, ParameterError
-from consilience.models.calibration import raise_to
+from consilience.models.powers import raise_to
 
 GOLDEN = Path(__file__).parent / "golden" / "dawid_skene.csv"
 ESTIMATIONS = ["em", "variational"]

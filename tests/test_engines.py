@@ -14,7 +14,7 @@ import oracles
 from consilience.data import blocks
 from consilience.engines import ENGINES, Dask, Engine, Threads, open_engine
 from consilience.errors import ParameterError
-from consilience.models.calibration import raise_to
+from consilience.models.powers import raise_to
 from consilience.models.register import model_class
 
 distributed = pytest.importorskip("distributed")

@@ -17,9 +17,10 @@ from consilience.data.item_priors import ItemPriors, add_priors
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.formats.features import open_item_data
 from consilience.models import calibration
-from consilience.models.calibration import POWERS, Calibration, find_leads, raise_to, score_by_classifier
+from consilience.models.calibration import score_by_classifier
 from consilience.models.classifiers import LinearTrainer, spread_labels
 from consilience.models.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
+from consilience.models.powers import NOTHING_KNOWN, POWERS, Calibration, find_leads, raise_to
 from fuzz import model_files
 from real_data import needs_data
 
@@ -387,7 +388,7 @@ def test_the_limit_of_the_power_does_not_depend_on_the_order_of_items(monkeypatc
     for order in (np.arange(2000), np.arange(2000)[::-1]):
         r = cs.Responses.from_matrix(truth[order, None], items=order.tolist())
         opinion = Opinion(np.arange(2000), unit[order], np.eye(2)[code[order]])
-        found, _ = calibration.limit_power(r, left_out[order], opinion, Calibration(1.0), calibration.NOTHING_KNOWN)
+        found, _ = calibration.limit_power(r, left_out[order], opinion, Calibration(1.0), NOTHING_KNOWN)
         assert found.n_judged == 1000
         powers.append(found.power)
     assert powers[0] == powers[1] < 0.5

@@ -14,7 +14,7 @@ from consilience.data import blocks
 from consilience.data.tagging import free_transitions
 from consilience.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError
 from consilience.fitting.em import infer_posterior
-from consilience.models.calibration import raise_to
+from consilience.models.powers import raise_to
 from consilience.structures.chain import Chain
 from consilience.workers.confusion import ConfusionWorkers
 from test_chain import crowd_of_sequences, enumerate_chains, evidence_of

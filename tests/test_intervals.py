@@ -15,7 +15,7 @@ import pytest
 import consilience as cs
 from benchmarks import intervals as benchmark
 from consilience.data.gold import Gold
-from consilience.models import calibration, intervals
+from consilience.models import answer_worth, interval_sums, intervals, powers, worker_intervals
 from consilience.models.information import informativeness
 
 
@@ -124,19 +124,19 @@ def small_crowd(seed=0, n_items=60, **further):
 def estimates_of(model, prior_is_known=False):
     pseudo_counts = np.full(3, model.smoothing_[0] * 2 + model.smoothing_[1])
     judged = np.ones(len(model.posterior_), bool)
-    return intervals.Estimates(model.confusion_, model._counts, model.prior_, pseudo_counts, prior_is_known, judged)
+    return interval_sums.Estimates(model.confusion_, model._counts, model.prior_, pseudo_counts, prior_is_known, judged)
 
 
 def test_worth_and_centre_of_answers():
     r = small_crowd().responses
     model = cs.DawidSkene(calibration="none").fit(r)
     found, right = estimates_of(model), np.diagonal(model.confusion_, axis1=1, axis2=2)
-    sums = intervals.sum_up(r, model.posterior_, right, found, intervals.sum_chances(r, model.posterior_))
-    answers = intervals.weigh_answers(sums, right, found, None)
+    sums = interval_sums.sum_up(r, model.posterior_, right, found, answer_worth.sum_chances(r, model.posterior_))
+    answers = worker_intervals.weigh_answers(sums, right, found, None)
     slow = slow_answers(r, model.posterior_, model.confusion_, model._counts)
     np.testing.assert_allclose(answers, slow, rtol=1e-6)
-    shared = intervals.invert_scores(r, sums, right, found)
-    together = intervals.weigh_answers(sums, right, found, shared)
+    shared = interval_sums.invert_scores(r, sums, right, found)
+    together = worker_intervals.weigh_answers(sums, right, found, shared)
     assert (together.worth < answers.worth).all()  # what all share is not known either
 
 
@@ -163,10 +163,10 @@ def test_covariance_of_what_items_share(known):
     expected = np.zeros((6, 6))
     size = 3 if known else 6
     expected[:size, :size] = np.linalg.pinv(information[:size, :size], rcond=1e-9, hermitian=True)
-    sums = intervals.sum_up(r, q, right, found, intervals.sum_chances(r, q))
-    shared = intervals.invert_scores(r, sums, right, found)
+    sums = interval_sums.sum_up(r, q, right, found, answer_worth.sum_chances(r, q))
+    shared = interval_sums.invert_scores(r, sums, right, found)
     np.testing.assert_allclose(shared.covariance, expected, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(intervals.count_surprise(r, right) * q, scores[:, :3], atol=1e-12)
+    np.testing.assert_allclose(interval_sums.count_surprise(r, right) * q, scores[:, :3], atol=1e-12)
 
 
 def test_slope_of_the_mean_probability_of_labels():
@@ -187,7 +187,7 @@ def test_slope_of_the_mean_probability_of_labels():
 
     posterior = mean(np.zeros(3), np.zeros(3))[1]
     chosen = posterior[np.arange(r.n_items), labels]
-    slope = intervals.sum_slopes(posterior, labels, chosen, intervals.count_surprise(r, right)) / r.n_items
+    slope = intervals.sum_slopes(posterior, labels, chosen, interval_sums.count_surprise(r, right)) / r.n_items
     steps = 1e-5 * np.eye(6)
     expected = [(mean(h[:3], h[3:])[0] - mean(-h[:3], -h[3:])[0]) / 2e-5 for h in steps]
     np.testing.assert_allclose(slope, expected, atol=1e-8)
@@ -205,8 +205,8 @@ def test_design_effect():
 
         def compare(n, weight, spread):
             total = np.bincount(worker[:n], weight)
-            sums = intervals.compare_votes(worker[:n], item[:n], unit[:n], weight, weight * away[:n], spread, total)
-            return intervals.design_effect(sums)
+            sums = answer_worth.compare_votes(worker[:n], item[:n], unit[:n], weight, weight * away[:n], spread, total)
+            return answer_worth.design_effect(sums)
 
         found, half = (compare(800, w * np.ones(800), spread) for w in (1, 0.5))
         assert half == pytest.approx(found)  # weights are not what answers have in common
@@ -228,8 +228,8 @@ def test_a_vote_that_is_spread_is_one_vote():
     soft = cs.Responses.from_probabilities(P)
 
     def design_of(r):
-        return intervals.design_effect(
-            intervals.sum_votes(r, model.posterior_, intervals.sum_chances(r, model.posterior_))
+        return answer_worth.design_effect(
+            answer_worth.sum_votes(r, model.posterior_, answer_worth.sum_chances(r, model.posterior_))
         )
 
     design = design_of(soft)
@@ -258,8 +258,9 @@ def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
     model = (cs.HiddenMarkov(coupling=0.5) if in_sequences else cs.DawidSkene()).fit(r)
     whole = all_ends(model)
     for entries in (1, 30):
-        monkeypatch.setattr(intervals, "MOST_ENTRIES", entries)
-        runs = list(intervals.cut_runs(r))
+        for module in (interval_sums, worker_intervals):
+            monkeypatch.setattr(module, "MOST_ENTRIES", entries)
+        runs = list(interval_sums.cut_runs(r))
         assert [run.start for run in runs][1:] == [run.stop for run in runs][:-1]
         assert (runs[0].start, runs[-1].stop) == (0, 60)
         assert not in_sequences or {run.stop for run in runs} <= {7, 20, 21, 30, 60}
@@ -285,7 +286,7 @@ def test_a_matrix_is_tilted_to_an_accuracy():
     crowd = small_crowd()
     model = cs.DawidSkene(calibration="none").fit(crowd.responses)
     target = np.array([0.4, 0.5, 0.6, 0.7, 0.8, np.nan])
-    tilted = intervals.tilt(model.confusion_, model.prior_, target, crowd.responses)
+    tilted = worker_intervals.tilt(model.confusion_, model.prior_, target, crowd.responses)
     accuracy = np.diagonal(tilted, axis1=1, axis2=2) @ model.prior_
     np.testing.assert_allclose(accuracy[:5], target[:5], atol=1e-6)
     np.testing.assert_allclose(tilted[5], model.confusion_[5])
@@ -417,7 +418,8 @@ def test_neither_the_order_of_rows_nor_blocks_nor_threads_matter(monkeypatch):
     assert np.array_equal(all_ends(one), all_ends(two))
     monkeypatch.setattr("consilience.data.blocks.BLOCK_SIZE", 200)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
-    monkeypatch.setattr(intervals, "MOST_ENTRIES", 10)
+    for module in (interval_sums, worker_intervals):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 10)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
 
 
@@ -493,10 +495,10 @@ def test_nobody_can_judge_themselves():
 def test_who_is_judged(lengths):
     matrix = [[0, -1], [1, 0], [-1, 1], [-1, -1], [0, 0]]
     r = cs.Responses.from_matrix(matrix, lengths=lengths, labels=[0, 1])
-    judged = intervals.find_judged(r, None, None).tolist()
+    judged = answer_worth.find_judged(r, None, None).tolist()
     assert judged == ([False, True, False, False, True] if lengths is None else [True, True, False, True, True])
     gold = Gold(np.array([-1, -1, 1, -1, -1], np.int32), np.zeros(5, bool))
-    assert intervals.find_judged(r, gold, None)[2]
+    assert answer_worth.find_judged(r, gold, None)[2]
 
 
 def test_weights_sequences_silence_and_gold():
@@ -529,12 +531,12 @@ def test_a_weight_of_one_changes_nothing():
     r = small_crowd().responses
     posterior = cs.DawidSkene(calibration="none").fit(r).posterior_
     unweighted, weighted = (
-        (sums := intervals.sum_chances(each, posterior), intervals.sum_votes(each, posterior, sums))
+        (sums := answer_worth.sum_chances(each, posterior), answer_worth.sum_votes(each, posterior, sums))
         for each in (r, dataclasses.replace(r, weight=np.ones(r.n_responses)))
     )
     np.testing.assert_allclose(weighted[0], unweighted[0])
-    assert intervals.design_effect(unweighted[1]) == 1
-    assert intervals.design_effect(weighted[1]) == pytest.approx(1, abs=0.02)  # each answer is a unit of its own
+    assert answer_worth.design_effect(unweighted[1]) == 1
+    assert answer_worth.design_effect(weighted[1]) == pytest.approx(1, abs=0.02)  # each answer is a unit of its own
 
 
 def test_a_prior_that_is_given_is_known():
@@ -557,15 +559,15 @@ def test_where_nothing_can_be_calibrated_by_the_interval_is_wide():
 
 
 def test_powers_by_their_scores():
-    weights = np.exp(calibration.weigh_powers(*calibration.find_leads(np.zeros((30, len(calibration.POWERS))))))
-    np.testing.assert_allclose(weights, np.exp(calibration.NOTHING_KNOWN))
+    weights = np.exp(powers.weigh_powers(*powers.find_leads(np.zeros((30, len(powers.POWERS))))))
+    np.testing.assert_allclose(weights, np.exp(powers.NOTHING_KNOWN))
     rng = np.random.default_rng(0)
     # A log likelihood that is quadratic in the log power, around .1.
-    away = np.log(calibration.POWERS / 0.1)
+    away = np.log(powers.POWERS / 0.1)
     scores = -0.5 * (away - rng.normal(size=(25, 1))) ** 2
-    powers = calibration.draw_powers(calibration.weigh_powers(*calibration.find_leads(scores)))
-    assert len(powers) == calibration.N_POWERS
-    assert 0.05 < powers.min() < 0.1 < powers.max() < 0.2  # the standard error of the log power is .2
+    drawn = powers.draw_powers(powers.weigh_powers(*powers.find_leads(scores)))
+    assert len(drawn) == powers.N_POWERS
+    assert 0.05 < drawn.min() < 0.1 < drawn.max() < 0.2  # the standard error of the log power is .2
 
 
 # --------------------------------------------------------------------------------------------------------------- files

@@ -10,9 +10,10 @@ import pytest
 import consilience as cs
 from consilience.data.hidden_answers import hide_answers
 from consilience.engines import open_engine
-from consilience.fitting.em import expect, gather
+from consilience.fitting.em import expect, expect_from_votes, gather, maximise
+from consilience.fitting.statistics import exchange
 from consilience.metrics import agreement
-from consilience.models import calibration, intervals
+from consilience.models import answer_worth, interval_sums
 
 
 def make_crowds():
@@ -45,13 +46,14 @@ def test_sums_over_many_answers(name, monkeypatch):
     run = slice(3, 17)
 
     def sums():
-        yield intervals.sum_chances(r, posterior)
-        yield intervals.sum_answers(r, right, run, power=2)
-        yield intervals.sum_answers(r, right[:, 0])
-        yield intervals.count_surprise(r, right, run)
+        yield answer_worth.sum_chances(r, posterior)
+        yield interval_sums.sum_answers(r, right, run, power=2)
+        yield interval_sums.sum_answers(r, right[:, 0])
+        yield interval_sums.count_surprise(r, right, run)
 
     few = list(sums())
-    monkeypatch.setattr(intervals, "MANY", 0)
+    for module in (answer_worth, interval_sums):
+        monkeypatch.setattr(module, "MANY", 0)
     for small, large in zip(few, sums(), strict=True):
         np.testing.assert_allclose(large, small, rtol=1e-12, atol=1e-12)
 
@@ -85,9 +87,9 @@ def test_counts_without_hidden_answers(known):
             return expect(problem, start)
 
         problem = model._pose(r, structure, None, codes, engine)
-        start = calibration.maximise(problem, calibration.expect(problem, model_start(problem)))
+        start = maximise(problem, expect(problem, model_start(problem)))
         left = part.keep(~hidden[r.answers_about(items)[0]])
-        found = calibration.exchange(count(r, codes), count(part, some), count(left, some))
+        found = exchange(count(r, codes), count(part, some), count(left, some))
         expected = count(r.keep(~hidden), codes)
     np.testing.assert_allclose(found.counts, expected.counts, atol=1e-10)
     np.testing.assert_allclose(found.summary.mass, expected.summary.mass, atol=1e-10)
@@ -95,9 +97,7 @@ def test_counts_without_hidden_answers(known):
 
 
 def model_start(problem):
-    from consilience.fitting.em import expect_from_votes
-
-    return calibration.maximise(problem, expect_from_votes(problem))
+    return maximise(problem, expect_from_votes(problem))
 
 
 @pytest.mark.parametrize("sizes", [[], [3], [3, 3, 2], [1, 9, 40], [5, 0, 1]])

@@ -8,7 +8,7 @@ import pytest
 import consilience as cs
 from consilience.data import blocks, hashing, vocabulary
 from consilience.metrics import agreement, krippendorff_interval
-from consilience.models import calibration, comparison, intervals, majority_vote
+from consilience.models import answer_worth, comparison, intervals, majority_vote, powers
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_results_do_not_depend_on_runs(crowd, monkeypatch):
         return model.posterior_, vote.posterior_, vote._label_codes, vote._prior_interval, ends, alpha, figures
 
     whole = fit()
-    for module in (agreement, calibration, comparison, intervals, majority_vote):
+    for module in (agreement, answer_worth, comparison, intervals, majority_vote, powers):
         monkeypatch.setattr(module, "ITEMS_AT_ONCE", 17)
     for before, after in zip(whole, fit(), strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-14)

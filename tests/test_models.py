@@ -21,7 +21,7 @@ import consilience as cs
 import oracles
 from consilience.data.previews import ReportTable
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
-from consilience.models.calibration import raise_to
+from consilience.models.powers import raise_to
 from consilience.models.worker_report import informativeness
 from strategies import crowds
 

@@ -13,7 +13,7 @@ import pytest
 import consilience as cs
 from consilience.errors import DataWarning, StoreError
 from consilience.fitting import em, steps
-from consilience.models import calibration, stored
+from consilience.models import hidden_fits, stored
 from consilience.store import partitioning
 from test_store import crowd, write
 
@@ -23,7 +23,7 @@ def _small_parts(monkeypatch):
     """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
     monkeypatch.setattr("consilience.data.blocks.BLOCK_SIZE", 250)
-    monkeypatch.setattr(calibration, "ENOUGH_ANSWERS", 100)
+    monkeypatch.setattr(hidden_fits, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(stored, "FEW", 1000)
 
 

@@ -17,7 +17,7 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
 from consilience.formats.reading import read_table
-from consilience.models import calibration, stored, stored_labels
+from consilience.models import hidden_fits, stored, stored_labels
 from consilience.store import building, layout, partitioning
 from consilience.store.layout import ArrayFile, write_arrays
 from consilience.store.partitioning import GrowingVocabulary, find_partitions
@@ -30,7 +30,7 @@ def _small_parts(monkeypatch):
     """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
     monkeypatch.setattr("consilience.data.blocks.BLOCK_SIZE", 250)
-    monkeypatch.setattr(calibration, "ENOUGH_ANSWERS", 100)
+    monkeypatch.setattr(hidden_fits, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(stored, "FEW", 1000)
 
 

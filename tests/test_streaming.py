@@ -14,7 +14,7 @@ import pytest
 import consilience as cs
 from consilience.data.joining import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
-from consilience.models import calibration, intervals
+from consilience.models import answer_worth, powers
 
 
 def crowd_of(n_items=400, seed=3, **further):
@@ -337,7 +337,7 @@ def test_one_answer_at_a_time():
 
 
 def test_answers_of_certain_truth_are_worth_as_many():
-    worth = intervals.add_worth(
+    worth = answer_worth.add_worth(
         np.array([30.0, 0.0, 7.0]), np.array([10.0, 5.0, 0.0]), np.array([40.0, 5.0, 9.0]), np.ones(3)
     )
     np.testing.assert_allclose(worth, [40, 5, 7])
@@ -349,7 +349,7 @@ def test_worth_of_a_stream_by_simulation():
     worth, estimate, n = np.array([sizes[0] * left]), rng.normal(0, (sizes[0] * left) ** -0.5, 20_000), sizes[0]
     for new in sizes[1:]:
         n += new
-        worth = intervals.add_worth(worth, np.array([new]), np.array([n]), np.array([left]))
+        worth = answer_worth.add_worth(worth, np.array([new]), np.array([n]), np.array([left]))
         own = rng.normal(0, (new * left) ** -0.5, 20_000)
         # The M-step: counts before, and those of the batch, of which a share is what was believed anyway.
         before, found = estimate, estimate
@@ -375,10 +375,10 @@ def test_intervals_are_about_as_wide_as_those_of_the_full_fit():
 
 
 def test_leads_of_powers_follow_from_sums():
-    scores = np.random.default_rng(0).normal(-1, 0.3, (300, len(calibration.POWERS)))
-    parts = [calibration.Evidence.of_hidden(part, len(part)) for part in np.array_split(scores, 3)]
+    scores = np.random.default_rng(0).normal(-1, 0.3, (300, len(powers.POWERS)))
+    parts = [powers.Evidence.of_hidden(part, len(part)) for part in np.array_split(scores, 3)]
     together = parts[0].plus(parts[1]).plus(parts[2])
-    for found, expected in zip(together.find_leads(), calibration.find_leads(scores), strict=True):
+    for found, expected in zip(together.find_leads(), powers.find_leads(scores), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
 

@@ -33,7 +33,7 @@ from ..specs import (
     is_whole,
 )
 from .cells import Cells
-from .copies import count_once, number_groups
+from .copy_groups import count_once, number_groups
 from .undecided import Undecided, check_confidence, count_kept, find_open, leave_open
 from .worker_report import describe_workers, name_copies
 

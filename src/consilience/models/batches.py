@@ -12,8 +12,8 @@ before the batch, :math:`n_m` being the number of answers of the worker in it. W
 Class shares and transitions are not forgotten. Where silence is an answer, all workers answer all items, and everything
 is multiplied by the same number: a worker's silence is what is left of all items.
 
-Sums for intervals (see `consilience.models.intervals`), and what speaks for each power of calibration (see
-`consilience.models.calibration`), are kept and forgotten in the same way. What is about all workers together is
+Sums for intervals (see `consilience.models.interval_sums`), and what speaks for each power of calibration (see
+`consilience.models.powers`), are kept and forgotten in the same way. What is about all workers together is
 multiplied by the mean of their factors, weighted by their answers.
 """
 
@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from ..kernels.types import Floats
 from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault
 from ..structures.base import Summary
-from .calibration import POWERS, Evidence
-from .intervals import Sums
+from .interval_sums import Sums
+from .powers import POWERS, Evidence
 
 SUMS_SPECS = {
     "chances": ArraySpec("3 M", COUNTS),

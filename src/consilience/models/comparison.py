@@ -32,9 +32,10 @@ from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..memory import release_unused
 from ..metrics.agreement import krippendorff_interval
-from .calibration import HIDDEN, Fold, Judged, find_judging, log_chance
+from .answer_worth import ITEMS_AT_ONCE
 from .held_out import mean_and_error, shrink_rows
-from .intervals import ITEMS_AT_ONCE, choose
+from .hidden_fits import HIDDEN, Fold, Judged, find_judging, log_chance
+from .intervals import choose
 from .latent import LatentModel
 from .majority_vote import MajorityVote, find_tied
 from .predicting import PredictingModel

@@ -63,7 +63,7 @@ from ..kernels.drift import LEAST_VARIANCE, judge_answers
 from ..kernels.types import Floats, freeze, read_only
 from ..structures.independent import IndependentParameters
 from .cells import sum_by
-from .copies import number_groups
+from .copy_groups import number_groups
 
 if TYPE_CHECKING:
     from .base import Model

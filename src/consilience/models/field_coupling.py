@@ -31,8 +31,8 @@ from ..data.responses import Responses
 from ..fitting.em import Fit, Problem, infer_posterior, maximise, run_em
 from ..kernels.types import Floats
 from ..structures.field import Field, FieldParameters
-from .calibration import score_powers
 from .coupling import CouplingScore
+from .powers import score_powers
 
 if TYPE_CHECKING:
     from .markov_field import MarkovField

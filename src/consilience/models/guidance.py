@@ -11,7 +11,7 @@ The classifier says g_nk, the probability of class k for item n by its features.
 After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
 are better labels, and there are up to five rounds. Where workers err together, the classifier learns what they have in
 common, and would confirm it: there is one round. Hidden answers tell, by the power that they call for (see
-`consilience.models.calibration`). In sequences, where a worker's errors come in runs, there is one round.
+`consilience.models.hidden_fits`). In sequences, where a worker's errors come in runs, there is one round.
 
 No item is judged by a classifier that saw its label: items are in five folds, by a hash of their ids, and each fold is
 judged by a classifier trained on the others. All positions of a sequence are in one fold. In a graph, neighbours would
@@ -61,9 +61,9 @@ from ..specs import (
     is_truth,
     is_whole,
 )
-from .calibration import find_by_hidden
 from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
 from .held_out import mean_and_error
+from .hidden_fits import find_by_hidden
 from .predicting import lay_out
 from .worker_report import describe_workers
 

@@ -45,18 +45,9 @@ from ..workers.base import WorkerModel
 from ..workers.confusion import smoothing_array
 from ..workers.learned import make_pair
 from ..workers.register import WORKERS
+from .answer_worth import find_judged
 from .batches import Past
-from .calibration import (
-    Calibration,
-    Evidence,
-    Judged,
-    are_findings,
-    are_powers,
-    calibrate,
-    check_calibration,
-    raise_in_place,
-    raise_where,
-)
+from .calibration import calibrate, check_calibration
 from .checks import (
     PAIR,
     check_callback,
@@ -83,8 +74,11 @@ from .guidance import (
     restore_guide,
     state_of_guide,
 )
+from .hidden_fits import Judged
 from .inputs import as_responses
-from .intervals import Confidence, Estimates, find_intervals, find_judged
+from .interval_sums import Estimates
+from .intervals import Confidence, find_intervals
+from .powers import Calibration, Evidence, are_findings, are_powers, raise_in_place, raise_where
 from .predicting import INTERVALS, PredictingModel, part_of, refuse_content, sum_pseudo_counts
 from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start

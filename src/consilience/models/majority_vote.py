@@ -28,9 +28,10 @@ from ..structures.base import Summary
 from ..structures.independent import Independent, IndependentParameters
 from ..workers.confusion import ConfusionWorkers
 from ..workers.rows import vote
+from .answer_worth import ITEMS_AT_ONCE
 from .cells import Cells
 from .checks import check_choice, check_number
-from .intervals import ITEMS_AT_ONCE, VoteSums, judge_votes
+from .intervals import VoteSums, judge_votes
 from .predicting import VOTE_SMOOTHING, PredictingModel, voters
 from .sizes import START_TABLES, check_matrices
 from .worker_report import describe_voters

@@ -45,13 +45,15 @@ from ..structures.field import (
     weight_unit,
 )
 from ..structures.independent import Independent, IndependentParameters
-from .calibration import find_by_hidden
+from .answer_worth import sum_chances
 from .checks import check_choice
 from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
 from .field_coupling import MULTIPLES, choose_coupling
 from .graph_check import GraphCheck, judge_graph
-from .intervals import invert_scores, judge_shares, right_matrix, sum_chances, sum_up
+from .hidden_fits import find_by_hidden
+from .interval_sums import invert_scores, right_matrix, sum_up
+from .intervals import judge_shares
 from .latent import Known, LatentModel, Plan
 from .sizes import check_messages
 from .starts import find_starts

@@ -54,7 +54,7 @@ from ..data.vocabulary import Column, Values, lookup, to_column, to_values
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..kernels.types import Codes, Floats, read_only
 from ..memory import NUMBER, require_memory
-from .copies import number_groups
+from .copy_groups import number_groups
 from .next_items import hash_keys
 
 if TYPE_CHECKING:

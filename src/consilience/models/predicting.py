@@ -43,11 +43,14 @@ from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.register import WORKERS
 from ..workers.rows import Factors, anchor
+from .answer_worth import find_judged
 from .base import Model
 from .checks import fixed_prior
-from .copies import PlainFit, are_groups, count_once, find_copies, list_groups, number_groups
+from .copies import PlainFit, find_copies
+from .copy_groups import are_groups, count_once, list_groups, number_groups
 from .inputs import as_responses
-from .intervals import Estimates, Intervals, find_judged
+from .interval_sums import Estimates
+from .intervals import Intervals
 from .mask_copies import find_same_masks
 from .sizes import check_posteriors, check_prediction
 from .stored_blocks import find_steps, place_stored

@@ -8,7 +8,7 @@ two places here.
 **A sample of the items**, with all of their answers, is held in memory for what needs only some of them: the items with
 the smallest random numbers, which depend on their ids and on the seed.
 
-- The power is found by the same hidden answers as in memory (see `consilience.models.calibration`): only items with
+- The power is found by the same hidden answers as in memory (see `consilience.models.hidden_fits`): only items with
   hidden answers are looked at again.
 - Intervals scale sums over the sample to all items. Sums over the answers of a worker are over all of them.
 - Copies, the coupling of sequences and moments are looked for in a larger sample.
@@ -45,22 +45,14 @@ from ..workers.left_out import Counted
 from ..workers.rows import Factors, vote
 from .base import OF_ITEMS
 from .base import Totals as LabelTotals
-from .calibration import (
-    ENOUGH_ANSWERS,
-    HIDDEN,
-    POWERS,
-    KnownScores,
-    Totals,
-    calibrate,
-    choose_folds,
-    raise_to,
-    score_known,
-)
+from .calibration import calibrate, score_known
 from .cells import sum_by
 from .comparison import count_differing
-from .copies import choose_leaders, count_once, number_groups
+from .copy_groups import choose_leaders, count_once, number_groups
+from .hidden_fits import ENOUGH_ANSWERS, HIDDEN, Totals, choose_folds
 from .intervals import Whole, find_intervals
 from .majority_vote import find_tied
+from .powers import POWERS, KnownScores, raise_to
 from .predicting import as_used, lay_out
 from .stored_blocks import find_steps, prepare_block
 

@@ -20,7 +20,7 @@ from ..store.opening import Opening
 from ..workers.base import WorkerModel
 from ..workers.confusion import ConfusionWorkers
 from .base import Model
-from .copies import share_votes
+from .copy_groups import share_votes
 
 # Settings that say when a fit stops, and not which way it goes.
 STOPPING = ("callback", "max_iter", "tol")

@@ -20,7 +20,7 @@ from ..store.answers import StoredResponses
 from ..store.layout import StoredBlock
 from ..workers.rows import vote
 from .base import OF_ITEMS, Totals
-from .copies import number_groups
+from .copy_groups import number_groups
 from .intervals import VoteSums
 from .majority_vote import MajorityVote, break_ties, collect_votes, settle_ties
 from .predicting import voters

@@ -26,7 +26,7 @@ from ..store.answers import StoredResponses
 from ..structures.base import AnyStructure, Summary
 from ..workers.learned import make_pair
 from .batches import Past, specs_of_past
-from .copies import count_once, number_groups
+from .copy_groups import count_once, number_groups
 from .inputs import as_responses
 from .latent import LatentModel, Plan, Starts
 from .predicting import part_of

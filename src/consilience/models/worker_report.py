@@ -13,7 +13,7 @@ from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_colum
 from ..kernels.types import Floats
 from .cells import Cells, sum_by
 from .information import informativeness, informativeness_of_speech
-from .intervals import judge_voters
+from .worker_intervals import judge_voters
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
