@@ -13,8 +13,10 @@ import pytest
 import consilience as cs
 from consilience.errors import DataWarning, StoreError
 from consilience.fitting import em, steps
+from consilience.fitting.statistics import Statistics
 from consilience.models import hidden_fits, stored
 from consilience.store import partitioning
+from consilience.structures.base import Summary
 from test_store import crowd, write
 
 
@@ -127,6 +129,18 @@ def test_fits_at_once_do_not_disturb_each_other(scan):
         thread.join()
     assert len(found) == 4
     assert all(np.array_equal(each, expected) for each in found)
+
+
+def test_a_folder_that_vanishes_while_it_is_made(tmp_path, monkeypatch):
+    """Another run with the same settings may have removed it. Then the step is not kept."""
+
+    def is_there(*_args, **_options):
+        raise FileExistsError(17, "File exists")
+
+    monkeypatch.setattr(steps.Path, "mkdir", is_there)
+    found = Statistics(np.zeros((2, 2)), Summary(0.0, np.zeros(2)))
+    steps.write_step(tmp_path / "runs" / "run" / "a.step", found, through=False)
+    assert not any(tmp_path.iterdir())
 
 
 def full(*_):

@@ -130,7 +130,8 @@ def write_step(path: Path, statistics: Statistics, through: bool) -> None:
     with suppress(FileNotFoundError):
         try:
             for folder in (path.parent.parent, path.parent):
-                folder.mkdir(exist_ok=True)
+                with suppress(FileExistsError):  # mkdir(exist_ok=True) raises it if the folder vanishes meanwhile
+                    folder.mkdir()
             write_arrays(temporary, {**arrays, "sum": np.array([add_up(arrays)])})
             if through:
                 sync(temporary)
