@@ -853,6 +853,15 @@ def test_names_of_bars_stand_below_them(n):
     assert all(f">{tick}</text>" in svg for tick in ticks)
 
 
+@pytest.mark.parametrize("most", [0, 1, 2, 3, 4, 5, 7, 10, 15, 26, 1500])
+def test_ticks_of_counts_are_whole_numbers(most):
+    svg = charts.draw_bars("t", "", ["a", "b"], np.array([most, most // 2]), "x", "y").svg
+    ticks = [text for text in re.findall(r">([^<>]+)</text>", svg) if text not in ("a", "b", "x", "y")]
+    assert ticks[0] == "0"
+    assert len(ticks) > (most > 0)
+    assert all(tick.isdigit() or tick.endswith("k") for tick in ticks)
+
+
 def test_remarks_are_explained(page):
     assert "Most frequent mistake" in [text for _, text in page.all("th")]
     rows = [{"remarks": "one label; near-copy of w1, w2"}, {"remarks": ""}]

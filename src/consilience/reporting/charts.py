@@ -257,6 +257,7 @@ def choose_ticks(names: Sequence[str]) -> list[str]:
 def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int], x: str, y: str) -> Chart:
     """Return upright bars, one for each name, in this order."""
     rows = [{"name": name, "count": int(count)} for name, count in zip(names, counts, strict=True)]
+    n_ticks = max(1, min(4, int(max(counts, default=0))))  # with more, ticks could be parts of a thing
     spec = {
         "width": WIDTH,
         "height": 170,
@@ -275,7 +276,7 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
                 "field": "count",
                 "type": "quantitative",
                 "title": y,
-                "axis": {"tickCount": 4, "labelExpr": "format(datum.value, '~s')"},
+                "axis": {"tickCount": n_ticks, "labelExpr": "format(datum.value, '~s')"},
             },
         },
     }
