@@ -6,6 +6,7 @@ import datetime
 import enum
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -301,6 +302,29 @@ def test_the_list_on_the_screen(folder):
     gold = dict.fromkeys(range(120), "0")
     cs.MajorityVote().fit(pa_csv.read_csv("answers.csv"), gold=gold).save("known.model")
     assert "the label of every item is known" in run("next", "known.model").stdout
+
+
+def test_words_of_texts_are_listed_on_the_command_line(folder):
+    project = cs.simulate.spans(40, seed=1)
+    cs.write_spans(project.spans, "team.json", format="label-studio")
+    figures = json.loads(run("fuse", "team.json", "--save", "team.model", "--json").stdout)
+    texts = zip(map(str, project.spans.documents.tolist()), project.spans.texts, strict=True)
+    tokens = {document: re.findall(r"\w+|[^\w\s]", text) for document, text in texts}
+    listed = json.loads(run("next", "team.model", "-n", "40", "-o", "items.csv", "--json").stdout)["items"]
+    for each in [*figures["least_certain"], *listed]:
+        assert each["text"] == tokens[str(each["sequence"])][each["position"]]
+    assert list(figures["least_certain"][0])[:4] == ["sequence", "position", "text", "label"]
+    table = pd.read_csv("items.csv", keep_default_na=False)
+    assert list(table.columns[:5]) == ["sequence", "position", "label", "text", "random"]
+    assert f"  {listed[0]['text']}  " in run("next", "team.model", "-n", "3").stdout
+    assert f"  {listed[0]['text']}  " in run("fuse", "team.json").stdout.partition("Least certain")[2]
+    table.loc[:9, "label"] = table.loc[:9, "fused_label"]
+    table.to_csv("items.csv", index=False)
+    assert json.loads(run("fuse", "team.json", "--gold", "items.csv", "--json").stdout)["gold"] == 10
+    fused = cs.fuse(project.spans)
+    assert "text" not in fused.next_items(3).column_names
+    fused.save("bare.model", texts=False)
+    assert "text" not in json.loads(run("next", "bare.model", "--json").stdout)["items"][0]
 
 
 def test_undecided_on_the_command_line(folder):

@@ -597,6 +597,15 @@ def test_words_stand_above_the_tracks():
     assert any(text.startswith("word") for attrs, text in page.all("mark") if attrs["class"] == "here")
 
 
+def test_items_of_texts_are_called_by_their_word():
+    project = cs.simulate.spans(40, seed=1)
+    subject = gather(cs.fuse(project.spans))
+    words = [word for text in project.spans.texts for word in re.findall(r"\w+|[^\w\s]", text)]
+    names = [subject.name_of(item) for item in range(subject.n_items)]
+    assert [re.sub(r".*: “(.*)”", r"\1", name) for name in names] == words
+    assert any(text.endswith("”") for _, text in page_of(subject.model).all("h3"))
+
+
 def test_texts_show_their_spans():
     project = cs.simulate.spans(40, seed=1)
     fused = cs.fuse(project.spans)

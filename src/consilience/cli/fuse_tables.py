@@ -37,7 +37,7 @@ PARTS = "part-*.parquet"
 _TITLES = {each.name: each.title for each in (*DIALECTS, *FORMATS)}
 # The least and the most that names of workers take, before they are wrapped.
 NAME, MOST_NAME = 12, 40
-_KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8}
+_KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8, "text": 14}
 
 
 def print_summary(summary: Summary) -> None:

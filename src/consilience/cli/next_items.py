@@ -74,7 +74,8 @@ def next_items(
     """List the items that a person should label next, or the questions that workers should be asked.
 
     MODEL is a file written by `fuse --save`. The least certain items come first, and two of ten are drawn at random.
-    The file that -o writes has an empty column label. Fill it in, and give the file to `fuse --gold`.
+    The file that -o writes has an empty column label. Fill it in, and give the file to `fuse --gold`. Of spans it lists
+    single words, and the column text has the word.
 
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
     the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for.
@@ -103,7 +104,7 @@ def _list_items(fitted: Model, model: str, n: int, output: str | None, quiet: bo
     from ..formats.writing import write_table
     from ..models.next_items import add_label, list_next_items
 
-    columns = list_next_items(fitted, n)
+    columns = list_next_items(fitted, n, words=True)
     table = build_frame(columns, "pyarrow")
     if output is not None:
         write_table(build_frame(add_label(columns), "pyarrow"), output)
@@ -197,7 +198,8 @@ def print_items(table: pa.Table, model: str, output: str | None) -> None:
     if not table.num_rows:
         _print_fact("Nothing to label", "the label of every item is known")
         return
-    columns = {"fused_label": "fused label", "confidence": "confidence", "random": "at random"}
+    columns = {"text": "text"} if "text" in table.column_names else {}
+    columns |= {"fused_label": "fused label", "confidence": "confidence", "random": "at random"}
     shown = {"confidence": format_number, "random": lambda drawn: "yes" if drawn else ""}
     _print_list(table, f"Items of {{}} to label next{_tell_more(table)}", model, columns, shown)
     _print_file(output, "; fill in its column label")
@@ -257,7 +259,7 @@ def _print_list(
     print_title(console, title.format(fit_text(model, 40)))
     head = [Column(name, 20 + spare, wrap=True) for name in keys]
     for name, heading in columns.items():
-        is_text = name in ("fused_label", "label", "worker")
+        is_text = name in ("text", "fused_label", "label", "worker")
         number = name in shown and name != "random"
         head.append(Column(heading, 20 + spare, wrap=True) if is_text else Column(heading, number=number))
     rows: list[list[Any] | None] = [

@@ -19,6 +19,7 @@ from ..models.comparison import Comparison
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField, find_answered
+from ..models.span_results import read_words
 from ..models.stored import StoredFit
 from ..models.worker_report import rank_accuracy
 from ..store.answers import StoredResponses
@@ -255,6 +256,10 @@ def find_least_certain(model: Model, labels: Any) -> list[Record]:
     rows = np.argsort(confidence, kind="stable")[:N_ITEMS]
     keys = labels.column_names[: labels.column_names.index("label")]
     records: list[Record] = labels.select([*keys, "label", "confidence"]).take(rows).to_pylist()
+    words = read_words(model, rows)
+    if words is not None:
+        named = zip(words, records, strict=True)
+        records = [{**{key: record[key] for key in keys}, "text": word, **record} for word, record in named]
     for row, record in zip(rows, records, strict=True):
         others = np.flatnonzero(model.classes_ != record["label"])
         second = others[model.posterior_[row, others].argmax()] if len(others) else None

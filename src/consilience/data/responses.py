@@ -20,7 +20,7 @@ from ..kernels.types import Floats, Integers
 from .frames import open_frame
 from .items import Sequences
 from .spelling import merge_spellings, spell_as
-from .vocabulary import Codes, Column, Values, count_codes, lookup, objects, to_column
+from .vocabulary import Codes, Column, Values, count_codes, lookup, objects, spell_surrogates, to_column
 
 if TYPE_CHECKING:
     from .features import Features
@@ -60,6 +60,16 @@ class Passages(NamedTuple):
     def first_tokens(self) -> NDArray[np.int64]:
         """Return the first token of each sequence."""
         return self.offsets[self.fused]
+
+    def read_words(self, items: Sequence[int], offsets: NDArray[np.int64]) -> list[str]:
+        """Return the words of some tokens; sequence s owns the items offsets[s]:offsets[s + 1]."""
+        assert self.texts is not None
+        rows = np.asarray(items, np.int64)
+        number = np.searchsorted(offsets, rows, side="right") - 1
+        document = self.fused[number]
+        token = self.offsets[document] + rows - offsets[number]
+        places = zip(document.tolist(), self.start[token].tolist(), self.end[token].tolist(), strict=True)
+        return [spell_surrogates(self.texts[d][start:end]) for d, start, end in places]
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ from scipy.special import entr
 from ..data.hashing import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..data.vocabulary import Column, decode_categories, encode_in_order_of_appearance, to_column, to_values
 from ..kernels.types import Floats
+from .span_results import read_words
 
 if TYPE_CHECKING:
     from .base import Model
@@ -61,12 +62,15 @@ def choose_next_items(model: Model, n: int) -> Chosen:
     return choose_items(entropy, draws, ~known, answered, later, n)
 
 
-def list_next_items(model: Model, n: int) -> dict[str, Column]:
-    """Return the columns of `Model.next_items`."""
+def list_next_items(model: Model, n: int, words: bool = False) -> dict[str, Column]:
+    """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known."""
     posterior, codes = model.posterior_, model._label_codes
     chosen = choose_next_items(model, n)
     rows = chosen.items
     columns = {name: column.take(rows) for name, column in model._keys.items()}
+    texts = read_words(model, rows) if words else None
+    if texts is not None:
+        columns["text"] = to_column(texts or pa.nulls(0, pa.string()))
     columns["random"] = to_column(chosen.drawn)
     columns["fused_label"] = to_column(model.labels_[rows])
     columns["confidence"] = to_column(posterior[rows, codes[rows]])

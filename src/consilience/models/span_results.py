@@ -212,6 +212,15 @@ def _find_offsets(model: Model, runs: Runs) -> tuple[NDArray[np.int64], NDArray[
     return model._passages.start[base + first], model._passages.end[base + last]
 
 
+def read_words(model: Model, items: NDArray[np.int64]) -> list[str] | None:
+    """Return the words of some items of a model that was fitted to texts; None if it has none."""
+    passages = model._passages
+    if passages is None or passages.texts is None:
+        return None
+    sequence, ids = number_sequences(model)
+    return passages.read_words(items.tolist(), np.searchsorted(sequence, np.arange(len(ids) + 1)))
+
+
 def check_confidence(confidence: Floats, codes: NDArray[np.int64], classes: Values, column: Column) -> None:
     """Raise a `Fault` unless there is a confidence for each span."""
     sequence = encode_in_order_of_appearance(column)[0].astype(np.int64)

@@ -79,15 +79,11 @@ def find_content(
 
 def find_words(passages: Passages, r: Responses) -> Callable[[int], Content | None]:
     """Return a function that tells the word that each token is, of a model that was fitted to texts."""
-    sequences, texts = r.sequences, passages.texts
+    sequences = r.sequences
     assert sequences is not None
-    assert texts is not None
 
     def show(index: int) -> Content | None:
-        number = int(np.searchsorted(sequences.offsets, index, side="right")) - 1
-        document = int(passages.fused[number])
-        token = int(passages.offsets[document]) + index - int(sequences.offsets[number])
-        return Content(spell_surrogates(texts[document][int(passages.start[token]) : int(passages.end[token])]))
+        return Content(passages.read_words([index], sequences.offsets)[0])
 
     return show
 

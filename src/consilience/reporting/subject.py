@@ -23,6 +23,8 @@ from .content import Content
 
 # The most characters of a label or an id that are shown.
 LONGEST_NAME = 60
+# The same of a word that is named beside its place in a sequence.
+LONGEST_WORD = 30
 # Characters that XML does not allow, nor charts: vl-convert ends the whole process at one.
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 
@@ -152,7 +154,11 @@ class Subject:
     def name_of(self, item: int) -> str:
         """Return what an item is called, short enough to be shown."""
         parts = [to_name(part) for part in self.key_of(item)]
-        return f"Item {parts[0]}" if len(parts) == 1 else f"Sequence {parts[0]}, position {parts[1]}"
+        if len(parts) == 1:
+            return f"Item {parts[0]}"
+        shown = self.show(item)
+        word = f": “{to_name(shown.text, LONGEST_WORD)}”" if shown is not None and shown.text else ""
+        return f"Sequence {parts[0]}, position {parts[1]}{word}"
 
     def show(self, item: int) -> Content | None:
         """Return what an item looks like, if that is known."""
