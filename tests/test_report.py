@@ -606,6 +606,28 @@ def test_items_of_texts_are_called_by_their_word():
     assert any(text.endswith("”") for _, text in page_of(subject.model).all("h3"))
 
 
+def test_labels_of_words_are_not_taken_for_spans():
+    fused = cs.fuse(cs.simulate.spans(40, seed=1).spans)
+    page, spans = page_of(fused), fused.to_spans()
+    assert f"of these {len(fused.labels_):,} labels of words are right" in page.all("h1")[0][1]
+    sure = float(np.mean(spans["confidence"].to_numpy()))
+    told = [text for attrs, text in page.all("p") if attrs.get("class") == "lead"]
+    assert told[1] == f"The labels make {spans.num_rows} spans, with a mean confidence of {sure:.1%}."
+    assert any("of the labels of words" in text for _, text in page.all("dd"))
+    assert any(text == "B-PER" for attrs, text in page.all("bdi") if attrs.get("class") == "label")
+    assert overview.count_spans(gather(fused), counts=False) == f"The labels make {spans.num_rows} spans."
+    fused._label_codes = np.full_like(fused._label_codes, fused.classes_.tolist().index("O"))
+    assert overview.count_spans(gather(fused), counts=False) == "There are no spans among the labels."
+
+
+def test_only_short_labels_are_kept_in_one_line():
+    long = "a label of many words"
+    page = page_of(cs.DawidSkene().fit(make_crowd(labels=("B-PER", long))))
+    shown = {text: attrs.get("class") for attrs, text in page.all("bdi")}
+    assert shown["B-PER"] == "label"
+    assert shown[long] is None
+
+
 def test_texts_show_their_spans():
     project = cs.simulate.spans(40, seed=1)
     fused = cs.fuse(project.spans)

@@ -6,7 +6,10 @@ import math
 import shlex
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..data.silence import doubt_silence
+from ..data.vocabulary import find_missing, to_values
 from ..errors import Message, Python, plural, spell_in_python, to_sentence
 from ..models.comparison import LEAST_HIDDEN, Comparison, are_checked, is_unclear
 from ..models.drift import find_drift, has_order
@@ -14,6 +17,7 @@ from ..models.fuse import doubt_checks, find_doubts, tell_copies
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from ..models.markov_field import MarkovField
+from ..models.span_results import find_model_spans
 from .subject import Subject, to_name
 from .workers import is_number
 
@@ -108,7 +112,7 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     if compared.verdict == "worse":
         return Verdict("bad", "Worse than majority vote", "Majority vote may be better than these labels.", lead)
     low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
-    headline = expect(compared.expected_accuracy, low, high, subject.n_labels)
+    headline = expect(compared.expected_accuracy, low, high, f"{subject.n_labels:,} {subject.called}")
     level = "good" if compared.expected_accuracy >= GOOD else "care"
     counts = isinstance(subject.model, LatentModel)
     if not compared.tested:
@@ -135,23 +139,23 @@ def judge_alone(subject: Subject) -> Verdict:
     model = subject.model
     untested = "They were not compared with majority vote; fuse does that."
     if not isinstance(model, LatentModel):
-        headline = f"It is not known how many of these {subject.n_labels:,} labels are right."
+        headline = f"It is not known how many of these {subject.n_labels:,} {subject.called} are right."
         return Verdict("care", "Not compared", headline, [UNCALIBRATED, untested])
     low, high = model.expected_accuracy_low_, model.expected_accuracy_high_
     interval = f"The 95% interval is {low:.1%} to {high:.1%} if workers err independently."
-    headline = expect(model.expected_accuracy_, low, high, subject.n_labels)
+    headline = expect(model.expected_accuracy_, low, high, f"{subject.n_labels:,} {subject.called}")
     return Verdict("care", "Not compared", headline, [interval, untested], counts=True)
 
 
-def expect(accuracy: float, low: float, high: float, n_items: int) -> str:
+def expect(accuracy: float, low: float, high: float, what: str) -> str:
     """Return in a sentence how many labels are expected to be right; see `Comparison.describe_accuracy`.
 
-    >>> expect(0.934, 0.92, 0.95, 800)
+    >>> expect(0.934, 0.92, 0.95, "800 labels")
     'About 93.4% of these 800 labels are right, if workers err independently.'
-    >>> expect(0.61, 0.6, 0.95, 800)
+    >>> expect(0.61, 0.6, 0.95, "800 labels")
     'Between 60.0% and 95.0% of these 800 labels are right, if workers err independently.'
     """
-    labels = f"of these {n_items:,} labels"
+    labels = f"of these {what}"
     if math.isnan(accuracy):
         return f"It is not known how many {labels} are right."
     if is_unclear(accuracy, low, high):
@@ -188,15 +192,32 @@ def count_labels(subject: Subject, name: str, number: int, share: float) -> Figu
     """Return a number of labels with their share; of a sample only the share."""
     if subject.is_sample:
         return Figure(name, f"{share:.1%}", "of the labels")
-    return Figure(name, f"{number:,}", f"{share:.1%} of the labels")
+    return Figure(name, f"{number:,}", f"{share:.1%} of the {subject.called}")
+
+
+def count_spans(subject: Subject, counts: bool) -> str:
+    """Return in words how many spans the labels make, and if probabilities count, how sure these are.
+
+    Nothing of models that were not fitted to spans of texts.
+    """
+    if not subject.has_spans:
+        return ""
+    _, confidence, types = find_model_spans(subject.model)
+    if not types:
+        return "There are no spans among the labels."
+    told = f"The labels make {plural(len(types), 'span')}"
+    if not counts or len(find_missing(confidence)):  # files of earlier releases hold none
+        return f"{told}."
+    return f"{told}, with a mean confidence of {np.mean(to_values(confidence)):.1%}."
 
 
 def list_facts(subject: Subject) -> list[tuple[str, str]]:
     """Return what was fused, in names and words."""
     r, model = subject.responses, subject.model
     sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), 'sequence')}"
+    words = f" {'word' if r.n_items == 1 else 'words'}" if subject.has_spans else ""
     facts = [
-        ("Items", f"{subject.n_labels:,}" if subject.is_sample else f"{r.n_items:,}{sequences}"),
+        ("Items", f"{subject.n_labels:,}" if subject.is_sample else f"{r.n_items:,}{words}{sequences}"),
         ("Workers", f"{r.n_workers:,}"),
         ("Answers", f"{int(model._n_answers.sum()):,}"),
         ("Classes", f"{r.n_classes:,}"),

@@ -65,6 +65,16 @@ class Subject:
         return self.n_labels > self.n_items
 
     @property
+    def has_spans(self) -> bool:
+        """Whether the items are the words of texts in which workers marked spans."""
+        return self.model._passages is not None
+
+    @property
+    def called(self) -> str:
+        """What the labels are called."""
+        return "labels of words" if self.has_spans else "labels"
+
+    @property
     def n_items(self) -> int:
         """Number of items."""
         return self.responses.n_items

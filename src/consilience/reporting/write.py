@@ -112,14 +112,14 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
     shown = workers.choose_workers(table)
     confusions = workers.gather_confusions(subject, shown)
     review = items.prepare_review(subject)
-    has_spans = model._passages is not None
-    has_content = subject.content is not None and not has_spans
+    has_content = subject.content is not None and not subject.has_spans
     chain = sequences.describe_chain(subject)
     compared = getattr(model, "comparison_", None)
     verdict = overview.judge(subject)
     return render(
         title=spell(title),
         verdict=verdict,
+        spans=overview.count_spans(subject, verdict.counts),
         figures=overview.list_figures(subject),
         facts=overview.list_facts(subject),
         notes=overview.list_notes(subject, table),
@@ -151,7 +151,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         n_known=review.n_known,
         holds_known=review.holds_known,
         n_nameless=review.n_nameless,
-        again=tell_again(given, has_content, has_spans, review.holds_known),
+        again=tell_again(given, has_content, subject.has_spans, review.holds_known),
         one_class=len(subject.classes) < 2,
         data={"review": review.data, "confusions": confusions._asdict()},
     )
