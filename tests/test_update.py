@@ -417,8 +417,15 @@ def test_what_cannot_be_updated():
     with pytest.raises(ParameterError, match="features or priors"):
         with_priors.update(r)
     project = cs.simulate.spans(20, seed=1)
-    with pytest.raises(InputError, match="Spans of texts"):
-        cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(project.spans).update(project.spans)
+    of_spans = cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(project.spans)
+    for more in ({"responses": project.spans}, {"responses": "absent.json"}, {"gold": {}}):
+        with pytest.raises(InputError, match="A fit to spans of texts cannot go on"):
+            of_spans.update(**more)
+    with pytest.raises(InputError, match="Spans of texts cannot be added"):
+        cs.DawidSkene().fit(r).update(project.spans)
+    masks = cs.Masks.from_arrays(np.random.default_rng(1).integers(0, 2, (3, 8, 8)))
+    with pytest.raises(InputError, match="A fit to masks cannot go on"):
+        cs.DawidSkene().fit(masks).update({"item": [1], "worker": [1], "label": [1]})
 
 
 def test_a_file_without_answers_cannot_be_updated(tmp_path):

@@ -116,6 +116,34 @@ def test_update_reports_as_fuse_does(crowd, monkeypatch):
     assert "does not end in .html" in done.stderr
 
 
+def test_update_shows_what_the_items_look_like(crowd, monkeypatch):
+    monkeypatch.chdir(crowd)
+    texts = "".join(f"{item},more,review number {item}\n" for item in range(300))
+    (crowd / "texts.csv").write_text(f"task,other,Input.text\n{texts}")
+    done = run("update", "crowd.model", "new.csv", "--report", "r.html", "--content", "texts.csv")
+    assert done.exit_code == 0, done.stderr
+    page = (crowd / "r.html").read_text()
+    assert page.count("review number") > 20
+    assert "--gold gold.csv --report r.html --content texts.csv" in re.sub("<.*?>", "", page)
+    for given, words in [
+        (("--content", "texts.csv"), "--content needs --report"),
+        (("--content", "Input.text", "--report", "r.html"), "There is no file 'Input.text'"),
+        (("--content", "texts.csv", "--report", "r.html", "-o", "texts.csv"), "would change the input"),
+    ]:
+        done = run("update", "crowd.model", "new.csv", *given)
+        assert done.exit_code == 2
+        assert words in done.stderr
+
+
+def test_a_fit_that_cannot_go_on_says_so_before_anything_else(crowd, monkeypatch):
+    monkeypatch.chdir(crowd)
+    cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(cs.simulate.spans(20, seed=1).spans).save("spans.model")
+    for given in (["absent.json"], ["more.json", "-o", "fused.json"], ["--gold", "gold.csv", "-o", "fused.json"]):
+        done = run("update", "spans.model", *given)
+        assert done.exit_code == 2
+        assert done.stderr.startswith("Error: A fit to spans of texts cannot go on. Fit again")
+
+
 def test_corrections_and_retractions(crowd):
     (crowd / "more.csv").write_text("task,who,says\n0,w99,cat\n1,w99,dog\n")
     assert run("update", crowd / "crowd.model", crowd / "more.csv", "-q").exit_code == 0

@@ -40,6 +40,12 @@ workers_report_option = click.option(
 report_option = click.option(
     "--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send."
 )
+content_option = click.option(
+    "--content",
+    metavar="FILE",
+    help="What the items look like: a table with a column item (or sequence and position), and one with the text of "
+    "each item or the path of its picture.",
+)
 debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 
 

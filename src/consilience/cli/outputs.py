@@ -53,6 +53,16 @@ def check_page(path: str) -> None:
         )
 
 
+def check_content(path: str | None) -> None:
+    """Raise an error for a file of content that is not there: it may be meant for a column, as with `fuse`."""
+    if path is not None and not os.path.exists(path) and not glob.has_magic(path):
+        raise InputError(
+            f"There is no file {path!r}.",
+            "Give a file with the items and their content, such as --content answers.csv. A column can be named only "
+            "with fuse.",
+        )
+
+
 def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], inputs: Sequence[str | None]) -> None:
     """Raise the error that writing would meet, also where an output would overwrite an input or another output.
 

@@ -14,6 +14,7 @@ from ..formats.register import usual_suffixes, writable_formats
 from .command import (
     TYPED,
     Command,
+    content_option,
     debug_option,
     json_option,
     print_json,
@@ -59,6 +60,7 @@ Examples:
 @click.option("--graph", metavar="FILE", help="Further edges between items, for a model with a graph.")
 @workers_report_option
 @report_option
+@content_option
 @quiet_option
 @json_option
 @debug_option
@@ -73,6 +75,7 @@ def update(
     graph: str | None,
     workers_report: str | None,
     report: str | None,
+    content: str | None,
     quiet: bool,
     as_json: bool,
     debug: bool,  # noqa: ARG001
@@ -85,23 +88,28 @@ def update(
     """
     from ..formats.writing import write_table
     from ..models.saved import load
+    from ..models.updating import check_answers
     from ..reporting.write import write_page
     from .fuse import split_arguments
-    from .outputs import check_outputs, check_page, write_together
+    from .outputs import check_content, check_outputs, check_page, write_together
     from .progress import Display
     from .summary import tabulate_workers
 
     started = time.perf_counter()
     if source is None and not gold and graph is None:
         raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
+    if content is not None and report is None:
+        raise click.UsageError("--content needs --report: it says what the report shows of the items.")
     if report is not None:
         check_page(report)
-    inputs = [source, graph, *gold, *([model] if save else [])]
-    check_outputs([output, changes, workers_report], [save or model, report], inputs)
+        check_content(content)
     with Display(quiet) as display:
         display.say("Loading")
         version = find_version(model)
         fitted = load(model)
+        check_answers(fitted)
+        inputs = [source, graph, content, *gold, *([model] if save else [])]
+        check_outputs([output, changes, workers_report], [save or model, report], inputs)
         before = getattr(fitted, "comparison_", None)
         if "callback" in fitted.get_params():
             fitted.set_params(callback=display.show_iteration)
@@ -116,13 +124,16 @@ def update(
             if save is None:
                 check_version(model, version)
 
+        def write_report(path: str) -> None:
+            write_page(shown, path, content, os.path.basename(model), os.path.dirname(content or ""), given)
+
         display.say("Writing")
         files = write_together(
             {
                 "labels": (output, lambda path: write_table(shown.to_frame(), path)),
                 "changes": (changes, partial(write_table, changed)),
                 "workers": (workers_report, lambda path: write_table(tabulate_workers(shown), path)),
-                "report": (report, lambda path: write_page(shown, path, title=os.path.basename(model), given=given)),
+                "report": (report, write_report),
                 "model": (save or model, save_model),
             }
         )

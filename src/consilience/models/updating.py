@@ -158,6 +158,14 @@ def check_answers(model: PredictingModel) -> Responses:
             "A fit to answers on disk cannot go on.",
             "Fit again, to all files. Or fit a new model batch by batch, with partial_fit.",
         )
+    if model._passages is not None:
+        raise InputError(
+            "A fit to spans of texts cannot go on.", "Fit again, to the spans of all workers, with all known spans."
+        )
+    if model._pictures is not None:
+        raise InputError(
+            "A fit to masks cannot go on.", "Fit again, to the masks of all readers, with all known masks."
+        )
     if isinstance(model, LatentModel) and (model._has_priors or model.feature_findings_ is not None):
         raise ParameterError(
             "This model was fitted with features or priors of items, which it does not keep.",

@@ -126,7 +126,8 @@ def find_column(table: Table, keys: list[str]) -> str:
     if len(others) == 1:
         return others[0]
     for name in others:
-        if name.strip().lower() in ("content", "text", "image", "word", "token"):
+        plain = name.strip().lower().removeprefix("input.").removeprefix("input:")  # as in files of MTurk and Toloka
+        if plain in ("content", "text", "image", "word", "token"):
             return name
     raise InputError(
         f"{table.name} has the columns {listing(table.names)}: which of them is the content is not clear.",
