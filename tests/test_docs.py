@@ -32,6 +32,15 @@ def test_links_of_the_readme_lead_somewhere():
     assert [link for link in links if "://" not in link and not (root / link).exists()] == []
 
 
+def test_pages_that_use_pandas_say_how_to_install_it():
+    pages = {page.stem: page.read_text("utf-8") for page in HERE.glob("*.md")}
+    using = {
+        name for name, text in pages.items() if re.search(r"^(>>>|\.\.\.) .*(to_pandas\(|import pandas)", text, re.M)
+    }
+    assert using >= {"quickstart", "crowd-platforms", "judges", "labelling-functions"}
+    assert sorted(name for name in using if "`pip install pandas`" not in pages[name]) == []
+
+
 def test_formulas():
     pytest.importorskip("math_core", reason="math-core turns formulas into MathML; make docs installs it")
     pytest.importorskip("sphinx")
