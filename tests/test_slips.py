@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from command_line import run
+from consilience.data.gold import match_gold
 from consilience.data.spelling import choose_spelling, group_spellings, normalise_label
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.models.register import model_class
@@ -149,6 +150,23 @@ def test_gold_may_be_written_in_any_way(model):
     assert model.labels_[:3].tolist() == ["cat", "dog", "dog"]
     with pytest.raises(ValueError, match="not among the classes"):
         model.fit(r, gold={0: "bird"})
+
+
+@pytest.mark.parametrize("kind", [list, pd.array, pd.Categorical, np.array])
+def test_a_missing_known_label_is_unknown_where_labels_are_normalised(kind):
+    r = cs.Responses.from_frame(table(draw("Cat", "cat", "dog")), normalise=True)
+    gold = pd.DataFrame({"item": [0, 1, 2], "label": kind([" CAT", None, "Dog"])})
+    assert match_gold(gold, r, r.classes).codes[:4].tolist() == [0, -1, 1, -1]
+
+
+def test_the_command_line_takes_an_empty_known_label_with_normalise(tmp_path):
+    answers, gold, model = tmp_path / "answers.csv", tmp_path / "gold.csv", tmp_path / "m.model"
+    answers.write_text("item,worker,label\n1,a,Cat\n1,b,cat\n2,a,dog\n2,b,Dog\n3,a,cat\n3,b,dog\n")
+    gold.write_text("item,label\n1,cat\n2,\n")
+    result = run("fuse", answers, "--normalise", "--gold", gold, "--save", model, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["gold"] == 1
+    assert run("update", model, "--gold", gold).exit_code == 0
 
 
 def test_gold_of_labels_as_they_are_must_be_as_they_are():
