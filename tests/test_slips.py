@@ -320,6 +320,62 @@ def test_words_for_nothing(word):
         cs.Responses.from_matrix(source["label"].reshape(100, 3))
 
 
+@pytest.mark.parametrize("labels", [["ham", "spam", "ABSTAIN"], ["ham", "Abstain"], ["ham", "spam", "-1"], [-1, 0, 1, 2]])
+@pytest.mark.parametrize("shape", ["long", "wide", "array"])
+def test_abstentions_as_a_class(labels, shape):
+    said = draw(*labels)
+    wide = {"item": range(100), **dict(zip(("a", "b", "c"), said.reshape(100, 3).T, strict=True))}
+    if shape == "array":
+        with pytest.warns(DataWarning, match=r"did not see the item, name it with missing="):
+            cs.Responses.from_matrix(said.reshape(100, 3), missing="none")
+        return
+    source, form = (wide, {"format": "wide"}) if shape == "wide" else (table(said), {})
+    (text,) = slips(source, **form)
+    odd = next(label for label in labels if label == -1 or str(label).lower() in ("abstain", "-1"))
+    others = sorted(label for label in labels if label != odd)
+    assert f"The label {odd!r} is treated as an answer and as a class like any other ({(said == odd).sum()} a" in text
+    assert f"leave it out of the classes: classes={others}." in text
+    assert ("leave those cells empty" if shape == "wide" else "remove those rows") in text
+    assert not slips(source, classes=others, **form)
+    assert not slips(source, classes=labels, **form)
+
+
+def test_minus_one_of_crowds_passes():
+    assert not slips(table(draw(-1, 1)))
+    assert not slips(table(draw(-1, 0, 1)))
+    assert not slips(table(draw(-2, -1, 0, 1, 2)))
+    assert not slips(table(draw("-1", "0", "1")))
+    assert not slips(table(np.full(300, -1)))
+    (text,) = slips(table(draw(-1, -1, -1, -1, 0, 1)))
+    assert text.startswith("The label -1 is treated as an answer")
+    assert "If it means that a worker abstains" in text
+
+
+def test_the_command_line_says_how_to_leave_abstentions_out(tmp_path):
+    rng, votes = np.random.default_rng(0), tmp_path / "votes.csv"
+    truth = rng.random(400) < 0.3
+    speaks = rng.random((400, 6)) < np.where(truth[:, None] == np.arange(6) % 2, 0.4, 0.05)
+    cells = pd.DataFrame(np.where(speaks, np.arange(6) % 2, -1)).add_prefix("lf")
+    cells.rename_axis("id").to_csv(votes)
+    result = run("fuse", votes, "--json")
+    assert "abstains, leave it out of the classes: --classes 0,1." in result.stderr
+    assert "-1" in json.loads(result.stdout)["classes"] or -1 in json.loads(result.stdout)["classes"]
+    result = run("fuse", votes, "--classes", "0,1", "-o", tmp_path / "labels.csv")
+    assert result.exit_code == 0 and "abstains" not in result.stderr
+    assert np.mean(pd.read_csv(tmp_path / "labels.csv")["label"] == truth) > 0.85
+
+
+def test_an_update_asks_about_abstentions_only_if_labels_are_new():
+    model = cs.MajorityVote().fit(cs.Responses.from_frame(table(draw("x", "y", "ABSTAIN")), classes=["x", "y"]))
+    model.update({"item": [900], "worker": ["ann"], "label": ["x"]})
+    with pytest.warns(DataWarning, match="'ABSTAIN' is treated as an answer"):
+        model = cs.MajorityVote().fit(cs.Responses.from_frame(table(draw("x", "y", "ABSTAIN"))))
+    model.update({"item": [900], "worker": ["ann"], "label": ["x"]})
+    model = cs.MajorityVote().fit(cs.Responses.from_frame(table(draw("x", "y"))))
+    with pytest.warns(DataWarning, match="'ABSTAIN' is treated as an answer"):
+        model.update({"item": [900], "worker": ["ann"], "label": ["ABSTAIN"]})
+
+
 def test_workers_in_several_spellings():
     (text,) = slips(table(draw("yes", "no"), worker=np.tile(["Ann", "ann ", "cy"], 100)))
     assert text.startswith("Some ids of workers differ only in case, spaces or Unicode form: 'Ann', 'ann '.")
