@@ -290,6 +290,39 @@ def test_matrix(folder):
     assert r.silence_counts
 
 
+@pytest.mark.parametrize("first", [range(6), range(10, 16), [*"uvwxyz"]])
+def test_ids_in_a_matrix_are_no_worker(folder, first):
+    """As numbers, ids may be labels too."""
+    matrix = np.array([[0, 1, -1], [1, 1, -1], [-1, -1, -1], [1, -1, 0], [0, 0, 0], [0, -1, 0]])
+    frame = pd.DataFrame(matrix, columns=["lf_a", "lf_b", "lf_c"])
+    expected = triples(cs.Responses.from_matrix(matrix, items=list(first), workers=["lf_a", "lf_b", "lf_c"]))
+    for name in ("id", "key"):
+        frame.assign(**{name: first})[[name, "lf_a", "lf_b", "lf_c"]].to_csv("L.csv", index=False)
+        with pytest.warns(DataWarning, match=f"'{name}', is taken for ids of the items.* name it: item='{name}'"):
+            r = cs.read_responses("L.csv", format="matrix")
+        assert triples(r) == expected
+        assert r.items.tolist() == list(first)
+        assert triples(cs.read_responses("L.csv", format="matrix", item=name)) == expected
+    np.save("L.npy", np.column_stack([np.arange(100, 106), matrix]))
+    with pytest.warns(DataWarning, match="The first column of L.npy, '0', is taken for ids"):
+        assert cs.read_responses("L.npy").n_workers == 3
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0, 1, 2]],
+        [[7, 1, 2], [8, 1, 2]],
+        [[0, 1, 2], [1, 2, 0], [2, 0, 1], [3, 3, 3], [4, 4, 0]],
+        np.arange(18).reshape(6, 3),
+        np.random.default_rng(0).random((9, 3)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:No other column", "ignore:The labels are", "ignore:There are")
+def test_answers_in_a_matrix_are_no_ids(matrix):
+    assert cs.Responses.from_frame(pd.DataFrame(matrix), format="matrix").n_workers == 3
+
+
 def test_damaged_matrix(folder):
     np.save("cube.npy", np.zeros((2, 2, 2)))
     assert "must hold a matrix with items as rows" in refusal("cube.npy")

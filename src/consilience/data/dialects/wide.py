@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...errors import DataWarning, InputError, Sentence, listing, warn
+from ...errors import DataWarning, InputError, Sentence, listing, shorten, warn
 from ...memory import NUMBER, require_memory
 from ..tables import Table
 from ..vocabulary import (
@@ -30,11 +30,14 @@ from ..vocabulary import (
     join_columns,
     lookup,
     to_column,
+    to_values,
 )
 from .register import Names, Reader
 
 # A table is recognised as wide only if its cells hold few different labels.
 MOST_LABELS = 20
+# In a matrix with fewer rows, ids of the items are known by the name of their column alone.
+FEWEST_ROWS = 5
 # Columns with such names hold no worker's answers.
 _SUMMARIES = re.compile(
     r"(consensus|majority|final|adjudicated|aggregated?|average|mean|median|total|sum|count|agreement|duplicate|status)"
@@ -100,8 +103,48 @@ def _translate(table: Table, names: Names) -> Table:
 
 def _translate_matrix(table: Table, names: Names) -> Table:
     _check_names(table, names)
+    item, gold = table.find("item", names["item"]) if names.get("item") else None, names.get("gold")
+    gold = None if gold is None else table.find("gold", gold)
+    columns = [name for name in table.names if name not in (item, gold)]
+    if item is None and _are_ids(table, columns):
+        item, *columns = columns
+        warn(
+            DataWarning(
+                f"The first column of {table.name}, {shorten(item)}, is taken for ids of the items: no two rows have "
+                "the same.",
+                Sentence("To be sure, name it: {item}.", item=item),
+                "If it holds answers of a worker, move it to another place.",
+            )
+        )
     keys = "row", pa.array(np.arange(table.n_rows))
-    return replace(melt(table, keys, list(table.names), missing=-1), format="matrix")
+    if item is not None:
+        keys = item, table.values(item, "Say which item each row is about.")
+    known = None if gold is None else (gold, table.read(gold))
+    return replace(melt(table, keys, columns, known, missing=-1), format="matrix")
+
+
+def _are_ids(table: Table, columns: Sequence[str]) -> bool:
+    """Tell whether the first column of a matrix holds ids instead of answers.
+
+    All its values are different then. It has a name of items, or there are more rows than labels in the other columns,
+    which hold less than half of its values.
+    """
+    if len(columns) < 2 or not table.n_rows:
+        return False
+    first = table.read(columns[0])
+    if len(find_missing(first)) or not are_distinct(first):
+        return False
+    if columns[0] in (table.find_usual("item"), *table.candidates("item")):
+        return True
+    if table.n_rows < FEWEST_ROWS:
+        return False
+    labels: set[Any] = set()
+    for name in columns[1:]:
+        column = table.read(name)
+        labels.update(encode_in_order_of_appearance(column.take(_find_present(column)))[1].tolist())
+        if len(labels) >= table.n_rows:
+            return False
+    return 2 * len(labels.intersection(to_values(first).tolist())) < table.n_rows
 
 
 def _check_names(table: Table, names: Names) -> None:
@@ -174,7 +217,7 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Co
     vocabularies = []
     for w, name in enumerate(workers):
         column = table.read(name)
-        present = np.setdiff1d(np.arange(table.n_rows), find_missing(column), assume_unique=True)
+        present = _find_present(column)
         codes[present, w], values = encode_in_order_of_appearance(column.take(present))
         vocabularies.append(_whole(to_column(values)))
     if any(not isinstance(each, np.ndarray) and is_text(each.type) for each in vocabularies):
@@ -188,6 +231,10 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Co
         codes[:, w] = np.append(place, -1)[codes[:, w]]  # -1 is the last
     _doubt_columns(table, workers, places)
     return codes, to_column(distinct)
+
+
+def _find_present(column: Column) -> NDArray[np.int64]:
+    return np.setdiff1d(np.arange(len(column)), find_missing(column), assume_unique=True)
 
 
 def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[NDArray[np.int64]]) -> None:
