@@ -40,6 +40,12 @@ workers_report_option = click.option(
 report_option = click.option(
     "--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send."
 )
+ignore_option = click.option(
+    "--ignore",
+    metavar="COL",
+    multiple=True,
+    help="Where each worker has a column: one that holds no answers. May be given several times.",
+)
 debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 
 

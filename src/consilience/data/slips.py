@@ -125,10 +125,7 @@ def doubt_abstention(r: Responses, source: Source) -> DataWarning | None:
     return DataWarning(
         f"The label {shorten(label)} is treated as an answer and as a class like any other "
         f"({plural(int(np.count_nonzero(r.label == code)), 'answer')}).",
-        Sentence(
-            f"If it means that a worker abstains, leave it out of the classes{': ' if simple else ' with '}{{classes}}.",
-            classes=others,
-        ),
+        Sentence("If it means that a worker abstains, give the classes without it: {classes}.", classes=others),
         Sentence(f"If it means that the worker did not see the item, {drop}.", missing=label),
         Sentence("If it is a class, list all classes with {classes} to silence this warning."),
         keyword="classes",

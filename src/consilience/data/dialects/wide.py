@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...arguments import is_among
 from ...errors import DataWarning, InputError, Sentence, listing, shorten, warn
 from ...memory import NUMBER, require_memory
 from ..tables import Table
@@ -43,6 +44,7 @@ _SUMMARIES = re.compile(
     r"(consensus|majority|final|adjudicated|aggregated?|average|mean|median|total|sum|count|agreement|duplicate|status)"
     r"|(is|has|n|num)_"
 )
+IGNORE = Sentence("Leave columns that hold no answers out with {ignore}.")
 _OTHER_ROLES = ("worker", "label", "sequence", "position", "weight")
 
 
@@ -56,7 +58,7 @@ def _recognise(table: Table, names: Names) -> bool:
     if item is None:
         found = table.candidates("item")
         item = found[0] if len(found) == 1 else None
-    columns = [name for name in table.names if name not in (item, table.find("gold"))]
+    columns = _list_workers(table, item, table.find("gold"))
     if any(_SUMMARIES.match(str(name).lower()) for name in columns):
         return False
     if (
@@ -88,14 +90,15 @@ def _translate(table: Table, names: Names) -> Table:
     _check_names(table, names)
     item = table.need("item", names.get("item"), parameter="item")
     gold = table.find("gold", names.get("gold"))
-    workers = [name for name in table.names if name not in (item, gold)]
+    workers = _list_workers(table, item, gold)
     keys = table.values(item, "Say which item each row is about.")
     known = None if gold is None else (gold, table.read(gold))
     if names.get("format") is None:
         warn(
             DataWarning(
                 f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
-                Sentence("To be sure, give {format}; else leave out the columns that hold no answers.", format="wide"),
+                Sentence("To be sure, give {format}.", format="wide"),
+                IGNORE,
             )
         )
     return replace(melt(table, (item, keys), workers, known), format="wide")
@@ -105,7 +108,7 @@ def _translate_matrix(table: Table, names: Names) -> Table:
     _check_names(table, names)
     item, gold = table.find("item", names["item"]) if names.get("item") else None, names.get("gold")
     gold = None if gold is None else table.find("gold", gold)
-    columns = [name for name in table.names if name not in (item, gold)]
+    columns = _list_workers(table, item, gold)
     if item is None and _are_ids(table, columns):
         item, *columns = columns
         warn(
@@ -145,6 +148,16 @@ def _are_ids(table: Table, columns: Sequence[str]) -> bool:
         if len(labels) >= table.n_rows:
             return False
     return 2 * len(labels.intersection(to_values(first).tolist())) < table.n_rows
+
+
+def _list_workers(table: Table, item: str | None, gold: str | None) -> list[str]:
+    """Return the columns of workers: all others."""
+    absent = [name for name in table.ignored if not is_among(name, table.names)]
+    if absent:
+        raise InputError(
+            f"{table.name} has no column {listing(absent)}. It has {listing(map(str, table.names), len(table.names))}."
+        )
+    return [name for name in table.names if name not in (item, gold, *table.ignored)]
 
 
 def _check_names(table: Table, names: Names) -> None:
@@ -229,7 +242,7 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Co
     places = [lookup(distinct, each) for each in vocabularies]
     for w, place in enumerate(places):
         codes[:, w] = np.append(place, -1)[codes[:, w]]  # -1 is the last
-    _doubt_columns(table, workers, places)
+    codes[:, _doubt_columns(table, workers, places)] = -1
     return codes, to_column(distinct)
 
 
@@ -237,18 +250,22 @@ def _find_present(column: Column) -> NDArray[np.int64]:
     return np.setdiff1d(np.arange(len(column)), find_missing(column), assume_unique=True)
 
 
-def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[NDArray[np.int64]]) -> None:
-    """Warn of columns whose labels nobody else says: they may hold something else than answers."""
+def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[NDArray[np.int64]]) -> list[int]:
+    """Return columns of many values that no other holds, which are no answers; warn of these, and of those of few."""
     times = np.bincount(np.concatenate([np.unique(place) for place in places]).astype(np.int64))
-    alone = [name for name, place in zip(workers, places, strict=True) if len(place) and times[place].max() == 1]
-    if alone and len(workers) > 2:
-        warn(
-            DataWarning(
-                f"No other column of {table.name} holds any of the values of {listing(alone)}. Each column is taken "
-                "for a worker.",
-                "Leave out the columns that hold no answers.",
-            )
-        )
+    alone = [w for w, place in enumerate(places) if len(place) and times[place].max() == 1]
+    if not alone or len(workers) < 3:
+        return []
+    many = [w for w in alone if len(places[w]) > MOST_LABELS] if len(alone) < len(workers) else []
+    few = [w for w in alone if w not in many]
+    taken, left_out = (listing([workers[w] for w in found]) for found in (few, many))
+    if few:
+        problem = f"No other column of {table.name} holds any of the values of {taken}."
+        warn(DataWarning(f"{problem} Each column is taken for a worker.", IGNORE))
+    if many:
+        problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
+        warn(DataWarning(problem, Sentence("Name them with {ignore} to silence this warning.")))
+    return many
 
 
 def _whole(values: Column) -> Column:
