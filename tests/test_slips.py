@@ -347,6 +347,7 @@ def test_minus_one_of_crowds_passes():
     assert not slips(table(draw(-1, 0, 1)))
     assert not slips(table(draw(-2, -1, 0, 1, 2)))
     assert not slips(table(draw("-1", "0", "1")))
+    assert not slips(table(draw(-1.0, 0.5, 2.0)))
     assert not slips(table(np.full(300, -1)))
     (text,) = slips(table(draw(-1, -1, -1, -1, 0, 1)))
     assert text.startswith("The label -1 is treated as an answer")

@@ -135,7 +135,7 @@ def doubt_abstention(r: Responses, source: Source) -> DataWarning | None:
 def _find_abstention(r: Responses) -> int | None:
     """Return the code of the label that looks like an abstention, or None.
 
-    That is a word for it, or -1 beside words or numbers that are not negative. Beside 1, -1 is an ordinary answer.
+    That is a word for it, or -1 beside words or whole numbers from 0 on. Beside 1, -1 is an ordinary answer.
     Beside 0 and 1 it is one in crowds, too: there it has to be most of the answers.
     """
     texts = [str(label).strip().lower().removesuffix(".0") for label in r.labels.tolist()]
@@ -143,10 +143,18 @@ def _find_abstention(r: Responses) -> int | None:
     if words:
         return words[0] if len(words) < len(texts) else None
     others = {text for text in texts if text != "-1"}
-    if "-1" not in texts or not others or others == {"1"} or any(text.startswith("-") for text in others):
+    if "-1" not in texts or not others or others == {"1"} or not all(map(_is_word_or_count, others)):
         return None
     code = texts.index("-1")
     return code if others != {"0", "1"} or np.mean(r.label == code) > MOST_ABSTAIN else None
+
+
+def _is_word_or_count(text: str) -> bool:
+    try:
+        number = float(text)
+    except ValueError:
+        return True
+    return number >= 0 and number.is_integer()
 
 
 def doubt_ids(r: Responses, source: Source) -> DataWarning | None:
