@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
+from command_line import run
 from consilience.cli.fuse import FORMS
 from consilience.data.dialects import DIALECTS, list_names
 from consilience.errors import ConsilienceError, DataWarning, InputError, ParameterError
@@ -264,6 +265,50 @@ def test_wide_errors():
         cs.Responses.from_frame({"item": [1], "label": ["x"]})
 
 
+NOTED = {**WIDE, "note": ["x", "y", "z"], "by": ["cat", "ann", "ann"]}
+
+
+@pytest.mark.parametrize("form", [None, "wide"])
+@pytest.mark.filterwarnings("ignore:the table has no column of workers")
+def test_ignored_columns_are_no_workers(form):
+    assert triples(cs.Responses.from_frame(NOTED, format=form, ignore=["note", "by"])) == LONG
+    assert triples(cs.Responses.from_frame({**WIDE, "note": [*"xyz"]}, format=form, ignore="note")) == LONG
+    with pytest.raises(InputError, match=r"has no column 'nota'. It has"):
+        cs.Responses.from_frame(NOTED, format=form, ignore=["nota"])
+    with pytest.raises(ParameterError, match="'ignore' parameter"):
+        cs.Responses.from_frame(NOTED, format=form, ignore=3)
+
+
+def test_a_column_of_text_is_no_worker():
+    table = {"id": range(30), "a": ["x", "y"] * 15, "b": ["y", "x"] * 15, "text": [f"text {n}" for n in range(30)]}
+    with pytest.warns(DataWarning, match=r"no other column holds are left out: 'text'. Name them with ignore="):
+        assert cs.Responses.from_frame(table, format="wide").workers.tolist() == ["a", "b"]
+
+
+def test_content_is_no_worker_on_the_command_line(folder):
+    """Nor where it would be taken for one, in a small table."""
+    table = {"id": range(8), "a": ["x", "y"] * 4, "b": ["x", "y"] * 4, "c": ["y"] * 8, "text": [*"abcdefgh"]}
+    pd.DataFrame(table).to_csv("wide.csv", index=False)
+    for options in (
+        ["--content", "text", "--report", "r.html"],
+        ["--ignore", "text"],
+        ["--ignore", "c", "--ignore", "text"],
+    ):
+        result = run("fuse", "wide.csv", "--json", *options)
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["workers"] == 4 - len(options) // 2 + ("--report" in options)
+    result = run("fuse", "wide.csv", "--json", "--format", "wide")
+    advice = (
+        "values of 'text'. Each column is taken for a worker. Leave columns that hold no answers out with --ignore."
+    )
+    assert advice in result.stderr
+    assert json.loads(result.stdout)["workers"] == 4
+    pd.DataFrame({"item": [1], "worker": [1], "label": [1]}).to_csv("long.csv")
+    assert "--ignore is for tables in which each worker has a column" in run("fuse", "long.csv", "--ignore", "x").stderr
+    assert run("convert", "wide.csv", "long.csv", "--ignore", "text").exit_code == 0
+    assert set(pd.read_csv("long.csv")["worker"]) == {"a", "b", "c"}
+
+
 def test_wide_equals_long():
     """A slow twin: each cell that is not empty, one by one."""
     rng = np.random.default_rng(0)
@@ -288,6 +333,39 @@ def test_matrix(folder):
     r = cs.read_responses("L.csv", format="matrix", abstain="answer", background=0)
     assert r.workers.tolist() == ["lf_a", "lf_b", "lf_c"]
     assert r.silence_counts
+
+
+@pytest.mark.parametrize("first", [range(6), range(10, 16), [*"uvwxyz"]])
+def test_ids_in_a_matrix_are_no_worker(folder, first):
+    """As numbers, ids may be labels too."""
+    matrix = np.array([[0, 1, -1], [1, 1, -1], [-1, -1, -1], [1, -1, 0], [0, 0, 0], [0, -1, 0]])
+    frame = pd.DataFrame(matrix, columns=["lf_a", "lf_b", "lf_c"])
+    expected = triples(cs.Responses.from_matrix(matrix, items=list(first), workers=["lf_a", "lf_b", "lf_c"]))
+    for name in ("id", "key"):
+        frame.assign(**{name: first})[[name, "lf_a", "lf_b", "lf_c"]].to_csv("L.csv", index=False)
+        with pytest.warns(DataWarning, match=f"'{name}', is taken for ids of the items.* name it: item='{name}'"):
+            r = cs.read_responses("L.csv", format="matrix")
+        assert triples(r) == expected
+        assert r.items.tolist() == list(first)
+        assert triples(cs.read_responses("L.csv", format="matrix", item=name)) == expected
+    np.save("L.npy", np.column_stack([np.arange(100, 106), matrix]))
+    with pytest.warns(DataWarning, match="The first column of L.npy, '0', is taken for ids"):
+        assert cs.read_responses("L.npy").n_workers == 3
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0, 1, 2]],
+        [[7, 1, 2], [8, 1, 2]],
+        [[0, 1, 2], [1, 2, 0], [2, 0, 1], [3, 3, 3], [4, 4, 0]],
+        np.arange(18).reshape(6, 3),
+        np.random.default_rng(0).random((9, 3)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:No other column", "ignore:The labels are", "ignore:There are")
+def test_answers_in_a_matrix_are_no_ids(matrix):
+    assert cs.Responses.from_frame(pd.DataFrame(matrix), format="matrix").n_workers == 3
 
 
 def test_damaged_matrix(folder):

@@ -150,7 +150,9 @@ def test_a_row_without_label_takes_an_answer_back():
 @pytest.mark.parametrize("label", [["x", None, None], [None, None, None]])
 def test_questions_without_an_answer_are_left_out(label):
     old = read([(1, "a", "x"), (1, "b", "y"), (2, "a", "x")])
-    with pytest.warns(DataWarning, match=f"{label.count(None)} rows .* left out: not answered yet"):
+    with pytest.warns(
+        DataWarning, match=f"{label.count(None)} rows .* left out: not answered yet. .* are an error, since"
+    ):
         new, taken_back = further({"item": [2, 2, 3], "worker": ["b", "c", "a"], "label": label}, old, "error")
     assert not len(taken_back.item)
     assert new.n_responses == 3 - label.count(None)

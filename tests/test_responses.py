@@ -1119,6 +1119,7 @@ def test_matrices(matrix, labels):
         ([[Size.SMALL, Size.LARGE]], Size.LARGE, [Size.SMALL]),
     ],
 )
+@pytest.mark.filterwarnings("ignore:The label '-1' is treated")
 def test_what_stands_for_missing(matrix, missing, labels):
     assert Responses.from_matrix(matrix, missing=missing).labels.tolist() == labels
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from command_line import run
+from consilience.data.gold import match_gold
 from consilience.data.spelling import choose_spelling, group_spellings, normalise_label
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.models.register import model_class
@@ -149,6 +150,23 @@ def test_gold_may_be_written_in_any_way(model):
     assert model.labels_[:3].tolist() == ["cat", "dog", "dog"]
     with pytest.raises(ValueError, match="not among the classes"):
         model.fit(r, gold={0: "bird"})
+
+
+@pytest.mark.parametrize("kind", [list, pd.array, pd.Categorical, np.array])
+def test_a_missing_known_label_is_unknown_where_labels_are_normalised(kind):
+    r = cs.Responses.from_frame(table(draw("Cat", "cat", "dog")), normalise=True)
+    gold = pd.DataFrame({"item": [0, 1, 2], "label": kind([" CAT", None, "Dog"])})
+    assert match_gold(gold, r, r.classes).codes[:4].tolist() == [0, -1, 1, -1]
+
+
+def test_the_command_line_takes_an_empty_known_label_with_normalise(tmp_path):
+    answers, gold, model = tmp_path / "answers.csv", tmp_path / "gold.csv", tmp_path / "m.model"
+    answers.write_text("item,worker,label\n1,a,Cat\n1,b,cat\n2,a,dog\n2,b,Dog\n3,a,cat\n3,b,dog\n")
+    gold.write_text("item,label\n1,cat\n2,\n")
+    result = run("fuse", answers, "--normalise", "--gold", gold, "--save", model, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["gold"] == 1
+    assert run("update", model, "--gold", gold).exit_code == 0
 
 
 def test_gold_of_labels_as_they_are_must_be_as_they_are():
@@ -300,6 +318,66 @@ def test_words_for_nothing(word):
     assert len(slips(source, classes=["yes", "no"])) == 1
     with pytest.warns(DataWarning, match="missing="):
         cs.Responses.from_matrix(source["label"].reshape(100, 3))
+
+
+@pytest.mark.parametrize(
+    "labels", [["ham", "spam", "ABSTAIN"], ["ham", "Abstain"], ["ham", "spam", "-1"], [-1, 0, 1, 2]]
+)
+@pytest.mark.parametrize("shape", ["long", "wide", "array"])
+def test_abstentions_as_a_class(labels, shape):
+    said = draw(*labels)
+    wide = {"item": range(100), **dict(zip(("a", "b", "c"), said.reshape(100, 3).T, strict=True))}
+    if shape == "array":
+        with pytest.warns(DataWarning, match=r"did not see the item, name it with missing="):
+            cs.Responses.from_matrix(said.reshape(100, 3), missing="none")
+        return
+    source, form = (wide, {"format": "wide"}) if shape == "wide" else (table(said), {})
+    (text,) = slips(source, **form)
+    odd = next(label for label in labels if label == -1 or str(label).lower() in ("abstain", "-1"))
+    others = sorted(label for label in labels if label != odd)
+    assert f"The label {odd!r} is treated as an answer and as a class like any other ({(said == odd).sum()} a" in text
+    assert f"give the classes without it: classes={others}." in text
+    assert ("leave those cells empty" if shape == "wide" else "remove those rows") in text
+    assert not slips(source, classes=others, **form)
+    assert not slips(source, classes=labels, **form)
+
+
+def test_minus_one_of_crowds_passes():
+    assert not slips(table(draw(-1, 1)))
+    assert not slips(table(draw(-1, 0, 1)))
+    assert not slips(table(draw(-2, -1, 0, 1, 2)))
+    assert not slips(table(draw("-1", "0", "1")))
+    assert not slips(table(draw(-1.0, 0.5, 2.0)))
+    assert not slips(table(np.full(300, -1)))
+    (text,) = slips(table(draw(-1, -1, -1, -1, 0, 1)))
+    assert text.startswith("The label -1 is treated as an answer")
+    assert "If it means that a worker abstains" in text
+
+
+def test_the_command_line_says_how_to_leave_abstentions_out(tmp_path):
+    rng, votes = np.random.default_rng(0), tmp_path / "votes.csv"
+    truth = rng.random(400) < 0.3
+    speaks = rng.random((400, 6)) < np.where(truth[:, None] == np.arange(6) % 2, 0.4, 0.05)
+    cells = pd.DataFrame(np.where(speaks, np.arange(6) % 2, -1)).add_prefix("lf")
+    cells.rename_axis("id").to_csv(votes)
+    result = run("fuse", votes, "--json")
+    assert "abstains, give the classes without it: --classes 0,1." in result.stderr
+    assert json.loads(result.stdout)["classes"] == [-1, 0, 1]
+    result = run("fuse", votes, "--classes", "0,1", "-o", tmp_path / "labels.csv")
+    assert result.exit_code == 0
+    assert "abstains" not in result.stderr
+    assert np.mean(pd.read_csv(tmp_path / "labels.csv")["label"] == truth) > 0.85
+
+
+def test_an_update_asks_about_abstentions_only_if_labels_are_new():
+    model = cs.MajorityVote().fit(cs.Responses.from_frame(table(draw("x", "y", "ABSTAIN")), classes=["x", "y"]))
+    model.update({"item": [900], "worker": ["ann"], "label": ["x"]})
+    with pytest.warns(DataWarning, match="'ABSTAIN' is treated as an answer"):
+        model = cs.MajorityVote().fit(cs.Responses.from_frame(table(draw("x", "y", "ABSTAIN"))))
+    model.update({"item": [900], "worker": ["ann"], "label": ["x"]})
+    model = cs.MajorityVote().fit(cs.Responses.from_frame(table(draw("x", "y"))))
+    with pytest.warns(DataWarning, match="'ABSTAIN' is treated as an answer"):
+        model.update({"item": [900], "worker": ["ann"], "label": ["ABSTAIN"]})
 
 
 def test_workers_in_several_spellings():

@@ -46,6 +46,12 @@ content_option = click.option(
     help="What the items look like: a table with a column item (or sequence and position), and one with the text of "
     "each item or the path of its picture.",
 )
+ignore_option = click.option(
+    "--ignore",
+    metavar="COL",
+    multiple=True,
+    help="Where each worker has a column: one that holds no answers. May be given several times.",
+)
 debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..formats.register import FORMATS, span_formats
-from .command import Command, debug_option, json_option, print_json, quiet_option
+from .command import Command, debug_option, ignore_option, json_option, print_json, quiet_option
 from .fuse import FORMS, ROLES
 
 # As in the library, whose module takes long to import.
@@ -46,6 +46,7 @@ def _role_options(command: Any) -> Any:
     "(one column per worker).",
 )
 @_role_options
+@ignore_option
 @click.option("--drop-missing", is_flag=True, help="Leave out rows without an answer.")
 @quiet_option
 @json_option

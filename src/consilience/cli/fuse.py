@@ -19,6 +19,7 @@ from .command import (
     TYPED,
     Command,
     debug_option,
+    ignore_option,
     json_option,
     print_json,
     quiet_option,
@@ -79,6 +80,7 @@ class Options:
     order: str | None
     gold_column: str | None
     format: str | None
+    ignore: tuple[str, ...]
     drop_missing: bool
     classes: list[str] | None
     duplicates: str
@@ -216,6 +218,7 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     type=click.Choice([*(each.name for each in FORMATS), *FORMS]),
     help="Format of SOURCE, if it is not recognised; see `consilience formats`.",
 )
+@ignore_option
 @click.option("--drop-missing", is_flag=True, help="Leave out rows without an answer.")
 @click.option("--classes", metavar="A,B,...", callback=_split_classes, help="What can be true. Default: all labels.")
 @click.option(
@@ -555,7 +558,11 @@ def open_answers(options: Options, features: Any, found: Format | None) -> Opene
     if items is None and features is not None and found is None:
         items = range(features.shape[0])
     names = {name: getattr(options, name) for name in (*ROLES, *settings)}
-    opened = open_source(options.source, items=items, gold=gold, **names)
+    # The content of items is no worker's answer.
+    ignored = (*options.ignore, *([options.content] if options.content and found is None else []))
+    opened = open_source(options.source, items=items, gold=gold, ignore=ignored, **names)
+    if options.ignore and not (isinstance(opened, Responses) and opened.format in ("wide", "matrix")):
+        raise click.UsageError("--ignore is for tables in which each worker has a column. Leave it out.")
     if replaced and isinstance(opened, Responses):
         columns = {role: name for role, name in opened.columns.items() if role != "gold"}
         return replace(opened, gold=None, columns=columns)

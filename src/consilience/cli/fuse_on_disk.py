@@ -29,7 +29,7 @@ _IN_MEMORY = (
     "disagreements",
     "content",
 )
-_DEFAULTS = {"abstain": "ignore", "normalise": False}
+_DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": ()}
 _FLAGS = {"gold_column": "--columns gold=..."}
 _FORMS_IN_MEMORY = ("mturk", "toloka", "appen", "wide", "matrix")
 _MODELS_IN_MEMORY = ("moments", "markov-field")

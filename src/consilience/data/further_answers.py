@@ -137,7 +137,13 @@ def _check_unanswered(table: Table, columns: dict[str, str], old: Responses) -> 
             keyword="duplicates",
         )
     verb = "has no label and is" if table.n_rows == 1 else "have no label and are"
-    warn(DataWarning(f"{plural(table.n_rows, 'row')} of {table.name} {verb} left out: not answered yet."))
+    warn(
+        DataWarning(
+            f"{plural(table.n_rows, 'row')} of {table.name} {verb} left out: not answered yet.",
+            "An update takes lists of questions that are answered in part. Where answers are first read, such rows are "
+            "an error, since they may be a slip.",
+        )
+    )
 
 
 def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Retracted:

@@ -390,7 +390,7 @@ def _are_same(first: Values, second: Values) -> bool:
 
 def _doubt_labels(joined: Responses, added: Values) -> None:
     """Warn of new labels that look like a slip, or are no classes."""
-    warn_of_slips(joined, Source())
+    warn_of_slips(joined, Source(unseen=bool(len(added))))
     unknown = added[lookup(joined.classes, to_column(added)) < 0]
     if len(unknown):
         verb = "is no class" if len(unknown) == 1 else "are no classes"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import check_truth
-from ..errors import DataWarning, InputError, ParameterError, Sentence, plural, warn
+from ..errors import DataWarning, InputError, ParameterError, Sentence, parameter_error, plural, warn
 from ..memory import release_unused
 from .classes import choose_classes
 from .dialects import translate
@@ -44,6 +44,7 @@ def read_answers(
     gold: str | bool | None = None,
     drop_missing: bool = False,
     format: str | None = None,
+    ignore: Sequence[str] | str = (),
 ) -> Responses:
     """Read a table of answers; see `Responses.from_frame`.
 
@@ -54,7 +55,7 @@ def read_answers(
     names : mapping
         For each role that a column can play (item, worker, label, sequence, position, weight, order) its name, None
         where it is not given.
-    classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format
+    classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, ignore
         As in `Responses.from_frame`.
     """
     from ..kernels.layout import find_offsets, group_answers, order_by
@@ -63,7 +64,10 @@ def read_answers(
     check_truth("normalise", "Responses", normalise)
     check_truth("drop_missing", "Responses", drop_missing)
     origin = table.origin
-    table = translate(table, format, {**names, "gold": gold if isinstance(gold, str) else None})
+    ignored = [ignore] if isinstance(ignore, str) else ignore
+    if not isinstance(ignored, (list, tuple)):
+        raise parameter_error("ignore", "Responses.from_frame", "the name of a column, or a list of names", ignore)
+    table = translate(table, format, {**names, "gold": gold if isinstance(gold, str) else None}, ignored)
     items = table.items if items is None else items
     columns = find_columns(table, **names)
     if table.n_rows == 0:

@@ -363,6 +363,7 @@ class Responses:
         drop_missing: bool = False,
         format: str | None = None,
         order: str | None = None,
+        ignore: Sequence[str] | str = (),
     ) -> Responses:
         """Read answers from a table, which usually has one row per answer.
 
@@ -421,6 +422,8 @@ class Responses:
             Column that says when answers were given: numbers, or dates or times (text as ISO 8601 writes them). With it
             `drift_report` tells how the accuracy of each worker changes. Labels do not depend on it. Answers without a
             value are left out of that report.
+        ignore : str or sequence of str, optional
+            Columns of a table with one column per worker that hold no answers, such as the text of the items.
 
         Returns
         -------
@@ -451,7 +454,7 @@ class Responses:
             "order": order,
         }
         options = (classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format)
-        return read_answers(open_frame(frame), names, *options)
+        return read_answers(open_frame(frame), names, *options, ignore=ignore)
 
     @classmethod
     def from_matrix(

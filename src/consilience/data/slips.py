@@ -1,4 +1,4 @@
-"""Slips in the data that show in the labels: several spellings of one label, scores, ids and free text as labels.
+"""Slips in the data that show in the labels: several spellings, abstentions, scores, ids and free text as labels.
 
 Everything is judged by the vocabularies and the number of answers with each label. Only where labels are many, the
 answers are looked at one by one.
@@ -13,13 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataWarning, Sentence, listing, plural, shorten, warn
+from ..errors import DataWarning, Python, Sentence, listing, plural, shorten, warn
 from .responses import Responses
 from .spelling import group_spellings
 from .vocabulary import Values, lookup, to_column
 
 # How other programs write that there is no value. "none" is a common class.
 NO_VALUE = frozenset(["NA", "N/A", "#N/A", "<NA>", "n/a", "nan", "NaN", "NAN", "NaT", "null", "NULL", "Null", "None"])
+# How labelling functions and crowds write that a worker abstains, in lower case.
+ABSTENTIONS = frozenset(["abstain", "abstained", "abstains", "abstention"])
+# Beside 0 and 1, -1 is an abstention rather than an answer beyond this share.
+MOST_ABSTAIN = 0.5
+# With more classes they are not all listed in an advice.
+MOST_LISTED = 12
 # Fewer labels are always taken for classes. So are fewer whole numbers.
 FEWEST_LABELS, FEWEST_WHOLE = 20, 50
 # Ids are not looked for in fewer answers.
@@ -41,6 +47,7 @@ class Source:
     named: bool = False  # whether the user named the classes, and so has looked at the labels
     tabular: bool = True  # a long table; else a matrix
     normalises: bool = True  # whether it can be read with normalise=True
+    unseen: bool = True  # whether there are labels that no earlier warning can have been about
 
 
 def warn_of_slips(r: Responses, source: Source) -> None:
@@ -53,7 +60,7 @@ def find_slips(r: Responses, source: Source) -> Iterator[DataWarning]:
     """Yield the warnings that the labels and workers of these answers call for."""
     doubt = None if source.named else doubt_ids(r, source) or doubt_number(r, source) or doubt_scores(r, source)
     # Where labels are no classes, their spellings do not matter.
-    doubts = [doubt] if doubt else [doubt_spellings(r, source), doubt_no_value(r, source)]
+    doubts = [doubt] if doubt else [doubt_spellings(r, source), doubt_no_value(r, source), doubt_abstention(r, source)]
     yield from filter(None, [*doubts, doubt_workers(r)])
 
 
@@ -103,6 +110,51 @@ def doubt_no_value(r: Responses, source: Source) -> DataWarning | None:
         Sentence(f"If it stands for no answer, {drop}", missing=labels[0]),
         Sentence("If it is an answer, list all classes with {classes} to silence this warning."),
     )
+
+
+def doubt_abstention(r: Responses, source: Source) -> DataWarning | None:
+    """Return the warning that a label which is a class may mean that a worker abstains; not if classes were named."""
+    code = _find_abstention(r) if source.unseen and not source.named else None
+    if code is None or r.labels[code] not in r.classes.tolist():
+        return None
+    label, classes = r.labels.tolist()[code], [each for each in r.classes.tolist() if each != r.labels[code]]
+    simple = len(classes) <= MOST_LISTED and not any(set(str(each)) & set(',"\n') for each in classes)
+    others = Python(f"classes={classes!r}", ",".join(map(str, classes))) if simple else None
+    drop = "leave those cells empty" if r.format in ("wide", "matrix") else "remove those rows"
+    drop = drop if source.tabular else "name it with {missing}"
+    return DataWarning(
+        f"The label {shorten(label)} is treated as an answer and as a class like any other "
+        f"({plural(int(np.count_nonzero(r.label == code)), 'answer')}).",
+        Sentence("If it means that a worker abstains, give the classes without it: {classes}.", classes=others),
+        Sentence(f"If it means that the worker did not see the item, {drop}.", missing=label),
+        Sentence("If it is a class, list all classes with {classes} to silence this warning."),
+        keyword="classes",
+    )
+
+
+def _find_abstention(r: Responses) -> int | None:
+    """Return the code of the label that looks like an abstention, or None.
+
+    That is a word for it, or -1 beside words or whole numbers from 0 on. Beside 1, -1 is an ordinary answer.
+    Beside 0 and 1 it is one in crowds, too: there it has to be most of the answers.
+    """
+    texts = [str(label).strip().lower().removesuffix(".0") for label in r.labels.tolist()]
+    words = [code for code, text in enumerate(texts) if text in ABSTENTIONS]
+    if words:
+        return words[0] if len(words) < len(texts) else None
+    others = {text for text in texts if text != "-1"}
+    if "-1" not in texts or not others or others == {"1"} or not all(map(_is_word_or_count, others)):
+        return None
+    code = texts.index("-1")
+    return code if others != {"0", "1"} or np.mean(r.label == code) > MOST_ABSTAIN else None
+
+
+def _is_word_or_count(text: str) -> bool:
+    try:
+        number = float(text)
+    except ValueError:
+        return True
+    return number >= 0 and number.is_integer()
 
 
 def doubt_ids(r: Responses, source: Source) -> DataWarning | None:

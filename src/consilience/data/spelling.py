@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from .tagging import SCHEMES, split_tag
 from .vocabulary import (
     Codes,
@@ -21,6 +23,7 @@ from .vocabulary import (
     Values,
     encode_in_order_of_appearance,
     encode_sorted,
+    find_missing,
     objects,
     to_column,
 )
@@ -87,9 +90,16 @@ def merge_spellings(
 
 
 def normalise_column(column: Column, spell: Callable[[Any], Any] = normalise_label) -> Column:
-    """Return a column with each label in its normal form."""
-    codes, labels = encode_in_order_of_appearance(column)
-    return to_column(objects(list(map(spell, labels.tolist())))[codes])
+    """Return a column with each label in its normal form; missing ones stay missing.
+
+    >>> normalise_column(to_column(["Cat", None, "cat"])).to_pylist()
+    ['cat', None, 'cat']
+    """
+    present = np.setdiff1d(np.arange(len(column)), find_missing(column), assume_unique=True)
+    codes, labels = encode_in_order_of_appearance(column.take(present))
+    spelled = np.full(len(column), None, object)
+    spelled[present] = objects(list(map(spell, labels.tolist())))[codes]
+    return to_column(spelled)
 
 
 def group_spellings(values: Iterable[Any]) -> list[list[str]]:

@@ -119,6 +119,8 @@ class Table:
         Path and format of the file that it was read from.
     synonyms : mapping
         Other names by which users may call a column.
+    ignored : sequence of str
+        Columns that are not taken for workers, where each of these has a column.
     """
 
     names: Sequence[str]
@@ -132,6 +134,7 @@ class Table:
     items: Column | None = None
     origin: tuple[str, str] | None = None
     synonyms: Mapping[str, str] = field(default_factory=dict)
+    ignored: Sequence[str] = ()
 
     def find(self, role: str, given: str | None = None) -> str | None:
         """Return the name of the column that plays `role`: the given one, or the first alias that exists.

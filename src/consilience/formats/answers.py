@@ -32,9 +32,9 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
         One file, a pattern such as ``"answers/*.parquet"``, or a folder. "-" is standard input: CSV, TSV or JSON lines.
     **columns
         Names of columns and the other parameters of `Responses.from_frame`: item, worker, label, sequence, position,
-        weight, classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, order. Here
-        `items` may also be the path of a file, and `format` also the name of a file format (csv, tsv, jsonl, parquet,
-        arrow) for a file whose suffix does not tell.
+        weight, classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, order, ignore.
+        Here `items` may also be the path of a file, and `format` also the name of a file format (csv, tsv, jsonl,
+        parquet, arrow) for a file whose suffix does not tell.
 
     Returns
     -------

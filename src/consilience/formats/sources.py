@@ -30,7 +30,13 @@ Opened: TypeAlias = Responses | Spans | Masks
 # These name columns of a table of answers.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 # What `Responses.from_frame` does if nothing is said.
-_DEFAULTS: dict[str, Any] = {"duplicates": "error", "abstain": "ignore", "normalise": False, "drop_missing": False}
+_DEFAULTS: dict[str, Any] = {
+    "duplicates": "error",
+    "abstain": "ignore",
+    "normalise": False,
+    "drop_missing": False,
+    "ignore": (),
+}
 
 
 def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:

@@ -6,8 +6,8 @@ which each role has its column. Most dialects are recognised by the names of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import TypeAlias
@@ -90,7 +90,7 @@ def list_names() -> list[str]:
     return [LONG, *(dialect.name for dialect in DIALECTS)]
 
 
-def translate(table: Table, format: str | None, names: Names) -> Table:
+def translate(table: Table, format: str | None, names: Names, ignore: Sequence[str] = ()) -> Table:
     """Return a table with one row per answer.
 
     Parameters
@@ -101,7 +101,10 @@ def translate(table: Table, format: str | None, names: Names) -> Table:
         The name of its form; None: the one that is recognised, else one row per answer.
     names : mapping
         The columns that the user named.
+    ignore : sequence of str
+        Columns that are no workers.
     """
+    table = replace(table, ignored=ignore)
     if format is None:
         if table.format:
             return table

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...errors import DataWarning, InputError, Sentence, listing, warn
+from ...arguments import is_among
+from ...errors import DataWarning, InputError, Sentence, listing, shorten, warn
 from ...memory import NUMBER, require_memory
 from ..tables import Table
 from ..vocabulary import (
@@ -30,16 +31,20 @@ from ..vocabulary import (
     join_columns,
     lookup,
     to_column,
+    to_values,
 )
 from .register import Names, Reader
 
 # A table is recognised as wide only if its cells hold few different labels.
 MOST_LABELS = 20
+# In a matrix with fewer rows, ids of the items are known by the name of their column alone.
+FEWEST_ROWS = 5
 # Columns with such names hold no worker's answers.
 _SUMMARIES = re.compile(
     r"(consensus|majority|final|adjudicated|aggregated?|average|mean|median|total|sum|count|agreement|duplicate|status)"
     r"|(is|has|n|num)_"
 )
+IGNORE = Sentence("Leave columns that hold no answers out with {ignore}.")
 _OTHER_ROLES = ("worker", "label", "sequence", "position", "weight")
 
 
@@ -53,7 +58,7 @@ def _recognise(table: Table, names: Names) -> bool:
     if item is None:
         found = table.candidates("item")
         item = found[0] if len(found) == 1 else None
-    columns = [name for name in table.names if name not in (item, table.find("gold"))]
+    columns = _list_workers(table, item, table.find("gold"))
     if any(_SUMMARIES.match(str(name).lower()) for name in columns):
         return False
     if (
@@ -85,14 +90,15 @@ def _translate(table: Table, names: Names) -> Table:
     _check_names(table, names)
     item = table.need("item", names.get("item"), parameter="item")
     gold = table.find("gold", names.get("gold"))
-    workers = [name for name in table.names if name not in (item, gold)]
+    workers = _list_workers(table, item, gold)
     keys = table.values(item, "Say which item each row is about.")
     known = None if gold is None else (gold, table.read(gold))
     if names.get("format") is None:
         warn(
             DataWarning(
                 f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
-                Sentence("To be sure, give {format}; else leave out the columns that hold no answers.", format="wide"),
+                Sentence("To be sure, give {format}.", format="wide"),
+                IGNORE,
             )
         )
     return replace(melt(table, (item, keys), workers, known), format="wide")
@@ -100,8 +106,58 @@ def _translate(table: Table, names: Names) -> Table:
 
 def _translate_matrix(table: Table, names: Names) -> Table:
     _check_names(table, names)
+    item, gold = table.find("item", names["item"]) if names.get("item") else None, names.get("gold")
+    gold = None if gold is None else table.find("gold", gold)
+    columns = _list_workers(table, item, gold)
+    if item is None and _are_ids(table, columns):
+        item, *columns = columns
+        warn(
+            DataWarning(
+                f"The first column of {table.name}, {shorten(item)}, is taken for ids of the items: no two rows have "
+                "the same.",
+                Sentence("To be sure, name it: {item}.", item=item),
+                "If it holds answers of a worker, move it to another place.",
+            )
+        )
     keys = "row", pa.array(np.arange(table.n_rows))
-    return replace(melt(table, keys, list(table.names), missing=-1), format="matrix")
+    if item is not None:
+        keys = item, table.values(item, "Say which item each row is about.")
+    known = None if gold is None else (gold, table.read(gold))
+    return replace(melt(table, keys, columns, known, missing=-1), format="matrix")
+
+
+def _are_ids(table: Table, columns: Sequence[str]) -> bool:
+    """Tell whether the first column of a matrix holds ids instead of answers.
+
+    All its values are different then. It has a name of items, or there are more rows than labels in the other columns,
+    which hold less than half of its values.
+    """
+    if len(columns) < 2 or not table.n_rows:
+        return False
+    first = table.read(columns[0])
+    if len(find_missing(first)) or not are_distinct(first):
+        return False
+    if columns[0] in (table.find_usual("item"), *table.candidates("item")):
+        return True
+    if table.n_rows < FEWEST_ROWS:
+        return False
+    labels: set[Any] = set()
+    for name in columns[1:]:
+        column = table.read(name)
+        labels.update(encode_in_order_of_appearance(column.take(_find_present(column)))[1].tolist())
+        if len(labels) >= table.n_rows:
+            return False
+    return 2 * len(labels.intersection(to_values(first).tolist())) < table.n_rows
+
+
+def _list_workers(table: Table, item: str | None, gold: str | None) -> list[str]:
+    """Return the columns of workers: all others."""
+    absent = [name for name in table.ignored if not is_among(name, table.names)]
+    if absent:
+        raise InputError(
+            f"{table.name} has no column {listing(absent)}. It has {listing(map(str, table.names), len(table.names))}."
+        )
+    return [name for name in table.names if name not in (item, gold, *table.ignored)]
 
 
 def _check_names(table: Table, names: Names) -> None:
@@ -174,7 +230,7 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Co
     vocabularies = []
     for w, name in enumerate(workers):
         column = table.read(name)
-        present = np.setdiff1d(np.arange(table.n_rows), find_missing(column), assume_unique=True)
+        present = _find_present(column)
         codes[present, w], values = encode_in_order_of_appearance(column.take(present))
         vocabularies.append(_whole(to_column(values)))
     if any(not isinstance(each, np.ndarray) and is_text(each.type) for each in vocabularies):
@@ -186,22 +242,30 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Co
     places = [lookup(distinct, each) for each in vocabularies]
     for w, place in enumerate(places):
         codes[:, w] = np.append(place, -1)[codes[:, w]]  # -1 is the last
-    _doubt_columns(table, workers, places)
+    codes[:, _doubt_columns(table, workers, places)] = -1
     return codes, to_column(distinct)
 
 
-def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[NDArray[np.int64]]) -> None:
-    """Warn of columns whose labels nobody else says: they may hold something else than answers."""
+def _find_present(column: Column) -> NDArray[np.int64]:
+    return np.setdiff1d(np.arange(len(column)), find_missing(column), assume_unique=True)
+
+
+def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[NDArray[np.int64]]) -> list[int]:
+    """Return columns of many values that no other holds, which are no answers; warn of these, and of those of few."""
     times = np.bincount(np.concatenate([np.unique(place) for place in places]).astype(np.int64))
-    alone = [name for name, place in zip(workers, places, strict=True) if len(place) and times[place].max() == 1]
-    if alone and len(workers) > 2:
-        warn(
-            DataWarning(
-                f"No other column of {table.name} holds any of the values of {listing(alone)}. Each column is taken "
-                "for a worker.",
-                "Leave out the columns that hold no answers.",
-            )
-        )
+    alone = [w for w, place in enumerate(places) if len(place) and times[place].max() == 1]
+    if not alone or len(workers) < 3:
+        return []
+    many = [w for w in alone if len(places[w]) > MOST_LABELS] if len(alone) < len(workers) else []
+    few = [w for w in alone if w not in many]
+    taken, left_out = (listing([workers[w] for w in found]) for found in (few, many))
+    if few:
+        problem = f"No other column of {table.name} holds any of the values of {taken}."
+        warn(DataWarning(f"{problem} Each column is taken for a worker.", IGNORE))
+    if many:
+        problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
+        warn(DataWarning(problem, Sentence("Name them with {ignore} to silence this warning.")))
+    return many
 
 
 def _whole(values: Column) -> Column:
