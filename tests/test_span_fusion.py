@@ -400,7 +400,7 @@ def test_evaluation_says_what_it_cannot_compare(project):
     with pytest.raises(InputError, match="No spans are known"):
         cs.evaluate(exact_majority(project.spans), project.spans)
     other = cs.simulate.spans(40, seed=9)
-    with pytest.raises(InputError, match="another text"):
+    with pytest.raises(InputError, match="the text is not the one"):
         cs.evaluate(exact_majority(project.spans), other.truth)
     with pytest.raises(InputError, match="has no column for the start"):
         cs.evaluate({"item": [1], "label": ["a"]}, project.truth)
