@@ -395,9 +395,10 @@ class Responses:
             "O" where the labels are tags. A class that nobody said is added to the classes, unless `classes` is given
             or the name looks like a misspelt label: then it is an error.
         normalise : bool, default False
-            Whether labels that differ only in case, spaces or Unicode form are the same. Labels, `classes` and
-            `background` are then in lower case (IOB tags keep their first letter), without spaces around them, and in
-            the form NFC. Gold, the keys of a `prior` and tables given to `predict` may then be written in any way.
+            Whether labels that differ only in case, spaces or Unicode form are the same. They are then written as in
+            `classes`. Labels that are not there are in lower case (IOB tags keep their first letter), without spaces
+            around them, and in the form NFC. Gold, the keys of a `prior` and tables given to `predict` may then be
+            written in any way.
         gold : str or False, optional
             The column of known labels, if there is one: each row has that of its item, or nothing. Default: gold, truth
             or a similar name. False: none. Two known labels of one item are an error.

@@ -18,7 +18,7 @@ from ..data.gold import KEY_REMEDY, find_label, open_gold
 from ..data.items import read_positions
 from ..data.span_tables import find_span_columns
 from ..data.spans import FUSED, Spans
-from ..data.spelling import choose_spelling, normalise_column
+from ..data.spelling import choose_spelling, normalise_column, normalise_label
 from ..data.tables import Table
 from ..data.tagging import looks_iob2
 from ..data.vocabulary import (
@@ -219,14 +219,9 @@ def evaluate(
     truth = all_truth[gold_row]
     all_guesses = lookup(classes, said)
     guess = all_guesses[row]
-    if not np.isin(truth, np.concatenate([all_guesses, lookup(classes, named)])).any():
-        warn(
-            DataWarning(
-                f"No known label ({listing(to_values(gold_said)[gold_row].tolist())}) is among the labels "
-                f"({listing(dict.fromkeys(to_values(said).tolist()))}), so all of these count as wrong.",
-                "Check that both name the classes alike.",
-            )
-        )
+    is_named = np.isin(truth, np.concatenate([all_guesses, lookup(classes, named)]))
+    strange, used = (_list_distinct(each) for each in (gold_said.take(gold_row[~is_named]), said))
+    _doubt_names(strange, used, [*used, *shown], bool(is_named.any()))
     judged = _judge(truth, posterior, len(classes))
     scores = class_f1(truth, guess)
     shown_as = _name_classes(
@@ -282,6 +277,44 @@ def _check_order(given: Table, known: Table) -> None:
             DataWarning(
                 f"{known.name} has probabilities ({listing(judge, 2)}) and {given.name} has none: are they in the "
                 "right order? Labels come first, gold second."
+            )
+        )
+
+
+def _list_distinct(column: pa.Array) -> list[Any]:
+    return list(dict.fromkeys(to_values(column).tolist()))
+
+
+def _doubt_names(strange: list[Any], labels: list[Any], possible: list[Any], some: bool) -> None:
+    """Warn if known labels seem to be written in another way than the labels.
+
+    Parameters
+    ----------
+    strange : list
+        Known labels that no item has, nor can have.
+    labels : list
+        Those that items have.
+    possible : list
+        Those that they can have.
+    some : bool
+        Whether there are known labels beside the strange ones.
+    """
+    forms = set(map(normalise_label, possible))
+    alike = [each for each in strange if normalise_label(each) in forms]
+    if alike:
+        warn(
+            DataWarning(
+                f"Known labels ({listing(alike)}) are written in another way than the labels ({listing(labels)}): they "
+                "differ in case, spaces or Unicode form. So items with these count as wrong.",
+                Sentence("To take them as the same, use {normalise}.", normalise=True),
+            )
+        )
+    elif not some:
+        warn(
+            DataWarning(
+                f"No known label ({listing(strange)}) is among the labels ({listing(labels)}), so all of these count "
+                "as wrong.",
+                "Check that both name the classes alike.",
             )
         )
 
