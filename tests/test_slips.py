@@ -429,3 +429,22 @@ def test_evaluate_says_that_labels_are_written_in_another_way():
         warnings.simplefilter("error")
         cs.evaluate(labels, {1: "Positive", 2: "Positive", 3: "mixed"}, normalise=True)
         cs.evaluate({**labels, "p(Positive)": [1.0, 1.0, 1.0]}, {1: "Positive", 2: "negative"})
+
+
+def test_the_summary_counts_answers_outside_of_the_classes(tmp_path):
+    file = tmp_path / "answers.csv"
+    labels = np.tile(np.array(["cat", "dog", "cat"], dtype=object), 100)
+    labels[:7], labels[7:9] = "catt", "unsure"
+    pd.DataFrame(table(labels)).to_csv(file, index=False)
+    given = (file, "--classes", "cat,dog", "--calibration", "none")
+    assert json.loads(run("fuse", *given, "--json").stdout)["outside_classes"] == {
+        "answers": 9,
+        "labels": ["catt", "unsure"],
+    }
+    on_disk = run("fuse", *given, "--json", "--memory", "1GB", "--store", tmp_path / "store", "-o", tmp_path / "out")
+    assert json.loads(on_disk.stdout)["outside_classes"]["answers"] == 9, on_disk.stderr
+    shown = " ".join(run("fuse", *given).stdout.split())
+    assert "Not classes catt, unsure, in 9 answers. Such answers still are evidence." in shown
+    voted = " ".join(run("fuse", file, "--classes", "cat,dog", "--model", "majority").stdout.split())
+    assert "Such answers have no vote." in voted
+    assert json.loads(run("fuse", file, "--json").stdout)["outside_classes"] is None
