@@ -409,9 +409,10 @@ class Responses:
             these have; one row per item and one column per worker ("wide"); or a matrix, whose row n is item n and
             whose entries -1 are no answers. Default: recognised by the columns where there is no doubt, else "long".
         order : str, optional
-            Column that says when answers were given: numbers, or dates or times (text as ISO 8601 writes them). With it
-            `drift_report` tells how the accuracy of each worker changes. Labels do not depend on it. Answers without a
-            value are left out of that report.
+            Column that says when answers were given: numbers, or dates or times (text as ISO 8601 or MTurk writes them,
+            or such as 11/13/2025 10:12:21 if some row tells which number is the month). With it `drift_report` tells
+            how the accuracy of each worker changes. Labels do not depend on it. Answers without a value are left out of
+            that report.
 
         Returns
         -------
