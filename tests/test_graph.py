@@ -20,7 +20,7 @@ import consilience as cs
 from consilience.data import nearest
 from consilience.data.graph import METRICS
 from consilience.data.grids import NEIGHBOURHOODS
-from consilience.errors import InputError, ParameterError
+from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.models.fuse import as_graph
 
 Graph = cs.Graph
@@ -160,7 +160,9 @@ def test_from_frame(build):
     frame = build({"source": ["a", "b"], "target": ["b", "c"], "strength": [1.0, 0.5]})
     graph = check_form(Graph.from_frame(frame, weight="strength"))
     assert edges_of(graph) == {("a", "b"): 1.0, ("b", "a"): 1.0, ("b", "c"): 0.5, ("c", "b"): 0.5}
-    assert set(edges_of(Graph.from_frame(frame, items=["c", "b", "a"])).values()) == {1.0}
+    with pytest.warns(DataWarning, match="'strength' of the table of edges holds numbers, .* call the column weight"):
+        plain = Graph.from_frame(frame, items=["c", "b", "a"])
+    assert set(edges_of(plain).values()) == {1.0}
 
 
 @pytest.mark.parametrize("name", ["weight", "Weight"])
@@ -184,10 +186,35 @@ def test_from_frame_takes_the_column_of_weights(name, tmp_path):
         Graph.from_frame(frame)
 
 
+def test_two_columns_are_the_ends_of_edges(tmp_path):
+    frame = {"citing": ["a", "b"], "cited": ["b", "c"]}
+    plain = {("a", "b"): 1.0, ("b", "a"): 1.0, ("b", "c"): 1.0, ("c", "b"): 1.0}
+    assert edges_of(Graph.from_frame(frame)) == plain
+    assert Graph.from_frame({**frame, "weight": [2.0, 0.5]}).weights.max() == 2
+    file = tmp_path / "cites.csv"
+    pd.DataFrame(frame).to_csv(file, index=False)
+    answers = cs.Responses.from_frame({"item": ["a", "b", "c"], "worker": [1] * 3, "label": ["x", "y", "x"]})
+    assert edges_of(as_graph(file, answers)) == plain
+    with pytest.raises(InputError, match="'citing' and 'cited' are taken for the ends of edges, is not among"):
+        Graph.from_frame(frame, items=["a", "b"])
+    for other in ({"item": ["a"], "label": ["b"]}, {"item": ["a"], "worker": ["b"]}):
+        with pytest.raises(InputError, match="has no column 'source'"):
+            Graph.from_frame(other)
+    with pytest.raises(InputError, match="has no column 'source'"):
+        Graph.from_frame({**frame, "strength": [2.0, 0.5]})
+
+
+@pytest.mark.parametrize("third", [[7, 8], ["x", "y"], [None, None]])
+def test_columns_that_are_no_weights_pass(third):
+    frame = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "third": third})
+    assert Graph.from_frame(frame).n_edges == 2
+    assert Graph.from_frame({"source": ["a"], "target": ["b"], "third": [0.5]}, weight=None).n_edges == 1
+
+
 def test_from_frame_with_other_names():
-    frame = {"from": [1], "to": [2]}
+    frame = {"from": [1], "to": [2], "when": ["May"]}
     assert Graph.from_frame(frame, source="from", target="to").n_edges == 1
-    with pytest.raises(InputError, match=r"the table of edges has no column 'source'. It has 'from', 'to'"):
+    with pytest.raises(InputError, match=r"the table of edges has no column 'source'. It has 'from', 'to', 'when'"):
         Graph.from_frame(frame)
     with pytest.raises(InputError, match="'source' of the table of edges has 1 missing"):
         Graph.from_frame({"source": [1, None], "target": [1, 2]})

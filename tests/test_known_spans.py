@@ -188,3 +188,75 @@ def test_known_answers_of_a_tool_give_way_to_a_file(tmp_path, monkeypatch):
     figures = json.loads(run("fuse", "tasks.json", "--gold", "gold.csv", "--calibration", "none", "--json").stdout)
     assert figures["gold"] == 2
     assert "gold" not in figures["columns"]
+
+
+@pytest.fixture
+def tables(project):
+    """The known spans as a table, with a row for each document without any, and the spans of all workers."""
+    gold, documents, labels = project.gold, project.documents, project.labels
+    rows = ["document,start,end,label"]
+    for document in project.gold_documents.tolist():
+        mine = np.flatnonzero(gold.document == document).tolist()
+        spans = [f"{documents[document]},{gold.start[n]},{gold.end[n]},{labels[gold.label[n]]}" for n in mine]
+        rows += spans or [f"{documents[document]},,,"]
+    Path("expert.csv").write_text("\n".join(rows) + "\n")
+    assert run("convert", "workers.json", "spans.csv").exit_code == 0
+    return project
+
+
+def test_known_spans_may_be_a_table(tables):
+    """The texts are those of the answers, or not needed."""
+    expected = cs.fuse(tables, calibration="none")
+    found = cs.fuse("workers.json", gold="expert.csv", calibration="none")
+    assert found.to_spans().to_pylist() == expected.to_spans().to_pylist()
+    piped = run("fuse", "workers.json", "--gold", "-", "--json", standard_input=Path("expert.csv").read_text())
+    assert json.loads(piped.stdout)["gold"] == int((expected._gold.codes >= 0).sum())
+    blind = cs.fuse("workers.json", calibration="none")
+    cs.write_spans(blind.to_span_set(), "fused.json", format="label-studio")
+    assert run("fuse", "workers.json", "--calibration", "none", "-o", "fused.csv").exit_code == 0
+    wanted = cs.evaluate(blind, tables)
+    for labels in (blind, "fused.json", "fused.csv"):
+        assert cs.evaluate(labels, "expert.csv") == wanted
+
+
+def test_documents_of_a_table_that_were_not_fused_count(tables):
+    with open("expert.csv", "a") as file:
+        file.write("elsewhere,0,3,PER\n")
+    found = cs.evaluate(cs.fuse("workers.json", calibration="none"), "expert.csv")
+    assert found.n_unanswered == 1
+
+
+def test_a_table_of_spans_must_fit_the_texts(tables):
+    document, text = tables.documents[0], tables.texts[0]
+    wrong = {"document": [document], "start": [0], "end": [3], "label": ["PER"], "text": ["no such words"]}
+    with pytest.raises(InputError, match="reads 'no such words' in gold, and"):
+        cs.fuse(tables, gold=wrong)
+    assert cs.fuse(tables, gold={**wrong, "text": [text]}, calibration="none")
+    with pytest.raises(InputError, match="not within their text"):
+        cs.fuse(tables, gold={**wrong, "end": [10**15]})
+    with pytest.raises(InputError, match=r"spans\.csv holds the spans of \d+ workers"):
+        cs.fuse(tables, gold="spans.csv")
+
+
+def test_spans_are_no_labels_of_tokens(tables):
+    tags = tables.to_responses()
+    with pytest.raises(InputError, match=r"holds spans .* labels of tokens"):
+        cs.evaluate(cs.fuse(tags, calibration="none").to_frame(), "expert.csv")
+
+
+def test_a_table_of_spans_is_not_one_of_repeated_answers(tables):
+    result = run("fuse", "spans.csv")
+    assert result.exit_code == 2
+    assert "spans.csv holds spans (columns 'document', 'start', 'end', 'label')" in result.stderr
+    assert "fuse the file of the annotation tool" in result.stderr
+    with pytest.warns(DataWarning, match="holds spans"):
+        cs.read_responses("spans.csv", duplicates="first")
+
+
+def test_times_of_answers_are_no_spans():
+    """Neither seconds since 1970 nor words beside them make answers spans."""
+    start = np.array([1_700_000_000, 1_700_000_100, 1_700_000_200, 1_700_000_300])
+    answers = {"document": [1, 1, 1, 2], "worker": ["a", "a", "b", "b"], "label": list("xyxy")}
+    answers |= {"start": start, "end": start + np.array([7, 9, 8, 30]), "text": ["one", "one", "one", "two"]}
+    with pytest.raises(InputError, match="more than once"):
+        cs.Responses.from_frame(answers)

@@ -138,7 +138,8 @@ def test_tags_stay_tags():
 def test_classes_and_background_are_brought_to_the_same_form():
     source = table(draw("Cat", "cat", "dog"))
     r = cs.Responses.from_frame(source, normalise=True, classes=["DOG", "Cat", "cat", "Fox"])
-    assert r.classes.tolist() == ["dog", "cat", "fox"]
+    assert r.classes.tolist() == ["DOG", "Cat", "Fox"]
+    assert r.labels.tolist() == ["Cat", "DOG"]
     r = cs.Responses.from_frame(source, normalise=True, abstain="answer", background=" CAT")
     assert r.background == "cat"
 
@@ -216,8 +217,11 @@ def test_the_command_line_normalises_and_warns_once(tmp_path):
     result = run("fuse", answers, "--normalise", "--gold", gold, "-o", output, "--classes", "Cat,DOG")
     assert result.exit_code == 0, result.stderr
     assert "differ only" not in result.stderr
-    assert set(pd.read_csv(output)["label"]) == {"cat", "dog"}
-    assert json.loads(run("evaluate", output, gold, "--json").stdout)["accuracy"] == 0
+    assert set(pd.read_csv(output)["label"]) == {"Cat", "DOG"}
+    judged = run("evaluate", output, gold, "--json")
+    assert json.loads(judged.stdout)["accuracy"] < 1
+    assert "Known labels ('CAT') are written in another way" in judged.stderr
+    assert "use --normalise." in judged.stderr
     assert json.loads(run("evaluate", output, gold, "--normalise", "--json").stdout)["accuracy"] == 1
 
 
@@ -463,3 +467,62 @@ def test_the_command_line_takes_a_prior_in_any_spelling(tmp_path):
     result = run("fuse", path, "--normalise", "--prior", "CAT=0.9,Dog=0.1", "--json")
     assert result.exit_code == 0, result.output
     assert run("fuse", path, "--normalise", "--prior", "CAT=0.9,Fox=0.1").exit_code == 2
+
+
+@pytest.mark.parametrize("classes", [["Positive", "Negative", "Mixed"], {"Mixed", "Negative", "Positive"}])
+def test_labels_are_written_as_the_classes_are(classes):
+    """Other labels are in their normal form, and whatever comes later is matched by that."""
+    rows = {"item": [1, 1, 2, 2], "worker": list("abab"), "label": ["positive", "POSITIVE", " Negative", "Unsure"]}
+    r = cs.Responses.from_frame(rows, classes=classes, normalise=True)
+    assert sorted(r.classes.tolist()) == ["Mixed", "Negative", "Positive"]
+    assert r.labels.tolist() == ["Negative", "Positive", "unsure"]
+    matrix = cs.Responses.from_matrix([["positive", "POSITIVE"]], missing="", classes=["Positive"], normalise=True)
+    assert matrix.labels.tolist() == ["Positive"]
+    model = cs.DawidSkene(prior={"positive": 0.5, "negative": 0.3, "mixed": 0.2}).fit(r, gold={1: "POSITIVE"})
+    assert model.labels_[0] == "Positive"
+    more = {"item": [3, 3], "worker": ["a", "b"], "label": ["mixed", "Mixed "]}
+    model.update(more)
+    assert model.labels_[2] == "Mixed"
+
+
+def test_tags_keep_their_capital_whatever_the_classes_are():
+    rows = {"sequence": [1, 1], "position": [0, 1], "worker": ["a", "a"], "label": ["b-per", "o"]}
+    r = cs.Responses.from_frame(rows, classes=["B-PER", "i-PER", "O"], normalise=True)
+    assert r.classes.tolist() == ["B-PER", "I-per", "O"]
+
+
+def test_evaluate_says_that_labels_are_written_in_another_way():
+    labels = {"item": [1, 2, 3], "label": ["positive", "negative", "mixed"]}
+    with pytest.warns(DataWarning) as found:
+        cs.evaluate(labels, {1: "Positive", 2: "Positive", 3: "mixed"})
+    (text,) = (str(each.message) for each in found)
+    assert text.count("'Positive'") == 1
+    assert "normalise=True" in text
+    with pytest.warns(DataWarning) as found:
+        cs.evaluate(labels, {1: "x", 2: "x", 3: "y"})
+    (text,) = (str(each.message) for each in found)
+    assert "('x', 'y')" in text
+    assert "normalise" not in text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cs.evaluate(labels, {1: "Positive", 2: "Positive", 3: "mixed"}, normalise=True)
+        cs.evaluate({**labels, "p(Positive)": [1.0, 1.0, 1.0]}, {1: "Positive", 2: "negative"})
+
+
+def test_the_summary_counts_answers_outside_of_the_classes(tmp_path):
+    file = tmp_path / "answers.csv"
+    labels = np.tile(np.array(["cat", "dog", "cat"], dtype=object), 100)
+    labels[:7], labels[7:9] = "catt", "unsure"
+    pd.DataFrame(table(labels)).to_csv(file, index=False)
+    given = (file, "--classes", "cat,dog", "--calibration", "none")
+    assert json.loads(run("fuse", *given, "--json").stdout)["outside_classes"] == {
+        "answers": 9,
+        "labels": ["catt", "unsure"],
+    }
+    on_disk = run("fuse", *given, "--json", "--memory", "1GB", "--store", tmp_path / "store", "-o", tmp_path / "out")
+    assert json.loads(on_disk.stdout)["outside_classes"]["answers"] == 9, on_disk.stderr
+    shown = " ".join(run("fuse", *given).stdout.split())
+    assert "Not classes catt, unsure, in 9 answers. Such answers still are evidence." in shown
+    voted = " ".join(run("fuse", file, "--classes", "cat,dog", "--model", "majority").stdout.split())
+    assert "Such answers have no vote." in voted
+    assert json.loads(run("fuse", file, "--json").stdout)["outside_classes"] is None

@@ -36,7 +36,8 @@ def evaluate(labels: str, gold: str, quiet: bool, as_json: bool, debug: bool, **
 
     LABELS is a file written by `fuse -o`. GOLD has columns item (or sequence, position) and label, gold or truth.
     Probabilities are judged too, if LABELS has them, and spans, if the labels of sequences are IOB2 tags. Both may also
-    be files of an annotation tool with spans: GOLD with known ones or those of one worker, LABELS written by `fuse -o`.
+    be files of an annotation tool with spans, GOLD with known ones or those of one worker, LABELS written by `fuse -o`;
+    or tables of spans, with columns document, start, end and label.
     """
     from ..models.evaluation import evaluate as evaluate_files
     from ..models.span_evaluation import SpansEvaluation

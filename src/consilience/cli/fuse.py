@@ -267,7 +267,7 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
     metavar="FILE",
     multiple=True,
     help="Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and masks also a "
-    "file or folder of known ones. May be given several times.",
+    "file, table or folder of known ones. May be given several times.",
 )
 @click.option("--ignore-gold", is_flag=True, help="Do not use a column of known labels beside the answers.")
 @click.option(
@@ -588,7 +588,8 @@ def read_gold(options: Options, opened: Opened, responses: Responses, given: lis
     """
     from ..data.gold import match_gold
     from ..data.spans import Spans
-    from ..formats.reading import open_file
+    from ..data.tables import Table
+    from ..formats.reading import open_path
     from ..models.fuse import choose_gold, choose_spans
 
     if not given:
@@ -596,7 +597,8 @@ def read_gold(options: Options, opened: Opened, responses: Responses, given: lis
         return gold, 0 if gold is None else len(gold)
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     preferred = {**names, "known label": options.label}
-    tables = [open_file(each, preferred=preferred) if isinstance(each, str) else each for each in given]
+    tables = [open_path(each) for each in given]
+    tables = [replace(each, preferred=preferred) if isinstance(each, Table) else each for each in tables]
     known = match_gold(tables, responses, responses.classes)
     return tables, 0 if known is None else int((known.codes >= 0).sum())
 

@@ -71,6 +71,11 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
         ("Classes", _list_classes(summary.classes)),
+        *(
+            []
+            if summary.outside_classes is None
+            else [("Not classes", _describe_outside(summary, summary.outside_classes))]
+        ),
         *([] if summary.spans is None else [("Spans", _count_spans(summary.spans))]),
         *([] if summary.store is None else [("Store", _describe_store(summary.store))]),
     ]
@@ -134,6 +139,16 @@ def _list_classes(classes: list[object]) -> str:
     shown = ", ".join(fit_text(quote_blanks(name), 16) for name in classes[:4])
     more = f" and {len(classes) - 4:,} more" if len(classes) > 4 else ""
     return f"{len(classes)}: {shown}{more}"
+
+
+def _describe_outside(summary: Summary, outside: Record) -> str:
+    """Return how many answers have a label that is not a class, and what that means."""
+    n_answers, labels = outside["answers"], outside["labels"]
+    shown = ", ".join(fit_text(quote_blanks(name), 16) for name in labels[:3])
+    more = f" and {len(labels) - 3:,} more" if len(labels) > 3 else ""
+    number = "some answers" if n_answers is None else plural(n_answers, "answer")
+    meaning = "Such answers have no vote" if summary.model == "MajorityVote" else "Such answers still are evidence"
+    return f"{shown}{more}, in {number}. {meaning}."
 
 
 def print_workers(console: Console, summary: Summary) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..data.masks import Masks
 from ..data.responses import Responses
 from ..data.spans import Spans
+from ..data.vocabulary import Values, count_codes, lookup, to_column
 from ..formats.register import span_formats
 from ..formats.sources import Opened
 from ..models.base import Model
@@ -47,6 +48,7 @@ class Summary:
     workers: int
     answers: int
     classes: list[Any]
+    outside_classes: Record | None
     spans: Record | None
     gold: int
     iterations: int
@@ -114,6 +116,7 @@ def summarise(
         workers=responses.n_workers,
         answers=responses.n_responses,
         classes=model.classes_.tolist(),
+        outside_classes=_count_outside(model, responses.labels, count_codes(responses.label, responses.n_labels)),
         spans=_describe_spans(model, opened),
         gold=n_gold,
         iterations=model.n_iter_,
@@ -148,6 +151,7 @@ def summarise_stored(model: Model, answers: StoredResponses, workers: Any, sourc
         workers=answers.n_workers,
         answers=answers.n_responses,
         classes=model.classes_.tolist(),
+        outside_classes=_count_outside(model, answers.labels, None if "weight" in answers.columns else answers.votes),
         spans=None,
         gold=n_gold,
         iterations=model.n_iter_,
@@ -173,6 +177,20 @@ def summarise_stored(model: Model, answers: StoredResponses, workers: Any, sourc
             "resumed_after": min(_count_found(model), model.n_iter_),
         },
     )
+
+
+def _count_outside(model: Model, labels: Values, counts: NDArray[Any] | None) -> Record | None:
+    """Return the number of answers whose label is not a class, and these labels, most frequent first; None if none is.
+
+    Answers on disk that have weights are not counted.
+    """
+    outside = np.flatnonzero(lookup(model.classes_, to_column(labels)) < 0)
+    if not len(outside):
+        return None
+    if counts is None:
+        return {"answers": None, "labels": labels[outside].tolist()}
+    order = outside[np.argsort(-counts[outside], kind="stable")]
+    return {"answers": round(counts[outside].sum()), "labels": labels[order].tolist()}
 
 
 def _count_found(model: Model) -> int:

@@ -36,7 +36,7 @@ def choose_classes(
     labels : ndarray
         What workers said.
     spell : callable, optional
-        Brings a label to the form that the labels have been brought to.
+        Writes a label as the labels have been written.
     """
     if not is_among(abstain, ABSTAIN):
         raise parameter_error("abstain", "Responses", "'ignore' or 'answer'", abstain)
@@ -111,14 +111,21 @@ def _find_close(background: Any, labels: Values) -> Any:
     return next((texts[text] for text in difflib.get_close_matches(word, likely, n=1, cutoff=0.8)), None)
 
 
+def list_classes(classes: ArrayLike | None) -> Values:
+    """Return the classes that are given, in order; none if they are not."""
+    if classes is None:
+        return objects([])
+    if isinstance(classes, (set, frozenset)):
+        entries = objects(list(classes))
+        classes = entries[sorted_order(entries)]
+    return read_distinct(classes, "classes")
+
+
 def _read_classes(classes: ArrayLike | None, labels: Values, spell: Callable[[Any], Any] | None) -> Values:
     """Return the classes: the labels, or those given, which must include at least one label."""
     if classes is None:
         return labels
-    if isinstance(classes, (set, frozenset)):
-        entries = objects(list(classes))
-        classes = entries[sorted_order(entries)]
-    values = read_distinct(classes, "classes")
+    values = list_classes(classes)
     if spell is not None:
         values = to_values(to_column(list(dict.fromkeys(map(spell, values.tolist())))))
     if not len(values):

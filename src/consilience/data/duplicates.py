@@ -8,14 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_among
-from ..errors import InputError, Sentence, parameter_error, plural, shorten
+from ..errors import DataWarning, InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn
 from .items import Sequences
 from .responses import Responses
+from .span_tables import find_span_columns
 from .tables import Table
+from .vocabulary import to_values
 
 DUPLICATES = ("error", "first", "last", "mean")
 # Weights of one worker's spread answer may exceed 1 by rounding.
 WEIGHT_SLACK = 1e-6
+# Spans that several workers marked are fewer than what they marked in all, by at least this factor.
+MOST_DIFFERENT = 0.95
+_FUSE_SPANS = (
+    "The texts are not in such a table: fuse the file of the annotation tool that they come from.",
+    Sentence("Or give table and texts to {from_frame}.", from_frame=Python("Spans.from_frame")),
+)
+_SETTLE = Sentence(
+    "If start and end are something else, settle repeated answers with {duplicates}.", duplicates="first"
+)
 
 
 def check_policy(policy: str) -> None:
@@ -46,6 +57,11 @@ def settle_duplicates(answers: Responses, policy: str, item: NDArray[np.signedin
     if find_repeat(answers.offsets, answers.worker, answers.n_workers) < 0:
         return answers
     _, pair = np.unique(answers.item_of_answer() * answers.n_workers + answers.worker, return_inverse=True)
+    spans = _find_spans(answers, pair, item, table)
+    if spans is not None and policy == "error":
+        raise InputError(spans, *_FUSE_SPANS, _SETTLE, keyword="duplicates")
+    if spans is not None:
+        warn(DataWarning(spans, *_FUSE_SPANS))
     if policy in ("first", "last"):
         return _keep_one(answers, pair, policy)
     size = np.bincount(pair)
@@ -58,6 +74,41 @@ def settle_duplicates(answers: Responses, policy: str, item: NDArray[np.signedin
         raise _duplicate_error(answers, pair, repeated, item, table)
     weight = np.ones(len(pair)) if answers.weight is None else answers.weight
     return replace(answers, weight=np.where(repeated[pair], weight / size[pair], weight))
+
+
+def _find_spans(
+    answers: Responses, pair: NDArray[np.int64], item: NDArray[np.signedinteger], table: Table
+) -> str | None:
+    """Return in words that the rows are spans and no answers; None if they are not.
+
+    Spans begin before they end, and some worker marked several of them in one document. Start and end may also be the
+    times of an answer. So they must also fit the words of the spans, or now and then be the same for several workers.
+    """
+    names = find_span_columns(table)
+    if names is None or any(names[role] in answers.columns.values() for role in ("start", "end")):
+        return None
+    start, end = (to_values(table.read(names[role])) for role in ("start", "end"))
+    if any(each.dtype.kind not in "iu" for each in (start, end)) or (start < 0).any() or (end <= start).any():
+        return None
+    rows = np.argsort(item, kind="stable")
+    _, stretch = np.unique(np.stack([start, end])[:, rows], axis=1, return_inverse=True)
+    n_stretches = int(stretch.max()) + 1
+    marked = np.unique(pair * n_stretches + stretch.ravel())
+    n_different = len(np.unique(answers.item_of_answer() * n_stretches + stretch.ravel()))
+    shared = n_different <= MOST_DIFFERENT * len(marked)
+    if len(marked) == int(pair.max()) + 1 or not (shared or _fit_words(table, end - start)):
+        return None
+    return (
+        f"{table.name} holds spans (columns {listing(names.values())}), not answers about whole items: some workers "
+        "marked several in one document."
+    )
+
+
+def _fit_words(table: Table, length: NDArray[np.int64]) -> bool:
+    """Tell whether a table says what spans read, and that is as long as they are."""
+    name = table.find_usual("text")
+    words = [] if name is None else to_values(table.read(name)).tolist()
+    return bool(words) and [len(each) if isinstance(each, str) else -1 for each in words] == length.tolist()
 
 
 def _says_a_label_twice(answers: Responses, pair: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -12,7 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
 
 from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
-from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten
+from ..errors import (
+    DataWarning,
+    InputError,
+    Python,
+    Sentence,
+    first_line,
+    listing,
+    parameter_error,
+    plural,
+    shorten,
+    warn,
+)
 from ..kernels.types import Floats, freeze, read_only
 from ..memory import NUMBER, require_memory
 from .frames import open_frame, read_column, read_distinct, read_names
@@ -20,6 +31,7 @@ from .grids import link_pixels
 from .hashing import hash_ids
 from .nearest import TREE_FEATURES, feature_rows, nearest_by_comparison, nearest_by_tree
 from .rewiring import rewire
+from .tables import Table
 from .vocabulary import (
     Column,
     Values,
@@ -134,10 +146,11 @@ class Graph:
         frame : pandas, polars or pyarrow table, or dict of columns
             The edges.
         source, target : str
-            Names of the columns that hold the two ends.
+            Names of the columns that hold the two ends. If these are not named, and a table has exactly two columns
+            beside that of weights, they are the ends whatever they are called.
         weight : str or None
-            Name of the column that holds the weights. "auto": the column called weight, if there is one. None: all
-            weights are 1.
+            Name of the column that holds the weights. "auto": the column called weight, if there is one; a warning
+            tells if the only other column looks like weights. None: all weights are 1.
         items : array-like, optional
             As in `from_edges`.
 
@@ -150,6 +163,13 @@ class Graph:
         """
         table = open_frame(frame, "the table of edges")
         chosen = table.find("weight") if is_among(weight, ("auto",)) else weight
+        where = table.name
+        if is_among(source, ("source",)) and is_among(target, ("target",)):
+            source, target = _find_ends(table, chosen)
+            if source != "source" or target != "target":
+                where = f"{table.name}, whose columns {source!r} and {target!r} are taken for the ends of edges,"
+        if chosen is None and weight is not None:
+            _doubt_weights(table, source, target)
         for role, name in {"source": source, "target": target, "weight": chosen}.items():
             if name is None and role != "weight":
                 raise parameter_error(role, "Graph.from_frame", "the name of a column", name)
@@ -160,10 +180,10 @@ class Graph:
         remedy = "Every edge needs two ends: fill it in or drop the row."
         ends = [table.values(source, remedy), table.values(target, remedy)]
         if chosen is None:
-            return cls._from_columns(ends, None, items, table.name, "given edges")
+            return cls._from_columns(ends, None, items, where, "given edges")
         column = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
         weights = _read_weights(column, table.n_rows, f"Weights in column {chosen!r} of {table.name}")
-        return cls._from_columns(ends, weights, items, table.name, f"given edges, weighted by {chosen!r}")
+        return cls._from_columns(ends, weights, items, where, f"given edges, weighted by {chosen!r}")
 
     @classmethod
     def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: Any = None) -> Graph:
@@ -504,6 +524,36 @@ def _read_weights(weight: Any, n_edges: int, what: str) -> Floats:
             "Drop edges that do not count.",
         )
     return weights
+
+
+def _find_ends(table: Table, weight: str | None) -> tuple[str, str]:
+    """Return the columns source and target; or the only two beside the weights, unless they are those of answers."""
+    others = [name for name in table.names if not is_among(name, (weight,))]
+    has_answers = any(table.find_usual(role) is not None for role in ("worker", "known label", "position"))
+    if {"source", "target"} <= set(table.names) or len(others) != 2 or has_answers:
+        return "source", "target"
+    return others[0], others[1]
+
+
+def _doubt_weights(table: Table, source: str, target: str) -> None:
+    """Warn if the only column beside the ends of edges looks like weights; different whole numbers are ids of edges."""
+    others = [name for name in table.names if not is_among(name, (source, target))]
+    if len(others) != 1 or len(table.names) != 3:
+        return
+    column = table.read(others[0])
+    values = to_values(column)[np.setdiff1d(np.arange(len(column)), find_missing(column))]
+    try:
+        numbers = to_floats(values.tolist())
+    except ValueError:
+        return
+    are_ids = (numbers == np.round(numbers)).all() and len(np.unique(numbers)) == len(numbers)
+    if len(numbers) and not are_ids:
+        warn(
+            DataWarning(
+                f"Column {others[0]!r} of {table.name} holds numbers, and is not used: all edges count alike.",
+                "If these are weights, call the column weight.",
+            )
+        )
 
 
 def _say_unknown(unknown: Collection[Any], where: str, n_items: int) -> str:

@@ -33,6 +33,7 @@ from .vocabulary import (
     is_text,
     join_columns,
     lookup,
+    objects,
     sorted_order,
     to_column,
     to_values,
@@ -115,7 +116,7 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     check_join_policy(duplicates)
     _check_kinds(old, new)
     if old.normalised:
-        new = new.spelled_as(old.labels)
+        new = new.spelled_as(objects([*old.labels.tolist(), *old.classes.tolist()]))
     keys, item, item_of_new = _join_keys(old, new)
     workers, labels = Union.of(old.workers, new.workers), Union.of(old.labels, new.labels)
     there = _list_touched(old, item, item_of_new, workers, labels, retracted)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arguments import check_truth
 from ..errors import DataWarning, InputError, ParameterError, Sentence, parameter_error, plural, warn
 from ..memory import release_unused
-from .classes import choose_classes
+from .classes import choose_classes, list_classes
 from .dialects import translate
 from .duplicates import check_policy, settle_duplicates
 from .gold_columns import add_gold, find_gold, match_rows
@@ -79,7 +79,7 @@ def read_answers(
     fill = "Every answer must say who gave it about what: fill it in or drop the row."
     said = table.values(columns["label"], drop, DROP_ROWS)
     label, labels = encode_sorted(said)
-    spell = choose_spelling(labels) if normalise else None
+    spell = choose_spelling(labels, list_classes(classes).tolist()) if normalise else None
     if spell is not None:
         label, labels = merge_spellings(label, labels, spell, ordered=is_categorical(said))
     del said

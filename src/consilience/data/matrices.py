@@ -13,7 +13,7 @@ from ..arguments import check_truth, to_floats
 from ..errors import DataWarning, InputError, Python, Sentence, first_line, listing, parameter_error, plural, warn
 from ..kernels.types import Floats
 from ..memory import NUMBER, require_memory
-from .classes import choose_classes
+from .classes import choose_classes, list_classes
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
 from .responses import Responses, keep_weights
@@ -64,7 +64,7 @@ def read_matrix(
     if not len(entries):
         raise InputError(f"F has no answers: all {matrix.size:,} entries are missing.")
     codes, vocabulary = _encode_entries(entries, labels, normalise)
-    spell = choose_spelling(vocabulary) if normalise else None
+    spell = choose_spelling(vocabulary, list_classes(classes).tolist()) if normalise else None
     if spell is not None:
         codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
     n_items, n_workers = matrix.shape

@@ -1,6 +1,7 @@
 """When answers were given: a column of numbers, dates or times, read as numbers that can be sorted.
 
-Dates and times become seconds since 1970, those without a zone as if they were UTC. A missing value becomes NaN: it is
+Dates and times become seconds since 1970, those without a zone as if they were UTC. How text may write them is told in
+`written_times`. A missing value becomes NaN: it is
 not known when this answer was given.
 """
 
@@ -14,8 +15,10 @@ from ..errors import InputError, shorten
 from ..kernels.types import Floats
 from .tables import Table
 from .vocabulary import Column, decode_categories, find_missing, is_text, to_column
+from .written_times import DoubtfulDates, write_as_iso
 
 _TIMES = pa.timestamp("us")
+_ISO = "Write dates and times as ISO 8601 does, such as 2024-05-17 or 2024-05-17T09:30:00."
 
 
 def read_order(table: Table, name: str) -> Floats:
@@ -59,7 +62,7 @@ def _to_numbers(column: pa.Array) -> pa.Array | None:
 
 
 def _parse_text(table: Table, name: str, column: pa.Array) -> pa.Array:
-    """Return text that says numbers, or dates and times as ISO 8601 writes them; "" is a missing value."""
+    """Return text that says numbers, or dates and times; "" is a missing value."""
     texts = pc.utf8_trim_whitespace(column)
     texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
     for parse in (_parse_numbers, _parse_times):
@@ -67,7 +70,14 @@ def _parse_text(table: Table, name: str, column: pa.Array) -> pa.Array:
             return parse(texts)
         except pa.ArrowInvalid:
             pass
-    for row, text in enumerate(texts.to_pylist()):
+    try:
+        written = write_as_iso(texts.to_pylist())
+        return _parse_times(pa.array(written, pa.string()))
+    except DoubtfulDates:
+        raise _doubt_error(table, name, column) from None
+    except pa.ArrowInvalid:
+        pass
+    for row, text in enumerate(written):
         if text is not None and not _is_readable(text):
             raise _order_error(table, name, column, row)
     raise InputError(
@@ -98,11 +108,21 @@ def _is_readable(text: str) -> bool:
     return False
 
 
+def _doubt_error(table: Table, name: str, column: pa.Array) -> InputError:
+    example = next(text for text in column.to_pylist() if text is not None and text.strip())
+    return InputError(
+        f"Column {name!r} of {table.name} has dates such as {shorten(example)}, and no row tells whether the first "
+        "number is the month or the day.",
+        _ISO,
+        keyword="order",
+    )
+
+
 def _order_error(table: Table, name: str, column: Column, row: int) -> InputError:
     value = column[row] if isinstance(column, np.ndarray) else column[row].as_py()
     return InputError(
         f"Column {name!r} of {table.name} must say when answers were given. Got {shorten(value)} at "
         f"{table.locate(row)}.",
-        "Numbers will do, and dates or times as ISO 8601 writes them, such as 2024-05-17 or 2024-05-17T09:30:00.",
+        f"Numbers will do. {_ISO}",
         keyword="order",
     )

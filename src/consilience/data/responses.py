@@ -406,9 +406,10 @@ class Responses:
             "O" where the labels are tags. A class that nobody said is added to the classes, unless `classes` is given
             or the name looks like a misspelt label: then it is an error.
         normalise : bool, default False
-            Whether labels that differ only in case, spaces or Unicode form are the same. Labels, `classes` and
-            `background` are then in lower case (IOB tags keep their first letter), without spaces around them, and in
-            the form NFC. Gold, the keys of a `prior` and tables given to `predict` may then be written in any way.
+            Whether labels that differ only in case, spaces or Unicode form are the same. They are then written as in
+            `classes`. Labels that are not there are in lower case (IOB tags keep their first letter), without spaces
+            around them, and in the form NFC. Gold, the keys of a `prior` and tables given to `predict` may then be
+            written in any way.
         gold : str or False, optional
             The column of known labels, if there is one: each row has that of its item, or nothing. Default: gold, truth
             or a similar name. False: none. Two known labels of one item are an error.
@@ -419,9 +420,10 @@ class Responses:
             these have; one row per item and one column per worker ("wide"); or a matrix, whose row n is item n and
             whose entries -1 are no answers. Default: recognised by the columns where there is no doubt, else "long".
         order : str, optional
-            Column that says when answers were given: numbers, or dates or times (text as ISO 8601 writes them). With it
-            `drift_report` tells how the accuracy of each worker changes. Labels do not depend on it. Answers without a
-            value are left out of that report.
+            Column that says when answers were given: numbers, or dates or times (text as ISO 8601 or MTurk writes them,
+            or such as 11/13/2025 10:12:21 if some row tells which number is the month). With it `drift_report` tells
+            how the accuracy of each worker changes. Labels do not depend on it. Answers without a value are left out of
+            that report.
         ignore : str or sequence of str, optional
             Columns of a table with one column per worker that hold no answers, such as the text of the items.
 

@@ -27,6 +27,8 @@ from .vocabulary import (
 )
 
 Names = Mapping[str, str | None]
+# What a table of spans says of each.
+SPAN_ROLES = ("document", "start", "end", "type")
 
 
 def read_span_table(spans: Any, texts: Any, readings: Any, gold: Any, names: Names) -> Spans:
@@ -46,10 +48,10 @@ def read_span_table(spans: Any, texts: Any, readings: Any, gold: Any, names: Nam
         )
     worker_codes, workers = encode_sorted(said)
     worker = worker_codes.astype(np.int64)
-    start, end = (_read_offsets(table, table.need(role, names[role], role)) for role in ("start", "end"))
-    label = _read_types(table, names)
+    start, end = (read_offsets(table, table.need(role, names[role], role)) for role in ("start", "end"))
+    label = read_types(table, names)
     known, known_documents = _read_gold(gold, names, documents)
-    code, labels = _encode_types([*label, *known[2]])
+    code, labels = encode_types([*label, *known[2]])
     marks = Marks(document, worker[: len(document)], start, end, code[: len(label)])
     known_marks = Marks(known[3], np.zeros(len(known[3]), np.int64), known[0], known[1], code[len(label) :])
     lengths = np.array([len(text) for text in contents], np.int64)
@@ -75,7 +77,36 @@ def read_span_table(spans: Any, texts: Any, readings: Any, gold: Any, names: Nam
     )
 
 
-def _encode_types(types: list[str]) -> tuple[NDArray[np.int64], Values]:
+def find_span_columns(given: Any) -> dict[str, str] | None:
+    """Return the columns of document, start, end and type of a table of spans; None for anything else.
+
+    A table with positions is one of tokens.
+
+    >>> find_span_columns({"doc": [1], "start": [0], "end": [3], "label": ["PER"]})
+    {'document': 'doc', 'start': 'start', 'end': 'end', 'type': 'label'}
+    >>> find_span_columns({"sequence": [1], "position": [0], "label": ["O"]}), find_span_columns({"start": "PER"})
+    (None, None)
+    """
+    if not is_table(given):
+        return None
+    if isinstance(given, Mapping):
+        if not _is_columns(given):
+            return None
+        table = Table(list(given), given.__getitem__, 0, "", "", str)
+    else:
+        table = open_frame(given)
+    found = {role: name for role in SPAN_ROLES if (name := table.find_usual(role)) is not None}
+    return found if len(found) == len(SPAN_ROLES) and table.find_usual("position") is None else None
+
+
+def find_marked(table: Table, start: str, end: str) -> NDArray[np.int64]:
+    """Return the rows that hold a span. The others, without start and end, name a document that holds none."""
+    empty = np.intersect1d(find_missing(table.read(start)), find_missing(table.read(end)))
+    return np.setdiff1d(np.arange(table.n_rows), empty)
+
+
+def encode_types(types: list[str]) -> tuple[NDArray[np.int64], Values]:
+    """Return the code of each type, and the different types, sorted."""
     if not types:
         return np.empty(0, np.int64), objects([])
     codes, labels = encode_sorted(to_column(types, "Types of spans"))
@@ -145,7 +176,8 @@ def _find_documents(table: Table, names: Names, documents: Values) -> NDArray[np
     return found
 
 
-def _read_offsets(table: Table, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+def read_offsets(table: Table, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Return where spans begin, or end: all of them, or those of some rows."""
     column = table.values(name, "Say where each span begins and ends.") if rows is None else table.read(name).take(rows)
     values = to_values(column)
     if values.dtype.kind not in "iu":
@@ -163,7 +195,8 @@ def _is_whole(value: object) -> bool:
     return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
 
 
-def _read_types(table: Table, names: Names, rows: NDArray[np.int64] | None = None) -> list[str]:
+def read_types(table: Table, names: Names, rows: NDArray[np.int64] | None = None) -> list[str]:
+    """Return the types of spans as text: of all of them, or of those of some rows."""
     given = names["type"] if table.name == "the table of spans" else _if_there(table, names["type"])
     name = table.need("type", given, "label")
     column = table.values(name, "Give each span its type.") if rows is None else table.read(name).take(rows)
@@ -180,7 +213,6 @@ def _read_gold(
     table = open_frame(gold, "gold")
     document = _find_documents(table, names, documents)
     start, end = (table.need(role, _if_there(table, names[role])) for role in ("start", "end"))
-    empty = np.intersect1d(find_missing(table.read(start)), find_missing(table.read(end)))
-    rows = np.setdiff1d(np.arange(table.n_rows), empty)
-    found = (_read_offsets(table, start, rows), _read_offsets(table, end, rows), _read_types(table, names, rows))
+    rows = find_marked(table, start, end)
+    found = (read_offsets(table, start, rows), read_offsets(table, end, rows), read_types(table, names, rows))
     return (*found, document[rows]), np.unique(document)

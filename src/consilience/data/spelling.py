@@ -54,8 +54,24 @@ def normalise_tag(label: Any) -> Any:
     return text[:1].upper() + text[1:] if isinstance(text, str) else text
 
 
-def choose_spelling(labels: Values) -> Callable[[Any], Any]:
-    """Return the function that brings labels, and the classes that go with them, to their normal form."""
+def choose_spelling(labels: Values, classes: Iterable[Any] = ()) -> Callable[[Any], Any]:
+    """Return the function that writes labels alike, and the classes that go with them.
+
+    It writes them as those classes that are given, and all others in their normal form.
+
+    >>> spell = choose_spelling(objects(["YES", "no "]), ["Yes"])
+    >>> spell("yes "), spell("No")
+    ('Yes', 'no')
+    """
+    spell = _choose_form(labels)
+    given = [" ".join(each.split()) for each in classes if isinstance(each, str) and not isinstance(each, Enum)]
+    if spell is normalise_tag:  # which is told by its capital letter
+        given = [each for each in given if each[:1] == normalise_tag(each)[:1]]
+    return spell_as(objects(given), spell) if given else spell
+
+
+def _choose_form(labels: Values) -> Callable[[Any], Any]:
+    """Return the function that brings labels to their normal form: as tags, if that is what they are."""
     tags = [normalise_tag(label) for label in labels.tolist()]
     for letters in set(SCHEMES.values()):
         parts = {split_tag(tag, letters) for tag in tags}
@@ -64,18 +80,18 @@ def choose_spelling(labels: Values) -> Callable[[Any], Any]:
     return normalise_label
 
 
-def spell_as(known: Values) -> Callable[[Any], Any]:
-    """Return the function that writes text as the known label of the same normal form; other text becomes normal.
+def spell_as(known: Values, normal: Callable[[Any], Any] = normalise_label) -> Callable[[Any], Any]:
+    """Return the function that writes text as the first known label of the same normal form; other text becomes normal.
 
     >>> spell = spell_as(objects(["O", "B-per"]))
     >>> spell("o"), spell(" b-PER"), spell("X"), spell(7)
     ('O', 'B-per', 'x', 7)
     """
-    forms = {normalise_label(label): label for label in known.tolist() if isinstance(label, str)}
+    forms = {normal(label): label for label in reversed(known.tolist()) if isinstance(label, str)}
 
     def spell(label: Any) -> Any:
-        text = normalise_label(label)
-        return forms.get(text, text) if isinstance(text, str) else text
+        text = normal(label)
+        return forms.get(text, text) if isinstance(text, str) and not isinstance(text, Enum) else text
 
     return spell
 

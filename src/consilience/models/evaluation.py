@@ -16,8 +16,9 @@ from ..arguments import check_truth, is_among
 from ..data.frames import open_frame
 from ..data.gold import KEY_REMEDY, find_label, open_gold
 from ..data.items import read_positions
+from ..data.span_tables import find_span_columns
 from ..data.spans import FUSED, Spans
-from ..data.spelling import choose_spelling, normalise_column
+from ..data.spelling import choose_spelling, normalise_column, normalise_label
 from ..data.tables import Table
 from ..data.tagging import looks_iob2
 from ..data.vocabulary import (
@@ -33,7 +34,6 @@ from ..data.vocabulary import (
 )
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
 from ..formats.reading import open_path
-from ..formats.sources import open_spans
 from ..kernels.types import Floats
 from ..metrics import (
     ClassScore,
@@ -47,7 +47,7 @@ from ..metrics import (
     span_score,
 )
 from .base import Model
-from .span_evaluation import evaluate_spans
+from .span_evaluation import evaluate_spans, open_both
 
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
 
@@ -168,8 +168,8 @@ def evaluate(
         Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
         The label may also be called gold or truth. Missing labels are not known. 7 and "7" are the same, both as an
         item and as a label. Known spans (`Spans.gold`, or those of the only worker) judge a model that was fitted to
-        `Spans`, or the spans of one worker. Both may be files of annotation tools. Of a file to which fused spans were
-        written, these are judged.
+        `Spans`, or the spans of one worker. Both may be files of annotation tools, or tables of spans with columns
+        document, start, end and label. Of a file to which fused spans were written, these are judged.
     item, label, sequence, position : str, optional
         Names of columns, tried first in both tables; in a table that has no such column the usual names are looked for.
     normalise : bool, default False
@@ -191,16 +191,17 @@ def evaluate(
     0.164
     """
     check_truth("normalise", "evaluate", normalise)
-    gold = open_spans(gold)
+    labels, gold = open_both(labels, gold)
     if isinstance(gold, Spans):
-        return evaluate_spans(open_spans(labels), gold)
+        return evaluate_spans(labels, gold)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
     labels = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
     table = replace(open_frame(labels, "the table of labels"), preferred=names)
     in_sequences = sequence is not None or position is not None
     paired = in_sequences or table.has_sequences()
     roles = ("sequence", "position") if paired else ("item",)
-    known_table = replace(open_gold(open_path(gold), paired), preferred=names)
+    known_table = replace(open_gold(gold, paired), preferred=names)
+    _check_spans(paired, table, known_table)
     _check_names(names, table, known_table)
     _check_order(table, known_table)
     given, known = _read(table, (*roles, "label")), _read(known_table, (*roles, "known label"))
@@ -218,14 +219,9 @@ def evaluate(
     truth = all_truth[gold_row]
     all_guesses = lookup(classes, said)
     guess = all_guesses[row]
-    if not np.isin(truth, np.concatenate([all_guesses, lookup(classes, named)])).any():
-        warn(
-            DataWarning(
-                f"No known label ({listing(to_values(gold_said)[gold_row].tolist())}) is among the labels "
-                f"({listing(dict.fromkeys(to_values(said).tolist()))}), so all of these count as wrong.",
-                "Check that both name the classes alike.",
-            )
-        )
+    is_named = np.isin(truth, np.concatenate([all_guesses, lookup(classes, named)]))
+    strange, used = (_list_distinct(each) for each in (gold_said.take(gold_row[~is_named]), said))
+    _doubt_names(strange, used, [*used, *shown], bool(is_named.any()))
     judged = _judge(truth, posterior, len(classes))
     scores = class_f1(truth, guess)
     shown_as = _name_classes(
@@ -262,6 +258,15 @@ def _check_names(names: Mapping[str, str | None], *tables: Table) -> None:
             )
 
 
+def _check_spans(paired: bool, given: Table, known: Table) -> None:
+    """Raise an error if known labels are spans, and the labels are those of tokens."""
+    if paired and find_span_columns(known) is not None:
+        raise InputError(
+            f"{known.name} holds spans (it has {listing(known.names)}), and {given.name} labels of tokens.",
+            "Give the fused spans: the file that fuse wrote, or the model that was fitted to spans.",
+        )
+
+
 def _check_order(given: Table, known: Table) -> None:
     """Warn if the tables look as if they had been given in the wrong order."""
     judged, judge = (
@@ -272,6 +277,44 @@ def _check_order(given: Table, known: Table) -> None:
             DataWarning(
                 f"{known.name} has probabilities ({listing(judge, 2)}) and {given.name} has none: are they in the "
                 "right order? Labels come first, gold second."
+            )
+        )
+
+
+def _list_distinct(column: pa.Array) -> list[Any]:
+    return list(dict.fromkeys(to_values(column).tolist()))
+
+
+def _doubt_names(strange: list[Any], labels: list[Any], possible: list[Any], some: bool) -> None:
+    """Warn if known labels seem to be written in another way than the labels.
+
+    Parameters
+    ----------
+    strange : list
+        Known labels that no item has, nor can have.
+    labels : list
+        Those that items have.
+    possible : list
+        Those that they can have.
+    some : bool
+        Whether there are known labels beside the strange ones.
+    """
+    forms = set(map(normalise_label, possible))
+    alike = [each for each in strange if normalise_label(each) in forms]
+    if alike:
+        warn(
+            DataWarning(
+                f"Known labels ({listing(alike)}) are written in another way than the labels ({listing(labels)}): they "
+                "differ in case, spaces or Unicode form. So items with these count as wrong.",
+                Sentence("To take them as the same, use {normalise}.", normalise=True),
+            )
+        )
+    elif not some:
+        warn(
+            DataWarning(
+                f"No known label ({listing(strange)}) is among the labels ({listing(labels)}), so all of these count "
+                "as wrong.",
+                "Check that both name the classes alike.",
             )
         )
 

@@ -18,8 +18,10 @@ from ..data.gold_columns import LEAVE_OUT, find_strange
 from ..data.graph import Graph
 from ..data.hidden_answers import count_units
 from ..data.known_masks import list_known_pixels
+from ..data.known_spans import read_sole_spans
 from ..data.masks import Masks
 from ..data.responses import Responses
+from ..data.span_tables import find_span_columns
 from ..data.spans import FUSED, Spans
 from ..data.tagging import looks_iob2
 from ..data.vocabulary import lookup, to_column
@@ -96,8 +98,9 @@ def fuse(
         target, and perhaps weight, or a list of pairs of items).
     gold : dict, Series, table or path, or a list of these, optional
         Known labels. Of spans also `Spans` or a file of an annotation tool: its known spans, or those of its only
-        worker. Of masks also `Masks` of one reader, or where they are. Default: those that the answers come with
-        (`Responses.gold`), if some items have one and others do not; a warning tells. False: none.
+        worker; or a table of spans, with columns document, start, end and label. Of masks also `Masks` of one reader,
+        or where they are. Default: those that the answers come with (`Responses.gold`), if some items have one and
+        others do not; a warning tells. False: none.
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
         "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, and `DawidSkene` for other items. A
         `HiddenMarkov` chosen by name or "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X
@@ -276,13 +279,24 @@ def take_known(source: Opened, gold: Any) -> tuple[Opened, Any]:
         return source, [list_known_pixels(source, each) if isinstance(each, Masks) else each for each in given]
     if not isinstance(source, Spans):
         return source, gold
-    given = [open_spans(each) for each in given]
+    given = [_open_known(each, source) for each in given]
     known = [each for each in given if isinstance(each, Spans)]
     if not known:
-        return source, gold
+        return source, given
     spans = reduce(Spans.with_gold, known, source.without_gold())
     others, tags = [each for each in given if not isinstance(each, Spans)], spans.known_tags()
     return spans, others if tags is None else [tags, *others]
+
+
+def _open_known(given: Any, source: Spans) -> Any:
+    """Return known spans in a file or a table, whose texts are those of the source; known labels in a file as a table.
+
+    Anything else stays as it is.
+    """
+    opened = open_path(open_spans(given))
+    if isinstance(opened, Spans) or find_span_columns(opened) is None:
+        return opened
+    return read_sole_spans(opened, "gold", source.documents, source.texts)
 
 
 def choose_gold(gold: Any, responses: Responses) -> Any:

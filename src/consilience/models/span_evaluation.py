@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.frames import is_table, open_frame
-from ..data.item_tables import read_numbers
-from ..data.known_spans import check_texts, find_truth, renumber
-from ..data.spans import FUSED, Marks, SpanCollector, Spans, pick_marks
-from ..data.vocabulary import lookup, to_column, to_values
+from ..data.frames import is_table
+from ..data.known_spans import check_texts, find_truth, read_sole_spans, renumber
+from ..data.span_tables import find_span_columns
+from ..data.spans import FUSED, Marks, Spans, pick_marks
+from ..data.vocabulary import lookup, objects, to_column
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..formats.reading import open_path
+from ..formats.sources import open_spans
 from ..metrics import SpanScore, compare_spans
 from .base import Model
 
@@ -69,6 +69,27 @@ class SpansEvaluation:
         return {**vars(self), **scores, "types": types}
 
 
+def open_both(labels: Any, gold: Any) -> tuple[Any, Any]:
+    """Return labels and known labels, as `Spans` where they hold spans, and paths as tables.
+
+    A table of known spans has no texts. They are those of the labels; two tables of spans do without.
+    """
+    gold = open_path(open_spans(gold))
+    if isinstance(gold, Spans):
+        return open_spans(labels), gold
+    if find_span_columns(gold) is None:
+        return labels, gold
+    if isinstance(labels, Model):
+        found = labels.to_span_set() if labels._passages is not None else labels
+    else:
+        found = open_path(open_spans(labels))
+    if isinstance(found, Spans):
+        return found, read_sole_spans(gold, "gold", found.documents, found.texts)
+    if find_span_columns(found) is not None:
+        return found, read_sole_spans(gold, "gold", objects([]), [])
+    return found, gold
+
+
 def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
     """Compare fused spans with known ones; see `consilience.evaluate`."""
     found = labels.to_span_set() if isinstance(labels, Model) else labels
@@ -119,21 +140,20 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
 
 def _read_table(given: Any, gold: Spans) -> Spans:
     """Return the spans of a table, as `to_spans` gives it, in the texts that gold has. All of these count as read."""
-    table = open_frame(open_path(given), "labels")
-    names = {role: table.need(role) for role in ("document", "start", "end", "type")}
-    place = lookup(gold.documents, table.values(names["document"], "Say which document each span is in."))
-    start, end = (np.nan_to_num(read_numbers(table, names[role]), nan=-1).astype(np.int64) for role in ("start", "end"))
-    label = to_values(table.values(names["type"], "Say of which type each span is.")).tolist()
-    confidence = read_numbers(table, "confidence") if "confidence" in table.names else np.full(len(place), np.nan)
-    order = np.argsort(place, kind="stable")
-    ends = np.searchsorted(place[order], np.arange(len(gold.documents) + 1))
-    rows = [order[first:last] for first, last in pairwise(ends.tolist())]
-    collector = SpanCollector()
-    for name, text, mine in zip(gold.documents.tolist(), gold.texts, rows, strict=True):
-        document = collector.add_document(name, text)
-        spans = [(int(start[row]), int(end[row]), str(label[row])) for row in mine.tolist()]
-        collector.add_reading(document, FUSED, spans, confidence[mine].tolist())
-    return collector.finish()
+    found = read_sole_spans(open_path(given), "labels", gold.documents, gold.texts, fused=True)
+    assert found.gold is not None
+    n_documents = len(gold.documents)
+    document = lookup(gold.documents, to_column(found.documents))[found.gold.document]
+    marks = found.gold._replace(document=document)
+    return replace(
+        found,
+        documents=gold.documents,
+        texts=gold.texts,
+        workers=objects([FUSED]),
+        marks=pick_marks(marks, np.flatnonzero(document >= 0)),
+        readings=np.stack([np.arange(n_documents), np.zeros(n_documents, np.int64)], axis=1),
+        gold=None,
+    )
 
 
 def _pick_fused(spans: Spans) -> Spans:
