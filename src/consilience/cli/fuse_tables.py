@@ -14,6 +14,7 @@ from ..errors import plural, to_sentence
 from ..formats.files import name_of
 from ..formats.register import FORMATS
 from ..memory import format_bytes
+from ..models.graph_check import describe_usual
 from .summary import ALL_KNOWN, Record, Summary
 from .tables import Column, measure, open_console, print_facts, print_table, print_title, spare_width
 from .text import (
@@ -94,7 +95,10 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         facts.append(("Chain", f"coupling {summary.chain['coupling']:g}, from 0 (independent items) to 1"))
     if summary.field is not None:
         heard = "" if summary.field["listeners"] == "all" else ", for items that nobody answered"
-        facts.append(("Graph", f"coupling {summary.field['coupling']:.2f} nats per agreeing neighbour{heard}"))
+        unit = summary.field["usual_weight"]
+        coupling = f"coupling {summary.field['coupling'] * unit:.2f} nats per agreeing neighbour"
+        weighted = describe_usual(unit)
+        facts.append(("Graph", to_sentence(f"{coupling}{weighted}{heard}") if weighted else f"{coupling}{heard}"))
     if summary.features is not None:
         facts.append(("Features", summary.features["explanation"]))
     if summary.calibration is not None:
