@@ -335,7 +335,7 @@ def _compare(model: Model) -> Record | None:
     figures = asdict(comparison)
     del figures["n_items"]
     # The record was made without features.
-    has_record = comparison.tested and comparison.n_differ and _describe_classifier(model) is None
+    has_record = comparison.has_record and _describe_classifier(model) is None
     return {
         "verdict": comparison.verdict,
         "better": comparison.better,

@@ -29,5 +29,6 @@ def explain_choice(chosen: float, scores: list[CouplingScore], words: str, note:
     tried = ", ".join(f"{entry.coupling * unit:.3g}: {entry.score:.4f}" for entry in scores)
     return (
         f"Coupling {chosen * unit:.3g}{note}: {words}. Hidden answers were predicted best at "
-        f"{best.coupling * unit:.3g} (mean log probability by coupling: {tried}); the smallest coupling within one standard error was taken."
+        f"{best.coupling * unit:.3g} (mean log probability by coupling: {tried}); "
+        "the smallest coupling within one standard error was taken."
     )
