@@ -963,6 +963,14 @@ def test_a_single_worker_is_not_left_out(tmp_path, monkeypatch):
     assert all(f"  w{worker}  " in text for worker in range(7))
 
 
+def test_the_order_of_workers_is_told(answers):
+    shown = run("fuse", "answers.csv").stdout
+    assert "  By the lower end of the 95% interval of accuracy; those with remarks come last.\n" in shown
+    write_table(pa.table({"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["x", "x", "y", "y"]}), "few.csv")
+    shown = run("fuse", "few.csv").stdout  # all have the remark that they gave few answers
+    assert "  By the lower end of the 95% interval of accuracy.\n" in shown
+
+
 # demo, help, version
 
 

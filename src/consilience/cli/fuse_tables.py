@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from ..data.dialects import DIALECTS
 from ..errors import plural, to_sentence
@@ -158,12 +159,22 @@ def print_workers(console: Console, summary: Summary) -> None:
     columns = _worker_columns(NAME, width)
     room = console.width - measure(columns, rows) + NAME
     columns = _worker_columns(min(max(NAME + spare, room), MOST_NAME + spare), width)
-    print_title(console, "Workers, most reliable first" + (f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""))
+    left_out = f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""
+    print_title(console, f"Workers, most reliable first{left_out}")
     print_table(console, columns, rows)
+    if len(best) + len(worst) > 1:
+        console.print(Text(f"  {_describe_ranking([*best, *worst])}"))
     if summary.workers_with_few_answers:
         print_facts(
             console, [(f"Not ranked: {plural(summary.workers_with_few_answers, 'worker')} with few answers", "")]
         )
+
+
+def _describe_ranking(workers: list[Record]) -> str:
+    """Say in which order workers are listed."""
+    has_interval = any(each["accuracy_low"] is not None and each["accuracy_low"] >= 0 for each in workers)
+    last = "; those with remarks come last" if len({bool(each["remarks"]) for each in workers}) == 2 else ""
+    return f"By {'the lower end of the 95% interval of ' if has_interval else ''}accuracy{last}."
 
 
 def _worker_columns(name: int, confusion: int) -> list[Column]:

@@ -73,8 +73,9 @@ def next_items(
 ) -> None:
     """List the items that a person should label next, or the questions that workers should be asked.
 
-    MODEL is a file written by `fuse --save`. The least certain items come first, and two of ten are drawn at random.
-    The file that -o writes has an empty column label. Fill it in, and give the file to `fuse --gold`.
+    MODEL is a file written by `fuse --save`. Items whose probabilities are spread most evenly over the classes (by
+    entropy) come first, and two of ten are drawn at random. The file that -o writes has an empty column label. Fill it
+    in, and give the file to `fuse --gold`.
 
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
     the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for.
@@ -197,10 +198,25 @@ def print_items(table: pa.Table, model: str, output: str | None) -> None:
     if not table.num_rows:
         _print_fact("Nothing to label", "the label of every item is known")
         return
-    columns = {"fused_label": "fused label", "confidence": "confidence", "random": "at random"}
-    shown = {"confidence": format_number, "random": lambda drawn: "yes" if drawn else ""}
+    columns = {
+        "fused_label": "fused label",
+        "confidence": "confidence",
+        "entropy": "entropy",
+        "random": "at random",
+    }
+    shown = {"confidence": format_number, "entropy": format_number, "random": lambda drawn: "yes" if drawn else ""}
     _print_list(table, f"Items of {{}} to label next{_tell_more(table)}", model, columns, shown)
-    _print_file(output, "; fill in its column label")
+    _print_file(output, "; fill in its column label", ("Order", _describe_order(table)))
+
+
+def _describe_order(table: pa.Table) -> str:
+    """Say in which order items are listed."""
+    rows = table.select(["random", "entropy"]).to_pylist()
+    chosen = [row["entropy"] for row in rows if not row["random"]]
+    drawn = "; some between are drawn at random" if len(chosen) < len(rows) else ""
+    last = "Positions beside a less certain one" if "sequence" in table.column_names else "Items without answers"
+    later = f" {last} come last." if chosen != sorted(chosen, reverse=True) else ""
+    return f"By entropy: first where probabilities are spread most evenly over the classes{drawn}.{later}"
 
 
 def print_questions(table: pa.Table, model: str, output: str | None) -> None:
