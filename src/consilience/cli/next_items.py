@@ -264,25 +264,25 @@ def _print_list(
     from_end: bool = False,
 ) -> None:
     """Print the first or last rows: what identifies the item, and other columns by the names they are shown with."""
-    from .tables import Column, open_console, print_table, print_title, spare_width
+    from .tables import MOST_KEY, Column, open_console, print_table, print_title, spare_width, widen
     from .text import fit_text
 
     console = open_console()
     spare = spare_width(console) // 3
     keys = [name for name in ("item", "sequence", "position") if name in table.column_names]
     print_title(console, title.format(fit_text(model, 40)))
-    head = [Column(name, 20 + spare, wrap=True) for name in keys]
+    head = [Column(name, 20 + spare) for name in keys]
     for name, heading in columns.items():
         is_text = name in ("fused_label", "label", "worker")
         number = name in shown and name != "random"
-        head.append(Column(heading, 20 + spare, wrap=True) if is_text else Column(heading, number=number))
+        head.append(Column(heading, 20 + spare) if is_text else Column(heading, number=number))
     rows: list[list[Any] | None] = [
         [*(row[name] for name in keys), *(shown.get(name, lambda value: value)(row[name]) for name in columns)]
         for row in table.slice(max(0, table.num_rows - MOST_ROWS) if from_end else 0, MOST_ROWS).to_pylist()
     ]
     if table.num_rows > MOST_ROWS:
         rows.insert(0 if from_end else MOST_ROWS, None)
-    print_table(console, head, rows)
+    print_table(console, widen(console, head, rows, keys, MOST_KEY + spare), rows)
 
 
 def _print_fact(name: str, text: str) -> None:
