@@ -994,6 +994,13 @@ def test_ids_are_never_broken_over_lines(folder):
 # demo, help, version
 
 
+@pytest.mark.parametrize("group", [[], ["simulate"]])
+def test_no_description_of_a_command_is_cut(group):
+    lines = run(*group, "--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert lines
+    assert all(line.endswith(".") and not line.endswith("...") and len(line) <= 80 for line in lines)
+
+
 def test_demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("demo")

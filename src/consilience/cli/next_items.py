@@ -42,7 +42,9 @@ _OF_QUESTIONS = {
 }
 
 
-@click.command("next", cls=Command, epilog=_EXAMPLES)
+@click.command(
+    "next", cls=Command, short_help="List the items to label next, or the questions to ask.", epilog=_EXAMPLES
+)
 @click.argument("model")
 @click.option("-n", "n", type=click.IntRange(min=1), help=f"Most items or questions to list. Default: {N_LISTED}.")
 @click.option("-o", "--output", metavar="FILE", help=f"Write the list here: {usual_suffixes(writable_formats())}.")

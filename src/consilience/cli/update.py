@@ -41,7 +41,9 @@ Examples:
 """  # \b keeps the lines apart
 
 
-@click.command("update", cls=Command, epilog=_EXAMPLES)
+@click.command(
+    "update", cls=Command, short_help="Add answers to a saved model, and fuse all of them.", epilog=_EXAMPLES
+)
 @click.argument("model")
 @click.argument("source", required=False)
 @click.option("-o", "--output", metavar="FILE", help=f"Write the labels of all items here: {_SUFFIXES}.")
