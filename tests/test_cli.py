@@ -25,7 +25,7 @@ from consilience.cli import fuse as fuse_command
 from consilience.cli.command import spell_options
 from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
-from consilience.cli.text import fit_confusion, fit_text, make_inert
+from consilience.cli.text import fit_confusion, fit_text, fit_texts, make_inert
 from consilience.data.classes import ABSTAIN
 from consilience.data.duplicates import DUPLICATES
 from consilience.distributions import ESTIMATIONS
@@ -736,6 +736,10 @@ def test_shortened_text():
     assert fit_text("short", 10) == "short"
     assert fit_text("a\x1bb", 10) == "a\\x1bb"
     assert len(fit_text("abc" * 10_000, 20)) == 20
+    assert fit_texts(["a" * 50, "b" * 50, "c"], 9) == ["aaaa...aa", "bbbb...bb", "c"]
+    assert fit_texts(["x" * 30 + "1" + "y" * 30, "x" * 30 + "2" + "y" * 30], 9) == ["...x1y...", "...x2y..."]
+    assert fit_texts(["x" * 30, "x" * 31], 9) == ["...x", "...xx"]
+    assert fit_texts([], 9) == []
     assert fit_text("日本語" * 10, 10).startswith("日本")
     assert make_inert("👩\u200d🚀 é") == "👩\u200d🚀 é"
     assert make_inert("a\u2028b\u0085\u009b") == "a\\u2028b\\x85\\x9b"
@@ -963,7 +967,38 @@ def test_a_single_worker_is_not_left_out(tmp_path, monkeypatch):
     assert all(f"  w{worker}  " in text for worker in range(7))
 
 
+def test_the_order_of_workers_is_told(answers):
+    shown = run("fuse", "answers.csv").stdout
+    assert "  By the lower end of the 95% interval of accuracy; those with remarks last.\n" in shown
+    write_table(pa.table({"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["x", "x", "y", "y"]}), "few.csv")
+    shown = run("fuse", "few.csv").stdout  # all have the remark that they gave few answers
+    assert "  By the lower end of the 95% interval of accuracy.\n" in shown
+
+
+def test_ids_are_never_broken_over_lines(folder):
+    data = make_answers(40)
+    workers = {name: f"A3KX9Q2LM7{name.upper()}Z8" for name in set(data["worker"])}  # of 15 letters, as MTurk's may be
+    data["worker"] = [workers[name] for name in data["worker"]]
+    data["item"] = [f"https://example.org/pictures/of/animals/2024/{item}.jpeg?size=large" for item in data["item"]]
+    write_table(pa.table(data), "long.csv")
+    shown = run("fuse", "long.csv", "--save", "long.model").stdout
+    assert all(name in shown for name in workers.values())
+    below = shown[shown.index("Least certain items") :].splitlines()
+    listed = run("next", "long.model", "-n", 5).stdout.splitlines()
+    for lines in (below[2:7], listed[2:7]):
+        ids = [re.search(r"/(i\d{3})\.jpeg", line) for line in lines]  # which differ in their middle
+        assert len({found[1] for found in ids if found}) == 5
+        assert all(line.startswith("  ...") and len(line) <= 80 for line in lines)
+
+
 # demo, help, version
+
+
+@pytest.mark.parametrize("group", [[], ["simulate"]])
+def test_no_description_of_a_command_is_cut(group):
+    lines = run(*group, "--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert lines
+    assert all(line.endswith(".") and not line.endswith("...") and len(line) <= 80 for line in lines)
 
 
 def test_demo(tmp_path, monkeypatch):

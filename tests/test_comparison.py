@@ -80,15 +80,25 @@ def test_one_rule_for_better(gain, error, verdict):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"informed_gain": 0.15}, "but no better than class frequencies alone"),
-        ({"informed_gain": 0.004, "informed_error": 0.001}, "but no better than class frequencies alone"),
-        ({"top_share": 0.99, "vote_top_share": 0.6}, "but the classes have collapsed"),
+        ({"informed_gain": 0.15}, "but no better than by class frequencies alone"),
+        ({"informed_gain": 0.004, "informed_error": 0.001}, "but no better than by class frequencies alone"),
+        ({"top_share": 0.99, "vote_top_share": 0.6}, "the classes seem to have collapsed"),
     ],
 )
 def test_better_at_hidden_answers_is_not_enough(changes, words):
     comparison = dataclasses.replace(PLAIN, **changes)
     assert comparison.verdict == "no different"
     assert words in comparison.describe_test()
+    # There is one verdict, and the record is that of its name.
+    assert "better than majority vote" not in comparison.describe_test().replace("not count as better", "")
+    assert comparison.has_record is comparison.describe_test().startswith("no different from majority vote: ")
+
+
+def test_without_a_signal_the_verdict_has_no_record():
+    comparison = dataclasses.replace(PLAIN, informed_gain=0.0, alpha=0.0, alpha_low=-0.05, alpha_high=0.05)
+    assert PLAIN.has_record
+    assert comparison.describe_test().startswith("no signal")
+    assert not comparison.has_record
 
 
 @pytest.mark.parametrize(
@@ -223,7 +233,19 @@ def test_nothing_is_known_where_nobody_checks_anybody():
     assert math.isnan(comparison.expected_accuracy)
     assert math.isnan(comparison.alpha)
     assert not comparison.tested
-    assert "not tested on hidden answers" in str(comparison)
+    assert "not tested on hidden answers: there are too few;" in str(comparison)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_where_silence_is_an_answer_none_is_hidden(tmp_path):
+    crowd = cs.simulate.independent(60, n_workers=5, n_classes=2, answers_per_item=3, seed=0)
+    r = crowd.responses
+    table = {"item": r.item_of_answer(), "worker": r.worker, "label": r.label}
+    fused = cs.fuse(cs.Responses.from_frame(table, abstain="answer", background=0))
+    assert not fused.comparison_.tested
+    words = "not tested on hidden answers: silence is an answer, so none can be hidden"
+    assert words in str(fused.comparison_)
+    assert words in str(cs.load(fused.save(tmp_path / "silence.model")).comparison_)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")

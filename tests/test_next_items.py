@@ -295,6 +295,12 @@ def test_the_list_on_the_screen(folder):
     shown = run("next", "crowd.model").stdout
     assert "Items of crowd.model to label next (30 more with -o or --json)" in shown
     assert "nothing; give -o FILE to keep it" in shown
+    rows = [line.split() for line in shown.splitlines() if re.match(r"  \d+ ", line)]
+    entropy = [float(row[3]) for row in rows if row[-1] != "yes"]
+    assert entropy == sorted(entropy, reverse=True)
+    words = " ".join(shown.split())
+    assert "By entropy: first where probabilities are spread most evenly" in words
+    assert "drawn at random. List" in words
     assert run("next", "crowd.model", "-q").stdout == ""
     refused = run("next", "answers.csv")
     assert (refused.exit_code, "is not a model saved by consilience" in refused.stderr) == (2, True)

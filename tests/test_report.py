@@ -447,6 +447,21 @@ def test_ids_of_copies_are_no_remarks():
     assert overview.find_remark(worker | {"remarks": "one label; near-copy of x"}) == "one label"
 
 
+@pytest.mark.parametrize(
+    ("leads", "words"),
+    [
+        ([0.22], "by 22 percentage points"),
+        ([0.01, 0.22], "by up to 22 percentage points"),
+        ([0.012], "by 1 percentage point"),
+        ([0.002, 0.001], "by less than 1 percentage point"),
+    ],
+)
+def test_words_fit_how_far_another_class_is_ahead(leads, words):
+    behind = [items.Item("i", "a", 0.24, [("b", 0.24 + lead), ("a", 0.24)], [], None, "a", []) for lead in leads]
+    assert not any(item.is_most_probable for item in behind)
+    assert items.say_lead(behind) == words
+
+
 def test_many_labels_of_an_item_are_summed_up():
     labels = [str(n) for n in range(9)] + ["0"]
     model = cs.DawidSkene().fit({"item": [1] * 10, "worker": range(10), "label": labels})

@@ -28,7 +28,7 @@ def _role_options(command: Any) -> Any:
     return command
 
 
-@click.command(cls=Command, epilog=_EXAMPLES)
+@click.command(cls=Command, short_help="Convert the annotations of all workers to another format.", epilog=_EXAMPLES)
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
 @click.option(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..datasets import Entry
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="List the real datasets that can be read, or describe one.")
 @click.argument("name", required=False)
 @json_option
 @debug_option

@@ -31,7 +31,7 @@ _NEXT = (
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Fuse a made-up crowd, compare with the truth, write a report.")
 @debug_option
 def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
     """Fuse the answers of a made-up crowd, compare with the truth, and write a report.

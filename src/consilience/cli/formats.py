@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..formats.register import Format
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="List the formats that can be read and written.")
 @json_option
 @debug_option
 def formats(as_json: bool, debug: bool) -> None:  # noqa: ARG001

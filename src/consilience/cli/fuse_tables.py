@@ -8,14 +8,16 @@ import textwrap
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from ..data.dialects import DIALECTS
 from ..errors import plural, to_sentence
 from ..formats.files import name_of
 from ..formats.register import FORMATS
 from ..memory import format_bytes
+from ..models.graph_check import describe_usual
 from .summary import ALL_KNOWN, Record, Summary
-from .tables import Column, measure, open_console, print_facts, print_table, print_title, spare_width
+from .tables import MOST_KEY, Column, measure, open_console, print_facts, print_table, print_title, spare_width, widen
 from .text import (
     fit_confusion,
     fit_text,
@@ -35,8 +37,8 @@ MOST_CONFUSION = 32
 # The files of labels in a folder.
 PARTS = "part-*.parquet"
 _TITLES = {each.name: each.title for each in (*DIALECTS, *FORMATS)}
-# The least and the most that names of workers take, before they are wrapped.
-NAME, MOST_NAME = 12, 40
+# The least and the most that names of workers take, before their middle is left out. On MTurk they have 15 letters.
+NAME, MOST_NAME = 15, 40
 _KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8, "text": 14}
 
 
@@ -99,7 +101,10 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         facts.append(("Chain", f"coupling {summary.chain['coupling']:g}, from 0 (independent items) to 1"))
     if summary.field is not None:
         heard = "" if summary.field["listeners"] == "all" else ", for items that nobody answered"
-        facts.append(("Graph", f"coupling {summary.field['coupling']:.2f} nats per agreeing neighbour{heard}"))
+        unit = summary.field["usual_weight"]
+        coupling = f"coupling {summary.field['coupling'] * unit:.2f} nats per agreeing neighbour"
+        weighted = describe_usual(unit)
+        facts.append(("Graph", to_sentence(f"{coupling}{weighted}{heard}") if weighted else f"{coupling}{heard}"))
     if summary.features is not None:
         facts.append(("Features", summary.features["explanation"]))
     if summary.calibration is not None:
@@ -158,33 +163,44 @@ def print_workers(console: Console, summary: Summary) -> None:
     n_hidden = summary.workers - summary.workers_with_few_answers - len(best) - len(worst)
     width = MOST_CONFUSION + 2 * spare
     rows: list[list[object] | None] = []
+    remarks = False
     for with_interval in (True, False):
         rows = [_describe(each, width, with_interval) for each in best]
         rows += [None] * (n_hidden > 0) + [_describe(each, width, with_interval) for each in worst]
         if summary.classifier is not None:
             rows += [[], _describe(summary.classifier | {"worker": "(classifier)"}, width, with_interval)]
-        if measure(_worker_columns(MOST_NAME + spare, width), rows) <= console.width:
+        remarks = any(row and row[-1] for row in rows)
+        rows = [row if remarks or not row else row[:-1] for row in rows]
+        if measure(_worker_columns(MOST_NAME + spare, width, remarks), rows) <= console.width:
             break
-    # What is left of the line beside the other columns is for the names, which are wrapped if they are longer still.
-    columns = _worker_columns(NAME, width)
-    room = console.width - measure(columns, rows) + NAME
-    columns = _worker_columns(min(max(NAME + spare, room), MOST_NAME + spare), width)
-    print_title(console, "Workers, most reliable first" + (f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""))
+    # What is left of the line beside the other columns is for the names; the middle of longer ones is left out.
+    columns = widen(console, _worker_columns(NAME, width, remarks), rows, ["worker"], MOST_NAME + spare)
+    left_out = f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""
+    print_title(console, f"Workers, most reliable first{left_out}")
     print_table(console, columns, rows)
+    if len(best) + len(worst) > 1:
+        console.print(Text(f"  {_describe_ranking([*best, *worst])}"))
     if summary.workers_with_few_answers:
         print_facts(
             console, [(f"Not ranked: {plural(summary.workers_with_few_answers, 'worker')} with few answers", "")]
         )
 
 
-def _worker_columns(name: int, confusion: int) -> list[Column]:
+def _describe_ranking(workers: list[Record]) -> str:
+    """Say in which order workers are listed."""
+    has_interval = any(each["accuracy_low"] is not None and each["accuracy_low"] >= 0 for each in workers)
+    last = "; those with remarks last" if len({bool(each["remarks"]) for each in workers}) == 2 else ""
+    return f"By {'the lower end of the 95% interval of ' if has_interval else ''}accuracy{last}."
+
+
+def _worker_columns(name: int, confusion: int, remarks: bool) -> list[Column]:
     return [
-        Column("worker", name, wrap=True),
+        Column("worker", name),
         Column("answers", 9, number=True),
         Column("accuracy", 16, number=True),
         Column("informativeness", 15, number=True),
         Column("worst confusion", confusion),
-        Column("remarks", 24),
+        *([Column("remarks", 24)] if remarks else []),
     ]
 
 
@@ -211,15 +227,16 @@ def print_items(console: Console, summary: Summary) -> None:
     """Print the items that are least certain."""
     spare = spare_width(console) // 3
     keys = [name for name in _KEY_WIDTHS if name in summary.least_certain[0]]
-    columns = [Column(name, _KEY_WIDTHS[name] + spare, wrap=True) for name in keys]
+    columns = [Column(name, _KEY_WIDTHS[name] + spare) for name in keys]
     columns += [
-        Column("label", 14 + spare, wrap=True),
+        Column("label", 14 + spare),
         Column("confidence", number=True),
-        Column("runner-up", 14 + spare, wrap=True),
+        Column("runner-up", 14 + spare),
         Column("probability", number=True),
     ]
     print_title(console, "Least certain items")
-    print_table(console, columns, [_describe_item(item, keys) for item in summary.least_certain])
+    rows = [_describe_item(item, keys) for item in summary.least_certain]
+    print_table(console, widen(console, columns, rows, keys, MOST_KEY + spare), rows)
     if any((item["runner_up_probability"] or 0) > item["confidence"] for item in summary.least_certain):
         console.print("  Labels are chosen before calibration, so a runner-up can be ahead.")
 

@@ -42,7 +42,9 @@ _OF_QUESTIONS = {
 }
 
 
-@click.command("next", cls=Command, epilog=_EXAMPLES)
+@click.command(
+    "next", cls=Command, short_help="List the items to label next, or the questions to ask.", epilog=_EXAMPLES
+)
 @click.argument("model")
 @click.option("-n", "n", type=click.IntRange(min=1), help=f"Most items or questions to list. Default: {N_LISTED}.")
 @click.option("-o", "--output", metavar="FILE", help=f"Write the list here: {usual_suffixes(writable_formats())}.")
@@ -73,9 +75,9 @@ def next_items(
 ) -> None:
     """List the items that a person should label next, or the questions that workers should be asked.
 
-    MODEL is a file written by `fuse --save`. The least certain items come first, and two of ten are drawn at random.
-    The file that -o writes has an empty column label. Fill it in, and give the file to `fuse --gold`. Of spans it lists
-    single words, and the column text has the word.
+    MODEL is a file written by `fuse --save`. Items whose probabilities are spread most evenly over the classes (by
+    entropy) come first, and two of ten are drawn at random. The file that -o writes has an empty column label. Fill it
+    in, and give the file to `fuse --gold`. Of spans it lists single words, and the column text has the word.
 
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
     the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for.
@@ -199,10 +201,25 @@ def print_items(table: pa.Table, model: str, output: str | None) -> None:
         _print_fact("Nothing to label", "the label of every item is known")
         return
     columns = {"text": "text"} if "text" in table.column_names else {}
-    columns |= {"fused_label": "fused label", "confidence": "confidence", "random": "at random"}
-    shown = {"confidence": format_number, "random": lambda drawn: "yes" if drawn else ""}
+    columns |= {
+        "fused_label": "fused label",
+        "confidence": "confidence",
+        "entropy": "entropy",
+        "random": "at random",
+    }
+    shown = {"confidence": format_number, "entropy": format_number, "random": lambda drawn: "yes" if drawn else ""}
     _print_list(table, f"Items of {{}} to label next{_tell_more(table)}", model, columns, shown)
-    _print_file(output, "; fill in its column label")
+    _print_file(output, "; fill in its column label", ("Order", _describe_order(table)))
+
+
+def _describe_order(table: pa.Table) -> str:
+    """Say in which order items are listed."""
+    rows = table.select(["random", "entropy"]).to_pylist()
+    chosen = [row["entropy"] for row in rows if not row["random"]]
+    drawn = "; some between are drawn at random" if len(chosen) < len(rows) else ""
+    last = "Positions beside a less certain one" if "sequence" in table.column_names else "Items without answers"
+    later = f" {last} come last." if chosen != sorted(chosen, reverse=True) else ""
+    return f"By entropy: first where probabilities are spread most evenly over the classes{drawn}.{later}"
 
 
 def print_questions(table: pa.Table, model: str, output: str | None) -> None:
@@ -250,25 +267,25 @@ def _print_list(
     from_end: bool = False,
 ) -> None:
     """Print the first or last rows: what identifies the item, and other columns by the names they are shown with."""
-    from .tables import Column, open_console, print_table, print_title, spare_width
+    from .tables import MOST_KEY, Column, open_console, print_table, print_title, spare_width, widen
     from .text import fit_text
 
     console = open_console()
     spare = spare_width(console) // 3
     keys = [name for name in ("item", "sequence", "position") if name in table.column_names]
     print_title(console, title.format(fit_text(model, 40)))
-    head = [Column(name, 20 + spare, wrap=True) for name in keys]
+    head = [Column(name, 20 + spare) for name in keys]
     for name, heading in columns.items():
         is_text = name in ("text", "fused_label", "label", "worker")
         number = name in shown and name != "random"
-        head.append(Column(heading, 20 + spare, wrap=True) if is_text else Column(heading, number=number))
+        head.append(Column(heading, 20 + spare) if is_text else Column(heading, number=number))
     rows: list[list[Any] | None] = [
         [*(row[name] for name in keys), *(shown.get(name, lambda value: value)(row[name]) for name in columns)]
         for row in table.slice(max(0, table.num_rows - MOST_ROWS) if from_end else 0, MOST_ROWS).to_pylist()
     ]
     if table.num_rows > MOST_ROWS:
         rows.insert(0 if from_end else MOST_ROWS, None)
-    print_table(console, head, rows)
+    print_table(console, widen(console, head, rows, keys, MOST_KEY + spare), rows)
 
 
 def _print_fact(name: str, text: str) -> None:

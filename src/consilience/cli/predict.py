@@ -21,7 +21,9 @@ Examples:
 """  # \b keeps the lines apart
 
 
-@click.command("predict", cls=Command, epilog=_EXAMPLES)
+@click.command(
+    "predict", cls=Command, short_help="Label items by what a saved model knows of the workers.", epilog=_EXAMPLES
+)
 @click.argument("model")
 @click.argument("source")
 @click.option("-o", "--output", metavar="FILE", help=f"Write the labels here: {_SUFFIXES}.")

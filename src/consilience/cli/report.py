@@ -13,7 +13,7 @@ Examples:
 """  # \b keeps the lines apart
 
 
-@click.command("report", cls=Command, epilog=_EXAMPLES)
+@click.command("report", cls=Command, short_help="Write a report on a saved model: one HTML page.", epilog=_EXAMPLES)
 @click.argument("model")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="Write the page here.")
 @content_option

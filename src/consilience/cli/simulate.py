@@ -25,7 +25,7 @@ _count = click.IntRange(min=1)
 _count_or_none = click.IntRange(min=0)
 
 
-@click.group("simulate")
+@click.group("simulate", short_help="Write the answers of a made-up crowd, and the truth.")
 def simulate() -> None:
     """Write the answers of a made-up crowd, and the truth behind them, to files.
 

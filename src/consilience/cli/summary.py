@@ -310,7 +310,12 @@ def _describe_field(model: Model, responses: Responses) -> Record | None:
         used = "is not used" if all_answered else "is used only for items that nobody answered"
         repeats = model.graph_check_.sound and model.graph_check_.repeats_errors
         explanation += f" So the graph {used}." if repeats else f" The graph {used}."
-    return {"coupling": model.coupling_, "listeners": model.listeners, "explanation": explanation}
+    return {
+        "coupling": model.coupling_,
+        "usual_weight": model.usual_weight,
+        "listeners": model.listeners,
+        "explanation": explanation,
+    }
 
 
 def _describe_calibration(model: Model) -> Record:
@@ -353,7 +358,7 @@ def _compare(model: Model) -> Record | None:
     figures = asdict(comparison)
     del figures["n_items"]
     # The record was made without features.
-    has_record = comparison.tested and comparison.n_differ and _describe_classifier(model) is None
+    has_record = comparison.has_record and _describe_classifier(model) is None
     return {
         "verdict": comparison.verdict,
         "better": comparison.better,

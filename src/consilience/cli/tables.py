@@ -8,26 +8,24 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from .text import fit_text
+from .text import fit_texts
 
-# Only of a longer name the middle is left out.
-LONGEST_NAME = 200
+# The most that ids of items take of a line that has room.
+MOST_KEY = 60
 
 
 class Column(NamedTuple):
-    """One column: its heading, the most it may take, whether it holds numbers, and whether longer text is wrapped."""
+    """One column: its heading, the most it may take, and whether it holds numbers. Of longer text the middle is cut."""
 
     name: str
     width: int = 12
     number: bool = False
-    wrap: bool = False
 
 
 def open_console() -> Console:
@@ -64,9 +62,8 @@ def print_table(console: Console, columns: Sequence[Column], rows: Rows) -> None
     cells = _fill_cells(columns, rows)
     widths = _find_widths(cells)
     for n, row in enumerate(cells):
-        for line in zip_longest(*row, fillvalue=""):
-            padded = [_align(*parts) for parts in zip(line, widths, columns, strict=True)]
-            console.print(Text(f"  {'  '.join(padded)}".rstrip(), style="" if n else "bold"))
+        padded = [_align(*parts) for parts in zip(row, widths, columns, strict=True)]
+        console.print(Text(f"  {'  '.join(padded)}".rstrip(), style="" if n else "bold"))
 
 
 def measure(columns: Sequence[Column], rows: Rows) -> int:
@@ -74,23 +71,23 @@ def measure(columns: Sequence[Column], rows: Rows) -> int:
     return sum(width + 2 for width in _find_widths(_fill_cells(columns, rows)))
 
 
-def _fill_cells(columns: Sequence[Column], rows: Rows) -> list[list[list[str]]]:
-    """Return the lines of each cell of each row, headings first."""
-    cells = [[[column.name] for column in columns]]
-    for row in rows:
-        found = zip_longest(["..."] if row is None else row, columns, fillvalue="")
-        cells.append([_fill(value, column) for value, column in found])  # type: ignore[arg-type]
-    return cells
+def widen(console: Console, columns: Sequence[Column], rows: Rows, names: Sequence[str], most: int) -> list[Column]:
+    """Return the columns, those of these names as much wider as the line has room, together, and at most so wide."""
+    rows = list(rows)
+    room = max(0, console.width - measure(columns, rows)) // max(1, len(names))
+    return [each._replace(width=min(each.width + room, most)) if each.name in names else each for each in columns]
 
 
-def _fill(value: object, column: Column) -> list[str]:
-    if not column.wrap:
-        return [fit_text(value, column.width)]
-    return chop_cells(fit_text(value, max(LONGEST_NAME, column.width)), column.width) or [""]
+def _fill_cells(columns: Sequence[Column], rows: Rows) -> list[list[str]]:
+    """Return the text of each cell of each row, headings first."""
+    values = [["..."] if row is None else [*row] for row in rows]
+    filled = [row + [""] * (len(columns) - len(row)) for row in values]
+    cells = [fit_texts([row[n] for row in filled], column.width) for n, column in enumerate(columns)]
+    return [[column.name for column in columns], *(list(row) for row in zip(*cells, strict=True))]
 
 
-def _find_widths(cells: list[list[list[str]]]) -> list[int]:
-    return [max(cell_len(line) for cell in column for line in cell) for column in zip(*cells, strict=True)]
+def _find_widths(cells: list[list[str]]) -> list[int]:
+    return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
 
 
 def _align(cell: str, width: int, column: Column) -> str:

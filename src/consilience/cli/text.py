@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 
 from rich.cells import cell_len, set_cell_size
 
@@ -44,6 +44,32 @@ def fit_text(value: object, width: int) -> str:
     n_tail = (width - 3) // 3
     head = set_cell_size(text, width - 3 - n_tail)
     return f"{head}...{set_cell_size(text[::-1], n_tail)[::-1]}"
+
+
+def fit_texts(values: Sequence[object], width: int) -> list[str]:
+    """Return values as `fit_text` does; but if different ones would look the same, with the part in which they differ.
+
+    >>> fit_texts(["https://example.org/0001/text.html", "https://example.org/0002/text.html"], 16)
+    ['.../0001/tex...', '.../0002/tex...']
+    """
+    fitted, texts = [fit_text(value, width) for value in values], [str(value) for value in values]
+    if len(set(fitted)) == len(set(texts)):
+        return fitted
+    long = {text for text, shown in zip(texts, fitted, strict=True) if text != shown}
+    n_head = _count_common(long)
+    n_tail = _count_common({text[n_head:][::-1] for text in long})
+    room = max(0, width - 6 - max(len(text) - n_head - n_tail for text in long))
+    n_head -= min(n_head, room // 2)
+    n_tail -= min(n_tail, room // 2)
+    ends = "..." if n_head else "", "..." if n_tail else ""
+    cut = {text: f"{ends[0]}{text[n_head : len(text) - n_tail]}{ends[1]}" for text in long}
+    return [fit_text(cut.get(text, text), width) for text in texts]
+
+
+def _count_common(texts: Set[str]) -> int:
+    """Return with how many characters all texts begin: those that the first and the last in their order share."""
+    first, last = min(texts), max(texts)
+    return next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
 
 
 def fit_confusion(text: str, width: int) -> str:

@@ -42,7 +42,9 @@ Examples:
 """  # \b keeps the lines apart
 
 
-@click.command("update", cls=Command, epilog=_EXAMPLES)
+@click.command(
+    "update", cls=Command, short_help="Add answers to a saved model, and fuse all of them.", epilog=_EXAMPLES
+)
 @click.argument("model")
 @click.argument("source", required=False)
 @click.option("-o", "--output", metavar="FILE", help=f"Write the labels of all items here: {_SUFFIXES}.")
@@ -191,7 +193,7 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
     """Print what is new, which labels changed, and the verdict before and after."""
     from ..errors import plural, to_sentence
     from .summary import knows_all, say_verdict
-    from .tables import Column, open_console, print_facts, print_table, print_title, spare_width
+    from .tables import MOST_KEY, Column, open_console, print_facts, print_table, print_title, spare_width, widen
     from .text import fit_text, format_columns, format_number
 
     console, found, r = open_console(), model.update_, model.responses_
@@ -223,8 +225,8 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
         more = f" ({hidden:,} more with --changes or --json)" if hidden > 0 else ""
         print_title(console, f"Labels that changed{more}")
         keys, spare = changed.column_names[: changed.column_names.index("label_before")], spare_width(console) // 3
-        columns = [Column(key, 20 + spare, wrap=True) for key in keys]
-        columns += [Column("before", 14 + spare, wrap=True), Column("now", 14 + spare, wrap=True)]
+        columns = [Column(key, 20 + spare) for key in keys]
+        columns += [Column("before", 14 + spare), Column("now", 14 + spare)]
         columns += [Column("confidence", number=True), Column("new answers", number=True)]
         rows: list[list[Any] | None] = [
             [
@@ -236,6 +238,7 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
             ]
             for row in changed.slice(0, MOST_ROWS).to_pylist()
         ]
-        print_table(console, columns, [*rows, *([None] if hidden > 0 else [])])
+        rows += [None] if hidden > 0 else []
+        print_table(console, widen(console, columns, rows, keys, MOST_KEY + spare), rows)
         console.print()
     print_facts(console, [(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])

@@ -81,7 +81,8 @@ class Comparison:
     held_out_gain : float
         By how much, in mean log probability, the model predicts hidden answers better than the vote does.
     held_out_error : float
-        Standard error of `held_out_gain`; infinite if nothing was tested.
+        Standard error of `held_out_gain`; infinite if there are too few answers to test it, and nan if none can be
+        hidden, since silence is an answer.
     informed_gain, informed_error : float
         The same compared with mean probabilities, which say nothing about single items.
     top_share, vote_top_share : float
@@ -158,6 +159,11 @@ class Comparison:
         takes_all = self.top_share >= NEARLY_ALL and self.vote_top_share <= BY_VOTE and n_taken >= TAKEN
         return takes_all or self.kept_share < KEPT
 
+    @property
+    def has_record(self) -> bool:
+        """Whether the record of the verdict is worth telling: not if there is no signal, or the fit has collapsed."""
+        return self.tested and self.n_differ > 0 and not self.by_chance and not self.collapsed
+
     def __str__(self) -> str:
         differ = f"{self.n_differ:,} of {plural(self.n_items, 'label')} {'differs' if self.n_differ == 1 else 'differ'}"
         return (
@@ -187,15 +193,24 @@ class Comparison:
     def describe_test(self, figures: bool = True) -> str:
         """Return the verdict in words, with or without its figures."""
         if not self.tested:
-            return "not tested on hidden answers: there are too few, or silence is an answer"
+            why = (
+                "silence is an answer, so none can be hidden"
+                if math.isnan(self.held_out_error)
+                else "there are too few"
+            )
+            return f"not tested on hidden answers: {why}"
         if self.n_differ == 0:
             return "the labels are those of majority vote"
         if self.by_chance:
             return "no signal: hidden answers could not be predicted from the others"
         gain = f" ({self.describe_gain()})" if figures else ""
+        if self.verdict == "no different" and self.collapsed:
+            return f"the classes seem to have collapsed, so the labels do not count as better than majority vote{gain}"
         if self.verdict == "no different" and self.held_out_gain > STANDARD_ERRORS * self.held_out_error:
-            reason = "the classes have collapsed" if self.collapsed else "no better than class frequencies alone"
-            return f"better than majority vote in predicting hidden answers{gain}, but {reason}"
+            return (
+                f"no different from majority vote: hidden answers are predicted better{gain}, but no better than by "
+                "class frequencies alone"
+            )
         words = {"better": "better than", "no different": "no clear difference from", "worse": "worse than"}
         return f"{words[self.verdict]} majority vote in predicting hidden answers{gain}"
 
@@ -204,7 +219,7 @@ class Comparison:
         return f"mean log score {self.held_out_gain:+.4f}, standard error {self.held_out_error:.4f}"
 
     def describe_record(self) -> str:
-        """Return in words how often the verdict was right on real crowds whose truth is known."""
+        """Return in words how often the verdict was right on real crowds whose truth is known; see `has_record`."""
         n_cases, n_more, n_fewer = RECORD[self.verdict]
         if not n_cases:
             return "no sample of a real crowd had this verdict"
@@ -399,7 +414,8 @@ def find_hidden(
 def judge(r: Responses, vote: MajorityVote, hidden: list[Judged]) -> tuple[float, float, float, float]:
     """Return the gains over the vote and over mean probabilities at hidden answers, each with its standard error."""
     if sum(len(fold.answer) for fold in hidden) < LEAST_HIDDEN:
-        return 0.0, math.inf, 0.0, math.inf
+        unknown = math.nan if r.silence_counts else math.inf
+        return 0.0, unknown, 0.0, unknown
     by_vote = np.concatenate([fold.score - log_chance(*vote_without(r, vote, fold.answer)) for fold in hidden])
     by_mean = np.concatenate([fold.score - fold.base for fold in hidden])
     answer = np.concatenate([fold.answer for fold in hidden])

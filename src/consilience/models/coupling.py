@@ -23,11 +23,12 @@ def are_scores(value: object) -> bool:
     )
 
 
-def explain_choice(chosen: float, scores: list[CouplingScore], words: str) -> str:
-    """Say in words which coupling was chosen, and why."""
+def explain_choice(chosen: float, scores: list[CouplingScore], words: str, note: str = "", unit: float = 1.0) -> str:
+    """Say in words which coupling was chosen, and why; all couplings times a unit, which a note may explain."""
     best = max(scores, key=lambda entry: entry.score)
-    tried = ", ".join(f"{entry.coupling:.3g}: {entry.score:.4f}" for entry in scores)
+    tried = ", ".join(f"{entry.coupling * unit:.3g}: {entry.score:.4f}" for entry in scores)
     return (
-        f"Coupling {chosen:.3g}: {words}. Hidden answers were predicted best at {best.coupling:.3g} (mean log "
-        f"probability by coupling: {tried}); the smallest coupling within one standard error was taken."
+        f"Coupling {chosen * unit:.3g}{note}: {words}. Hidden answers were predicted best at "
+        f"{best.coupling * unit:.3g} (mean log probability by coupling: {tried}); "
+        "the smallest coupling within one standard error was taken."
     )

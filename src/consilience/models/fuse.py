@@ -390,7 +390,7 @@ def settle_graph(
             ),
             Sentence(
                 "To use it for all items, give {coupling}, and compare both results on known labels.",
-                coupling=round(field.coupling_, 2),
+                coupling=float(f"{field.coupling_:.3g}"),
             ),
         )
         scores, copies = field.coupling_scores_, field._copies

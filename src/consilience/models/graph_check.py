@@ -79,6 +79,8 @@ class GraphCheck:
     error_correlation, error_correlation_error : float
         How much a worker's errors at neighbouring items are alike, given the labels, and the standard error of that if
         they are not. The error is infinite where there is nothing to tell by.
+    usual_weight : float
+        Of an edge: the geometric mean.
     """
 
     coupling: float
@@ -90,6 +92,7 @@ class GraphCheck:
     agreement_error: float
     error_correlation: float
     error_correlation_error: float
+    usual_weight: float = 1.0
 
     @property
     def silent(self) -> bool:
@@ -123,7 +126,7 @@ class GraphCheck:
 
     def __str__(self) -> str:
         found = self.describe_agreement()
-        coupling = f"learned coupling {self.coupling:.2f}"
+        coupling = f"learned coupling {self.coupling:.2f}{describe_usual(self.usual_weight)}"
         shuffled = f"a shuffled graph: coupling {self.shuffled_coupling:.2f}, {self.shuffled_changed:.1%} of the labels"
         if self.silent:
             unlike = " Neighbours differ more than by chance. The model makes no use of that." if self.differs else ""
@@ -181,6 +184,15 @@ class GraphCheck:
         return (
             found if self.changed == 0 else f"{found} Only known labels can tell whether the changed labels are right."
         )
+
+
+def describe_usual(weight: float) -> str:
+    """Return in words that a coupling is that of edges of the usual weight, where this is not 1.
+
+    >>> describe_usual(157.6), describe_usual(1.0)
+    (' for edges of the usual weight (158)', '')
+    """
+    return "" if weight == 1 else f" for edges of the usual weight ({weight:.3g})"
 
 
 def show(figure: float, digits: int = 2) -> str:
@@ -312,7 +324,7 @@ def mean_degree(graph: Graph) -> float:
 
 
 def judge_graph(
-    r: Responses, graph: Graph, couplings: tuple[float, float], labels: tuple[NDArray[np.int64], ...]
+    r: Responses, graph: Graph, couplings: tuple[float, float], labels: tuple[NDArray[np.int64], ...], unit: float = 1.0
 ) -> GraphCheck:
     """Return the check of a graph.
 
@@ -321,9 +333,11 @@ def judge_graph(
     r, graph
         The answers, and the graph over their items.
     couplings : pair of float
-        Learned on the graph, and on a shuffled one.
+        Learned on the graph, and on a shuffled one, for edges of the usual weight.
     labels : three arrays
         Found with the graph, with the shuffled one, and without any.
+    unit : float
+        The usual weight.
     """
     here, shuffled, alone = labels
     correlation, error = min(correlate_errors(r, graph, found) for found in (here, alone))
@@ -335,4 +349,5 @@ def judge_graph(
         *measure_agreement(r, graph),
         correlation,
         error,
+        unit,
     )

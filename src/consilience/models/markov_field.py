@@ -50,7 +50,7 @@ from .checks import check_choice
 from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
 from .field_coupling import MULTIPLES, choose_coupling
-from .graph_check import GraphCheck, judge_graph
+from .graph_check import GraphCheck, describe_usual, judge_graph
 from .hidden_fits import find_by_hidden
 from .interval_sums import invert_scores, right_matrix, sum_up
 from .intervals import judge_shares
@@ -104,7 +104,8 @@ class MarkovField(LatentModel):
         learned, and otherwise, it is a guide. With a strong coupling a fit may have to go on from posteriors that are
         inferred anew; the trace begins there.
     coupling_ : float
-        The coupling used.
+        The coupling used, for edges of weight 1. Where edges have weights, it is told in words for edges of the
+        `usual_weight`.
     coupling_scores_ : list of CouplingScore
         Each coupling that was tried, with the mean log probability of the answers to a hidden item and its standard
         error. Empty if the coupling was given, or if there was nothing to choose by.
@@ -234,6 +235,7 @@ class MarkovField(LatentModel):
             aligned,
             (here.coupling_ * unit, shuffled.coupling_ * unit),
             (here._label_codes, shuffled._label_codes, alone._label_codes),
+            unit,
         )
 
     def _check_parameters(self) -> None:
@@ -410,11 +412,22 @@ class MarkovField(LatentModel):
         """Say in words how strongly neighbouring labels are coupled, and why."""
         self._check_fitted()
         heard = "" if self.listeners == "all" else " It counts only for items that nobody answered."
+        unit, note = self.usual_weight, describe_usual(self.usual_weight)
         if not self.coupling_scores_:
             why = "there was nothing to judge it by" if self._learns_coupling() else "it was given"
-            return f"Coupling {self.coupling_:.3g}: {why}.{heard}"
+            return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{heard}"
         words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
-        return explain_choice(self.coupling_, self.coupling_scores_, words) + self._tell_age() + heard
+        return explain_choice(self.coupling_, self.coupling_scores_, words, note, unit) + self._tell_age() + heard
+
+    @property
+    def usual_weight(self) -> float:
+        """The usual weight of an edge, the geometric mean. Such an edge couples labels by so many times `coupling_`.
+
+        1 for ``coupling="paper"``, and if the graph was not saved with the model.
+        """
+        if self._graph is None or self.coupling == "paper":
+            return 1.0
+        return weight_unit(self._graph.weights)
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
@@ -440,7 +453,8 @@ class MarkovField(LatentModel):
         self.coupling_ = coupling * (mean_weight if self.coupling == "paper" else 1.0)
 
     def _describe(self) -> str:
-        return f"{super()._describe()}; coupling {self.coupling_:.2f}"
+        note = describe_usual(self.usual_weight)
+        return f"{super()._describe()}; coupling {self.coupling_ * self.usual_weight:.2f}{note}"
 
 
 def require_graph(graph: Any) -> Graph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -272,6 +272,8 @@ def _read_note(name: str, figures: Any, n_items: int) -> Any:
     if name not in _NOTES or not isinstance(figures, dict):
         raise Fault(f"there is no note {shorten(name)}, or it has no figures")
     kinds = get_type_hints(_NOTES[name])
+    # Figures that have a default may be newer than the file.
+    figures = {field.name: field.default for field in fields(_NOTES[name]) if field.default is not MISSING} | figures
     _compare(f"figure of {name}", kinds, figures)
     for figure, value in figures.items():
         is_count = is_whole(value) and value <= n_items

@@ -53,6 +53,14 @@ class Item(NamedTuple):
         return not self.probable or self.confidence >= self.probable[0][1]
 
 
+def say_lead(items: list[Item]) -> str:
+    """Say by how much, at most, the most probable class of some items is ahead of their label."""
+    lead = 100 * max(item.probable[0][1] - item.confidence for item in items)
+    if lead < 1:
+        return "by less than 1 percentage point"
+    return f"by {'up to ' if len(items) > 1 else ''}{lead:.0f} percentage {'point' if round(lead) == 1 else 'points'}"
+
+
 def describe_item(subject: Subject, item: int) -> Item:
     """Return an item with its probabilities and answers."""
     posterior = subject.model.posterior_[item]

@@ -107,7 +107,7 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     lead = [*say_vote_accuracy(compared), test]
     if not isinstance(subject.model, LatentModel):
         lead.append(UNCALIBRATED)
-    if compared.tested and compared.n_differ and getattr(subject.model, "feature_findings_", None) is None:
+    if compared.has_record and getattr(subject.model, "feature_findings_", None) is None:
         lead.append(to_sentence(compared.describe_record()))  # which was made without features
     if compared.verdict == "worse":
         return Verdict("bad", "Worse than majority vote", "Majority vote may be better than these labels.", lead)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.tagging import split_tag
+from ..models.graph_check import describe_usual
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField, find_answered
 from ..models.span_results import are_tags, find_runs
@@ -84,9 +85,10 @@ def describe_network(subject: Subject) -> tuple[str, list[tuple[str, str]]] | No
     check = getattr(model, "graph_check_", None)
     if not isinstance(model, MarkovField) and check is None:
         return None
-    figures = (
-        [("Coupling, in nats per agreeing neighbour", f"{model.coupling_:.2f}")] if hasattr(model, "coupling_") else []
-    )
+    figures = []
+    if isinstance(model, MarkovField):
+        note = describe_usual(model.usual_weight)
+        figures = [(f"Coupling, in nats per agreeing neighbour{note}", f"{model.coupling_ * model.usual_weight:.2f}")]
     if check is None:
         return "The graph was not checked. fuse does that.", figures
     words = str(check)

@@ -147,6 +147,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         examples_differ=bool(subject.differs.any()),
         network=sequences.describe_network(subject),
         uncertain=items.list_uncertain(subject),
+        say_lead=items.say_lead,
         review=review.cards,
         n_known=review.n_known,
         holds_known=review.holds_known,
