@@ -58,7 +58,11 @@ def fit_texts(values: Sequence[object], width: int) -> list[str]:
     long = {text for text, shown in zip(texts, fitted, strict=True) if text != shown}
     n_head = _count_common(long)
     n_tail = _count_common({text[n_head:][::-1] for text in long})
-    room = max(0, width - 6 - max(len(text) - n_head - n_tail for text in long))
+    differing = max(len(text) - n_head - n_tail for text in long)
+    if n_head + differing <= width - 3:  # the beginning tells them apart
+        cut = {text: fit_text(f"{text[: width - 3]}...", width) for text in long}
+        return [cut.get(text, shown) for text, shown in zip(texts, fitted, strict=True)]
+    room = max(0, width - 6 - differing)
     n_head -= min(n_head, room // 2)
     n_tail -= min(n_tail, room // 2)
     ends = "..." if n_head else "", "..." if n_tail else ""
