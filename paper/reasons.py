@@ -123,10 +123,11 @@ def tell_pixels(look: Look) -> str:
 
 
 def _tell_best(data: str, look: Look) -> str:
-    """Say which method does best here."""
-    best = max(NETWORK_METHODS, key=look)
-    printed = f", printed {number(TABLE_2[data][best])}" if best in TABLE_2[data] else ""
-    return f"Here {best}{printed}, does best: {number(look(best))}."
+    """Say which methods do best here."""
+    best = number(max(map(look, NETWORK_METHODS)))
+    names = [method for method in NETWORK_METHODS if number(look(method)) == best]
+    printed = {name: f" (printed {number(TABLE_2[data][name])})" if name in TABLE_2[data] else "" for name in names}
+    return f"Here {join([name + printed[name] for name in names])} {'does' if len(names) == 1 else 'do'} best: {best}."
 
 
 def _n_items(name: str) -> str:
