@@ -37,6 +37,7 @@ from .vocabulary import (
     Values,
     encode_in_order_of_appearance,
     find_missing,
+    find_present,
     join_columns,
     lookup,
     to_column,
@@ -541,7 +542,7 @@ def _doubt_weights(table: Table, source: str, target: str) -> None:
     if len(others) != 1 or len(table.names) != 3:
         return
     column = table.read(others[0])
-    values = to_values(column)[np.setdiff1d(np.arange(len(column)), find_missing(column))]
+    values = to_values(column)[find_present(column)]
     try:
         numbers = to_floats(values.tolist())
     except ValueError:

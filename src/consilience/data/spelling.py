@@ -23,7 +23,7 @@ from .vocabulary import (
     Values,
     encode_in_order_of_appearance,
     encode_sorted,
-    find_missing,
+    find_present,
     objects,
     to_column,
 )
@@ -111,7 +111,7 @@ def normalise_column(column: Column, spell: Callable[[Any], Any] = normalise_lab
     >>> normalise_column(to_column(["Cat", None, "cat"])).to_pylist()
     ['cat', None, 'cat']
     """
-    present = np.setdiff1d(np.arange(len(column)), find_missing(column), assume_unique=True)
+    present = find_present(column)
     codes, labels = encode_in_order_of_appearance(column.take(present))
     spelled = np.full(len(column), None, object)
     spelled[present] = objects(list(map(spell, labels.tolist())))[codes]

@@ -237,6 +237,11 @@ def find_missing(column: Column) -> NDArray[np.int64]:
     return np.flatnonzero(pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False))
 
 
+def find_present(column: Column) -> NDArray[np.int64]:
+    """Return the indices of all other entries."""
+    return np.setdiff1d(np.arange(len(column)), find_missing(column), assume_unique=True)
+
+
 def is_missing(entry: Any) -> bool:
     """Tell whether a Python object stands for no value: None, NaN, NaT or pandas' NA."""
     if entry is None:

@@ -27,6 +27,7 @@ from ..vocabulary import (
     decode_categories,
     encode_in_order_of_appearance,
     find_missing,
+    find_present,
     is_text,
     join_columns,
     lookup,
@@ -144,7 +145,7 @@ def _are_ids(table: Table, columns: Sequence[str]) -> bool:
     labels: set[Any] = set()
     for name in columns[1:]:
         column = table.read(name)
-        labels.update(encode_in_order_of_appearance(column.take(_find_present(column)))[1].tolist())
+        labels.update(encode_in_order_of_appearance(column.take(find_present(column)))[1].tolist())
         if len(labels) >= table.n_rows:
             return False
     return 2 * len(labels.intersection(to_values(first).tolist())) < table.n_rows
@@ -230,7 +231,7 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Co
     vocabularies = []
     for w, name in enumerate(workers):
         column = table.read(name)
-        present = _find_present(column)
+        present = find_present(column)
         codes[present, w], values = encode_in_order_of_appearance(column.take(present))
         vocabularies.append(_whole(to_column(values)))
     if any(not isinstance(each, np.ndarray) and is_text(each.type) for each in vocabularies):
@@ -244,10 +245,6 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Co
         codes[:, w] = np.append(place, -1)[codes[:, w]]  # -1 is the last
     codes[:, _doubt_columns(table, workers, places)] = -1
     return codes, to_column(distinct)
-
-
-def _find_present(column: Column) -> NDArray[np.int64]:
-    return np.setdiff1d(np.arange(len(column)), find_missing(column), assume_unique=True)
 
 
 def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[NDArray[np.int64]]) -> list[int]:
