@@ -1,6 +1,7 @@
 """How often 95 % intervals contain the truth: in simulated crowds, and the accuracy of labels in real ones.
 
-Writes the tables of docs/intervals.md, which are the same in every run:
+Writes the tables of docs/probabilities.md, which are the same in every run. All situations are in a CSV file, and the
+page has their means by group:
 
     python benchmarks/intervals.py            # three minutes; needs the real data ($CONSILIENCE_DATA)
     python benchmarks/intervals.py --quick    # two situations and few seeds; prints, writes nothing
@@ -9,9 +10,11 @@ Writes the tables of docs/intervals.md, which are the same in every run:
 from __future__ import annotations
 
 import argparse
+import csv
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import gold  # noqa: E402 (found from anywhere)
 
 TABLE = ROOT / "docs" / "measured" / "coverage.md"
+SITUATIONS_TABLE = TABLE.with_suffix(".csv")
 HARD_TABLE = ROOT / "docs" / "measured" / "coverage-hard.md"
 REAL_TABLE = ROOT / "docs" / "measured" / "coverage-real.md"
 # Known labels that are given to real crowds, and how often other ones are drawn.
@@ -218,6 +222,41 @@ def tabulate(rows: Iterable[tuple[str, NDArray[np.float64]]]) -> str:
     return "\n".join(lines)
 
 
+def write_situations(rows: Iterable[tuple[str, NDArray[np.float64]]]) -> str:
+    """Return coverage in percent as CSV, with one line for each situation."""
+    lines = [f'"{name}",{",".join(f"{100 * share:.0f}" for share in found)}' for name, found in rows]
+    return "\n".join([f"situation,{','.join(QUANTITIES)}", *lines])
+
+
+def read_situations(text: str) -> dict[str, list[int]]:
+    """Return what `write_situations` wrote, by the name of the situation."""
+    return {name: [int(cell) for cell in cells] for name, *cells in list(csv.reader(text.splitlines()))[1:]}
+
+
+def name_group(name: str) -> str:
+    """Return the row of the page to which a situation belongs."""
+    kind = name.rpartition(", ")[2]
+    if kind == "uneven":
+        return "20 workers, uneven"
+    size = re.search(r"(\d+ workers|sequences|network)", name)
+    assert size is not None
+    return f"{size[1].replace('network', 'networks')}, {kind}"
+
+
+def summarise(situations: Mapping[str, list[int]]) -> str:
+    """Return the mean coverage of each group of situations as Markdown, with the lowest in brackets."""
+    groups: dict[str, list[list[int]]] = {}
+    for name, row in situations.items():
+        groups.setdefault(name_group(name), []).append(row)
+    groups["all"] = list(situations.values())
+    lines = [f"| | {' | '.join(QUANTITIES)} |", "|---|" + ":-:|" * len(QUANTITIES)]
+    for name, rows in groups.items():
+        found = np.array(rows)
+        cells = [f"{mean:.0f} ({least})" for mean, least in zip(found.mean(axis=0), found.min(axis=0), strict=True)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def measure_real(name: str) -> list[str]:
     """Return what share of the labels of a real crowd is right, the interval, and how often it holds with labels."""
     crowd = gold.load(name)
@@ -267,8 +306,10 @@ def main() -> None:
     for name in gold.CROWDS:
         real.append(measure_real(name))
         print(*real[-1], flush=True)
+    situations = write_situations(measured[:n_plain])
     tables = {
-        TABLE: tabulate(measured[:n_plain]),
+        SITUATIONS_TABLE: situations,
+        TABLE: summarise(read_situations(situations)),
         HARD_TABLE: tabulate(measured[n_plain:]),
         REAL_TABLE: tabulate_real(real),
     }

@@ -26,6 +26,20 @@ from consilience.datasets import CATALOGUE, is_present, load
 from consilience.models.fuse import choose_model
 
 PAGE = Path(__file__).parent.parent / "docs" / "league.md"
+# What to know of the data before one interprets a score.
+NOTES = (
+    "`pos`: sentences and tags are the Treebank sample; the ten taggers were trained for this collection.",
+    "`ner` and `ner_aligned` are two readings of the same annotations. Do not mix their scores.",
+    "`pico`: one medical student labelled 191 of the 4,740 abstracts, and only these have known labels.",
+    "`music`, `sentence_polarity`: the graph links nearest neighbours of the features, and was made for this "
+    "collection, as were the text features of `sentence_polarity`.",
+    "`bubil_mri`: the crowd drew on crops of the images, and the position of these crops was reconstructed.",
+    "`sleep`: the known labels are the consensus of five people, whose answers are therefore left out.",
+    '`bc5cdr`: a missing row means that a labelling function found nothing, which is an answer too '
+    '(`abstain="answer"`). Sixteen of thirty functions ever answer, and only these are counted.',
+    "`llm_judges`: a judge is a model, a prompt and an order of presentation. Judges with the same model make the same "
+    "mistakes, while all models here assume independent mistakes.",
+)
 # Without answers there is nothing to fuse.
 SETS = [entry.name for entry in CATALOGUE if entry.n_answers]
 QUICK = ["bluebird", "rte"]
@@ -301,7 +315,7 @@ def introduce() -> str:
     parts = [
         "# League table",
         fill(
-            "This page compares methods on all [datasets](datasets.md) that have answers. Each method gets the answers "
+            "This page compares methods on all [data](#the-data) that have answers. Each method gets the answers "
             "without any known label, and one function then scores its labels and probabilities on the items whose "
             "true label is known."
         ),
@@ -335,7 +349,28 @@ def write_page(rows: Mapping[str, Row]) -> str:
             ),
             losses,
         ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, describe_data()]) + "\n"
+
+
+def describe_data() -> str:
+    """Return the section on the data: what they are, their sizes, licences and citations."""
+    lines = ["| name | what | items | workers | classes | answers |", "|---|---|--:|--:|--:|--:|"]
+    for e in CATALOGUE:
+        size = f"{e.n_items:,} | {e.n_workers or '-'} | {e.n_classes} | {f'{e.n_answers:,}' if e.n_answers else '-'}"
+        lines.append(f"| `{e.name}` | {e.description} | {size} |")
+    parts = [
+        "## The data",
+        fill(
+            "All data are public, and not part of the package: benchmarks and tests read them from the folder that "
+            "`$CONSILIENCE_DATA` names. `benchmarks/README.md` describes the files. Known labels are for scoring, unless "
+            "a page says otherwise."
+        ),
+        "\n".join(lines),
+        "\n".join(fill(note, "- ") for note in NOTES),
+        fill("Licences, as stated by the sources (*not stated*: none was found), and citations:"),
+        "\n".join(fill(f"`{e.name}`: {e.licence}. {e.citation}.", "- ") for e in CATALOGUE),
+    ]
+    return "\n\n".join(parts)
 
 
 def report(quick: bool = False) -> str:

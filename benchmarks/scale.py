@@ -270,16 +270,6 @@ def tabulate_peaks(rows: list[Growth]) -> str:
     return "\n".join(lines)
 
 
-def tabulate_stages(rows: list[Growth]) -> str:
-    """Return what the ways in memory and on disk consist of."""
-    lines = ["| answers | way | read | fuse | write | iteration |", "|--:|---|--:|--:|--:|--:|"]
-    for row in rows:
-        for way in (IN_MEMORY, ON_DISK):
-            cells = [show(row.ways[way], key, seconds) for key in ("read", "fuse", "write", "step")]
-            lines.append(f"| {number(row.n_answers)} | {way} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def tabulate_needs(rows: list[Growth]) -> str:
     """Return the table by which one chooses a machine."""
     lines = [
@@ -317,8 +307,6 @@ def describe(rows: list[Growth], by_item: Growth, start: float) -> str:
         tabulate_times([by_item]),
         "Peak memory of the process (VmHWM), which counts pages of the store that are mapped:",
         tabulate_peaks(rows),
-        "The stages. An iteration is the quickest one of the fit:",
-        tabulate_stages(rows),
         "```{image} _static/scale.png\n:alt: Time and peak memory against the number of answers, both on logarithmic "
         f"scales, up to {number(most)} answers.\n```",
     ]

@@ -21,6 +21,7 @@ import consilience as cs
 from consilience.models.majority_vote import find_tied
 
 ROOT = Path(__file__).parent.parent
+WHOLE = "all answers"
 TABLES = ROOT / "docs" / "measured" / "verdicts.md"
 
 CROWDS = ("bluebird", "rte", "dog", "web", "product", "llm_judges", "sentence_polarity", "music")
@@ -84,7 +85,7 @@ def find_cases(name: str) -> Iterator[Case]:
     """Yield the whole crowd, and its parts if items are independent and something is left out."""
     stored = cs.datasets.load(name)
     whole = stored.responses
-    yield judge(name, "all answers", whole, stored.gold)
+    yield judge(name, WHOLE, whole, stored.gold)
     if whole.sequences is not None:
         return
     for most, share in THINNED:
@@ -107,20 +108,41 @@ def tabulate_record(cases: list[Case]) -> str:
     return "\n".join(lines)
 
 
-def tabulate_cases(cases: list[Case]) -> str:
-    """Return each crowd and kind of part, with the verdicts of its draws and the mean of what is true."""
-    lines = ["| crowd | answers | verdicts | accuracy | vote | expected accuracy |", "|---|---|---|:-:|:-:|:-:|"]
-    for name, part in dict.fromkeys((case.name, case.part) for case in cases):
-        here = [case for case in cases if (case.name, case.part) == (name, part)]
-        verdicts = ", ".join(case.verdict for case in here)
-        means = (np.nanmean([getattr(case, figure) for case in here]) for figure in ("accuracy", "vote", "expected"))
-        lines.append(f"| `{name}` | {part} | {verdicts} | {' | '.join(f'{x:.3f}' for x in means)} |")
+def tabulate_whole(cases: list[Case]) -> str:
+    """Return the verdict on each whole crowd, and what is true."""
+    lines = ["| crowd | verdict | accuracy | vote | expected accuracy |", "|---|---|:-:|:-:|:-:|"]
+    for case in cases:
+        if case.part == WHOLE:
+            figures = " | ".join(f"{x:.3f}" for x in (case.accuracy, case.vote, case.expected))
+            lines.append(f"| `{case.name}` | {case.verdict} | {figures} |")
+    return "\n".join(lines)
+
+
+def tabulate_parts(cases: list[Case]) -> str:
+    """Return how often the verdict on a kind of part is "better", and the mean accuracies of labels and vote."""
+    parts = list(dict.fromkeys(case.part for case in cases if case.part != WHOLE))
+    lines = [f"| crowd | {' | '.join(parts)} |", "|---|" + ":-:|" * len(parts)]
+    for name in dict.fromkeys(case.name for case in cases if case.part != WHOLE):
+        cells = []
+        for part in parts:
+            here = [case for case in cases if (case.name, case.part) == (name, part)]
+            better = sum(case.verdict == "better" for case in here)
+            ours, vote = (np.mean([getattr(case, figure) for case in here] or [0]) for figure in ("accuracy", "vote"))
+            cells.append(f"{better} of {len(here)}: {ours:.3f}, {vote:.3f}" if here else "")
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def report(cases: list[Case]) -> str:
     """Return all tables as Markdown."""
-    return f"{tabulate_record(cases)}\n\nEach crowd:\n\n{tabulate_cases(cases)}\n"
+    parts = [
+        tabulate_record(cases),
+        "Whole crowds:",
+        tabulate_whole(cases),
+        'Thinned out: how many of the verdicts are "better", and the mean accuracies of the labels and of the vote:',
+        tabulate_parts(cases),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
@@ -131,7 +153,7 @@ def main() -> None:
     cases = []
     for name in CROWDS[:1] if quick else CROWDS + SEQUENCES:
         cases += find_cases(name)
-        print(tabulate_cases([case for case in cases if case.name == name]), flush=True)
+        print(tabulate_whole([case for case in cases if case.name == name]), flush=True)
     text = report(cases)
     print(text)
     if not quick:

@@ -179,26 +179,28 @@ def draw_figure(records: list[Record]) -> Figure:
 
 
 def tell_scores(records: list[Record]) -> str:
-    """Show the scores of all methods beside the printed ones."""
+    """Show the scores of all methods beside the printed ones, and F by the other protocols."""
     parts = []
     for data, answers in dict.fromkeys((record["data"], record["answers"]) for record in records):
-        for protocol in PROTOCOLS[data]:
-            here = pick(records, data=data, answers=answers, protocol=protocol)
-            printed = TABLE_1[data] if protocol == PROTOCOLS[data][0] else {}
-            rows = [
-                [
-                    method,
-                    *(
-                        with_printed(number(mean_of(here, score, method=method)), printed.get(score, {}).get(method))
-                        for score in ("precision", "recall", "f")
-                    ),
-                    number(mean_of(here, "coupling", method=method), 2),
-                ]
-                for method in SHOWN
-                if pick(here, method=method)
+        here = pick(records, data=data, answers=answers)
+        first, *others = PROTOCOLS[data]
+        rows = [
+            [
+                method,
+                *(
+                    with_printed(
+                        number(mean_of(here, score, method=method, protocol=first)), TABLE_1[data][score].get(method)
+                    )
+                    for score in ("precision", "recall", "f")
+                ),
+                *(number(mean_of(here, "f", method=method, protocol=protocol)) for protocol in others),
+                number(mean_of(here, "coupling", method=method, protocol=first), 2),
             ]
-            table = make_table(["method", "P", "R", "F", "coupling"], rows)
-            parts.append(f"**{data}**, {_tell_answers(data, answers)}: {_tell_protocol(protocol)}.\n\n{table}")
+            for method in SHOWN
+            if pick(here, method=method)
+        ]
+        table = make_table(["method", "P", "R", "F", *(f"F, {_tell_protocol(name)}" for name in others), "coupling"], rows)
+        parts.append(f"**{data}**, {_tell_answers(data, answers)}: {_tell_protocol(first)}.\n\n{table}")
     return "\n\n".join(parts)
 
 
@@ -214,7 +216,7 @@ def _tell_protocol(protocol: str) -> str:
         SPANS: "strict spans (printed numbers in parentheses)",
         PARTS: "relaxed spans (printed numbers in parentheses)",
         WORDS: "words inside a span",
-        CLASSES: "macro scores over all words",
+        CLASSES: "macro over words",
     }[protocol]
 
 

@@ -270,16 +270,6 @@ def test_the_catalogue():
         assert ", commit " in entry.source
 
 
-def test_the_page_says_the_same():
-    page = Path(__file__).parents[1] / "docs" / "datasets.md"
-    lines = page.read_text(encoding="utf-8").splitlines()
-    for e in CATALOGUE:
-        size = f"{e.n_items:,} | {e.n_workers or '-'} | {e.n_classes} | {f'{e.n_answers:,}' if e.n_answers else '-'}"
-        assert f"| `{e.name}` | {e.description} |" in lines
-        assert f"| `{e.name}` | {size} |" in lines
-        assert f"| `{e.name}` | {e.licence} | {e.citation} |" in lines
-
-
 def test_the_list(folder):
     write(folder, "ner", **TAGS)
     write(folder, "rte", gold=TAGS["gold"])

@@ -623,15 +623,27 @@ def read_table(name):
     return {row[0]: row[1:] for row in rows[2:]}
 
 
+def read_situations():
+    return benchmark.read_situations(benchmark.SITUATIONS_TABLE.read_text())
+
+
 def test_the_table_of_coverage_agrees_with_a_run():
     situation = benchmark.independent(3, 20, 5, 100, benchmark.GOOD, 40)
-    written = [float(cell) for cell in read_table("coverage.md")[situation.name]]
-    np.testing.assert_allclose(100 * benchmark.measure(situation), written, atol=2.6)
+    np.testing.assert_allclose(100 * benchmark.measure(situation), read_situations()[situation.name], atol=2.6)
+
+
+def test_the_page_has_the_means_of_all_situations():
+    assert benchmark.TABLE.read_text() == benchmark.summarise(read_situations()) + "\n"
+    found = {"situation, weak": np.array([0.9, 0.8, 0.7, 0.6, 0.5])}
+    assert benchmark.read_situations(benchmark.write_situations(found.items())) == {
+        "situation, weak": [90, 80, 70, 60, 50]
+    }
 
 
 def test_what_the_page_says_of_coverage():
-    table = read_table("coverage.md")
-    assert all(92 <= float(cell) <= 98 for cell in table["mean"])
+    table = read_situations()
+    assert len(table) == len(benchmark.SITUATIONS) == 53
+    assert all(92 <= float(cell.partition(" ")[0]) <= 98 for cell in read_table("coverage.md")["all"])
     workers = {name: float(row[0]) for name, row in table.items()}
     assert {name for name, share in workers.items() if share < 92} == {
         f"{n} classes, 5 workers, 3 per item, 100 items, weak" for n in (2, 3)

@@ -105,3 +105,7 @@ def test_the_page_shows_what_a_run_gives(name):
         shown = dict(zip(league.list_columns(kind), map(float, cells), strict=True))
         assert shown == pytest.approx(league.get_figures(row, kind), abs=0.002)
         assert {VOTE, EM, OURS} <= shown.keys()
+
+
+def test_the_page_describes_the_data():
+    assert f"\n{league.describe_data()}\n" in league.PAGE.read_text(encoding="utf-8")
