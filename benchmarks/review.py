@@ -27,7 +27,7 @@ from consilience.models.next_items import find_entropy
 
 MEASURED = Path(__file__).parent.parent / "docs" / "measured"
 TABLE, UNDECIDED = MEASURED / "review.md", MEASURED / "undecided.md"
-CONFIDENCES = (0.7, 0.9)
+CONFIDENCES = (0.9,)
 CROWDS = ("bluebird", "rte", "dog", "web", "product", "llm_judges", "sentence_polarity", "music")
 N_ROUNDS, N_LABELS, N_FEW, SMALL = 5, 50, 30, 250
 N_SEEDS = 5

@@ -245,13 +245,13 @@ def size(value: float) -> str:
     return f"{value / 1e6:,.0f} MB" if value < 1e9 else f"{value / 1e9:.1f} GB"
 
 
-def tabulate_times(rows: list[Growth], key: str = "seconds") -> str:
-    """Return seconds from file to file, by the clock, or with "work" those of all processors."""
+def tabulate_times(rows: list[Growth]) -> str:
+    """Return seconds from file to file, by the clock."""
     lines = ["| answers | DuckDB | in memory | ratio | on disk | crowd-kit |", "|--:|--:|--:|--:|--:|--:|"]
     for row in rows:
         ways = row.ways
-        cells = [show(ways.get(way), key, seconds) for way in (VOTE, IN_MEMORY, ON_DISK, RIVAL)]
-        ratio = show_ratio(ways[IN_MEMORY], ways[VOTE], key)
+        cells = [show(ways.get(way), "seconds", seconds) for way in (VOTE, IN_MEMORY, ON_DISK, RIVAL)]
+        ratio = show_ratio(ways[IN_MEMORY], ways[VOTE], "seconds")
         lines.append(f"| {number(row.n_answers)} | {cells[0]} | {cells[1]} | {ratio} | {cells[2]} | {cells[3]} |")
     return "\n".join(lines)
 
@@ -301,8 +301,6 @@ def describe(rows: list[Growth], by_item: Growth, start: float) -> str:
         "process of its own that has gone the same way with 100,000 answers before, so start-up is not counted.\n"
         f"- `consilience fuse` takes {seconds(start)} for 60 answers, as a whole process.",
         tabulate_times(rows),
-        "Seconds of processors, which depend less on what else the machine does:",
-        tabulate_times(rows, "work"),
         "Seconds by the clock where rows are in the order of items, which DuckDB counts faster:",
         tabulate_times([by_item]),
         "Peak memory of the process (VmHWM), which counts pages of the store that are mapped:",
@@ -339,57 +337,12 @@ def draw(rows: list[Growth], path: Path) -> None:
     plt.close(figure)
 
 
-def plan(row: Growth, n_answers: int = 10**10, n_machines: int = 64) -> str:
-    """Return what many answers need on a cluster, by formulas, from what the largest measured number of them took."""
-    from consilience.data.blocks import BLOCK_SIZE, MOST_SHORT
-    from consilience.store.answers import BLOCKS_PER_GROUP
-    from consilience.store.partitioning import count_partitions
-
-    pace = row.ways[ON_DISK]["step"] / row.n_answers
-    n_partitions = count_partitions(n_answers)
-    n_groups = n_partitions * -(-n_answers // (n_partitions * BLOCK_SIZE * BLOCKS_PER_GROUP))
-    cells: list[tuple[str, str, list[str]]] = [
-        ("partitions, P", "a power of two", [f"{n_partitions:,}"] * 2),
-        ("answers in each", "N / P", [f"{n_answers / n_partitions / 1e6:.1f}M"] * 2),
-        ("groups of blocks, G", "P ⌈N / (2²⁰ P)⌉", [f"{n_groups:,}"] * 2),
-    ]
-    n_rows = N_CLASSES * np.array([10_000, 100_000])
-    distinct = n_rows * (1 - np.exp(-BLOCK_SIZE / n_rows))
-    code = np.where(distinct <= MOST_SHORT, 2, 4)
-    store = (code + 20 / ANSWERS_PER_ITEM + 8 * distinct / BLOCK_SIZE) * n_answers
-    sums = 8 * N_CLASSES * n_rows
-    cells += [
-        ("rows in a block, D", "MK (1 - exp(-2¹⁷ / MK))", [f"{value:,.0f}" for value in distinct]),
-        ("store", "(6 + 8 D / 2¹⁷) N; 8 instead of 6 if D > 2¹⁶", [*map(size, store)]),
-        ("more while it is built", "24 N", [size(24 * n_answers)] * 2),
-        ("parameters, or one sum, S", "8 M K²", [*map(size, sums)]),
-        ("parameters to machines", "W S", [*map(size, n_machines * sums)]),
-        ("sums between machines", "(G - 1) S", [*map(size, (n_groups - 1) * sums)]),
-        ("the same for each machine", "(G - 1) S / W", [*map(size, (n_groups - 1) * sums / n_machines)]),
-        ("through the client", "2 S", [*map(size, 2 * sums)]),
-        ("checkpoint of one E-step", "S", [*map(size, sums)]),
-        ("work per iteration", "t N / W", [seconds(pace * n_answers / n_machines), "not measured"]),
-    ]
-    lines = ["| | formula | M=10,000 | M=100,000 |", "|---|---|--:|--:|"]
-    lines += [f"| {name} | {formula} | {' | '.join(values)} |" for name, formula, values in cells]
-    assert BLOCK_SIZE == 1 << 17, "formulas of the table say so"
-    assert BLOCK_SIZE * BLOCKS_PER_GROUP == 1 << 20, "formulas of the table say so"
-    words = (
-        f"N = 10¹⁰ answers by M workers about N / {ANSWERS_PER_ITEM} items, K = {N_CLASSES}, W = {n_machines} machines "
-        f"with {os.cpu_count()} cores each. The run with {number(row.n_answers)} answers on {os.cpu_count()} cores "
-        f"took t = {pace * 1e9:.1f} ns per answer and iteration."
-    )
-    return f"{words}\n\n" + "\n".join(lines) + "\n"
-
-
 def renew(rows: list[Growth]) -> None:
     """Write the tables and the picture that pages of the docs show."""
     sys.path += [str(ROOT), str(DOCS)]  # for the style of pictures, and for what fills the pages
     import fill_tables
 
     (DOCS / "measured" / "sizing.md").write_text(tabulate_needs(rows) + "\n", "utf-8")
-    if "step" in rows[-1].ways[ON_DISK]:
-        (DOCS / "measured" / "plan.md").write_text(plan(rows[-1]), "utf-8")
     for page, text in fill_tables.find_stale().items():
         page.write_text(text, "utf-8")
     draw(rows, DOCS / "_static" / "scale.png")
@@ -417,7 +370,6 @@ def main() -> None:
         rows = [measure(int(n_answers)) for n_answers in arguments.sizes or (QUICK,)]
         print(describe(rows, measure(rows[0].n_answers, by_item=True), time_start(3)))
         print(tabulate_needs(rows))
-        print(plan(rows[-1]))
 
 
 if __name__ == "__main__":
