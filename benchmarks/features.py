@@ -29,7 +29,7 @@ import consilience as cs
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs" / "measured" / "features.md"
-NOISE_TABLE = ROOT / "docs" / "measured" / "random-features.md"
+NOISE_TABLE = ROOT / "docs" / "measured" / "random-features.csv"
 N_DIGITS, N_NOISE = 5, 4
 NOISY = ("rte", "dog", "bluebird", "music")
 
@@ -199,8 +199,9 @@ def main() -> None:
     write(TABLE, header, rows, quick)
     if real and not quick:
         cases = [(name, n, *measure_noise(name, n)) for name in NOISY for n in (20, 200)]
-        rows = [f"| {name} | {n} | {a:.3f} | {c:.3f} | {used} of {N_NOISE} |" for name, n, a, c, used in cases]
-        write(NOISE_TABLE, "| crowd | random features | accuracy without | largest change | had a say |", rows, quick)
+        rows = [f"{name},{n},{a:.3f},{c:.3f},{used},{N_NOISE}" for name, n, a, c, used in cases]
+        head = "crowd,random features,accuracy without,largest change,used,draws"
+        NOISE_TABLE.write_text("\n".join([head, *rows]) + "\n")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ NOTES = (
     "collection, as were the text features of `sentence_polarity`.",
     "`bubil_mri`: the crowd drew on crops of the images, and the position of these crops was reconstructed.",
     "`sleep`: the known labels are the consensus of five people, whose answers are therefore left out.",
-    '`bc5cdr`: a missing row means that a labelling function found nothing, which is an answer too '
+    "`bc5cdr`: a missing row means that a labelling function found nothing, which is an answer too "
     '(`abstain="answer"`). Sixteen of thirty functions ever answer, and only these are counted.',
     "`llm_judges`: a judge is a model, a prompt and an order of presentation. Judges with the same model make the same "
     "mistakes, while all models here assume independent mistakes.",
@@ -353,7 +353,7 @@ def write_page(rows: Mapping[str, Row]) -> str:
 
 
 def describe_data() -> str:
-    """Return the section on the data: what they are, their sizes, licences and citations."""
+    """Return the section on the data: what they are, their sizes, and what to know of them."""
     lines = ["| name | what | items | workers | classes | answers |", "|---|---|--:|--:|--:|--:|"]
     for e in CATALOGUE:
         size = f"{e.n_items:,} | {e.n_workers or '-'} | {e.n_classes} | {f'{e.n_answers:,}' if e.n_answers else '-'}"
@@ -362,13 +362,11 @@ def describe_data() -> str:
         "## The data",
         fill(
             "All data are public, and not part of the package: benchmarks and tests read them from the folder that "
-            "`$CONSILIENCE_DATA` names. `benchmarks/README.md` describes the files. Known labels are for scoring, unless "
-            "a page says otherwise."
+            "`$CONSILIENCE_DATA` names. `benchmarks/README.md` has their licences and citations, and describes the "
+            "files. Known labels are for scoring, unless a page says otherwise."
         ),
         "\n".join(lines),
         "\n".join(fill(note, "- ") for note in NOTES),
-        fill("Licences, as stated by the sources (*not stated*: none was found), and citations:"),
-        "\n".join(fill(f"`{e.name}`: {e.licence}. {e.citation}.", "- ") for e in CATALOGUE),
     ]
     return "\n\n".join(parts)
 

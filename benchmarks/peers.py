@@ -320,9 +320,10 @@ def compare_speed(case: Case, methods: list[str], quick: bool = False) -> str:
     rows = {method: measure(method, [case], LIMIT)[case.name] for method in methods}
     base = rows[OURS]["seconds"]
     lines = ["| method | time | ratio | peak memory | accuracy | log loss |", "|---|--:|--:|--:|--:|--:|"]
+    stopped: dict[str, list[str]] = {}
     for method, row in rows.items():
         if "reason" in row:
-            lines.append(f"| {method} | {show_reason(row['reason'])} | | | | |")
+            stopped.setdefault(show_reason(row["reason"]), []).append(method.replace(", ", " "))
         else:
             seconds, loss = row["seconds"], row["log_loss"]
             time = f"{seconds * 1e3:,.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
@@ -331,6 +332,8 @@ def compare_speed(case: Case, methods: list[str], quick: bool = False) -> str:
                 f"| {method} | {time} | {ratio:,.{0 if ratio > 9.5 else 1}f}x | {row['peak'] / 1e6:,.0f} MB "
                 f"| {row['accuracy']:.4f} | {'none' if loss is None else f'{loss:.3f}'} |"
             )
+    if stopped:
+        lines += ["", "; ".join(f"{reason}: {', '.join(methods)}" for reason, methods in stopped.items()) + "."]
     return "\n".join(lines)
 
 

@@ -26,7 +26,6 @@ from peers import CHAIN_PEERS
 N_CLASSES, LENGTH = 9, 40
 TOKENS_PER_PIECE = 100_000
 N_TOKENS, QUICK_TOKENS = 1_000_000, 20_000
-GROWTH, QUICK_GROWTH = (1_000_000, 3_000_000, 10_000_000), (20_000, 60_000)
 
 
 class Piece(NamedTuple):
@@ -150,28 +149,6 @@ def pass_of_peer(name: str, n_tokens: int, rival: float, value: float, counts: N
     return f"| {name} | {seconds * 1e3:,.0f} ms | {rival / seconds:.1f}x |"
 
 
-def measure_growth(sizes: tuple[int, ...]) -> str:
-    """Return the table of times by number of tokens, one thread; the last line is one sequence of all."""
-    chain = make_chain()
-    lines = ["| tokens | sequences | per pass | per token |", "|---|---|---|---|"]
-    for n_tokens in sizes:
-        seconds, _ = best_of(3, lambda n=n_tokens: cut(make_evidence(n)), lambda pieces: pass_over(pieces, chain, 1))
-        lines.append(_growth_line(n_tokens, n_tokens // LENGTH, seconds))
-    seconds, _ = best_of(3, lambda: one_sequence(sizes[-1]), lambda piece: infer_piece(piece, chain))
-    lines.append(_growth_line(sizes[-1], 1, seconds))
-    return "\n".join(lines)
-
-
-def one_sequence(n_tokens: int) -> Piece:
-    bounds = np.array([0, n_tokens])
-    bounds.flags.writeable = False
-    return Piece(bounds, make_evidence(n_tokens))
-
-
-def _growth_line(n_tokens: int, n_sequences: int, seconds: float) -> str:
-    return f"| {n_tokens:,} | {n_sequences:,} | {seconds * 1e3:,.0f} ms | {seconds / n_tokens * 1e9:.0f} ns |"
-
-
 def time_iterations(responses: cs.Responses) -> str:
     """Return the table of full EM iterations: evidence, chain, counts and new parameters."""
     lines = ["| | per iteration | answers per second |", "|---|---|---|"]
@@ -226,8 +203,6 @@ def report(quick: bool = False) -> str:
         f"sequences of {LENGTH}, float64. hmmlearn's first line is the E-step of its `BaseHMM`; its second calls "
         "only its compiled functions. All find the same likelihood and counts.",
         compare_passes(n_tokens, 1 if quick else 3),
-        "The same pass on one thread, by the number of tokens; in the last line they are a single sequence:",
-        measure_growth(QUICK_GROWTH if quick else GROWTH),
     ]
     found = find_crowd(quick)
     if found is None:

@@ -1,8 +1,8 @@
-"""Sphinx extension: the three reports of the page `gallery`, made while the pages are built.
+"""Sphinx extension: the three whole reports of the page `report`, made while the pages are built.
 
 Each report is about a real crowd if its data are in `$CONSILIENCE_DATA`, and otherwise about a simulated crowd of the
 same form. The title of the report and a sentence on the page say which. Reports are not committed: the licences of some
-sets are not stated (docs/datasets.md).
+sets are not stated (benchmarks/README.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 import consilience as cs
 from consilience.reporting.write import write_page
 
-# The comment in gallery.md that is replaced by the sentence on the origin of the reports.
+# The comment in report.md that is replaced by the sentence on the origin of the reports.
 PLACE = "<!-- what the reports are about -->"
 
 
@@ -88,7 +88,7 @@ def write_reports(app: Sphinx) -> None:
 
 
 def say_origin(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001 (Sphinx calls it so)
-    if page == "gallery":
+    if page == "report":
         source[0] = source[0].replace(PLACE, describe_origin())
 
 

@@ -199,7 +199,8 @@ def tell_scores(records: list[Record]) -> str:
             for method in SHOWN
             if pick(here, method=method)
         ]
-        table = make_table(["method", "P", "R", "F", *(f"F, {_tell_protocol(name)}" for name in others), "coupling"], rows)
+        head = ["method", "P", "R", "F", *(f"F, {_tell_protocol(protocol)}" for protocol in others), "coupling"]
+        table = make_table(head, rows)
         parts.append(f"**{data}**, {_tell_answers(data, answers)}: {_tell_protocol(first)}.\n\n{table}")
     return "\n\n".join(parts)
 

@@ -37,7 +37,7 @@ def test_pages_that_use_pandas_say_how_to_install_it():
     using = {
         name for name, text in pages.items() if re.search(r"^(>>>|\.\.\.) .*(to_pandas\(|import pandas)", text, re.M)
     }
-    assert using >= {"quickstart", "crowd-platforms", "judges", "labelling-functions"}
+    assert using >= {"quickstart", "tables", "judges", "labelling-functions"}
     assert sorted(name for name in using if "`pip install pandas`" not in pages[name]) == []
 
 

@@ -445,9 +445,10 @@ def test_the_page_says_what_was_measured():
         found = {name: float(cell) for name, cell in zip(names, cells, strict=True) if cell}
         assert found["with features"] > max(found["without features"], found.get("CROWDLAB", 0.0))
         assert found.get("log loss with", 0.0) <= found.get("log loss without", 0.0)
-    noise = (measured / "random-features.md").read_text().splitlines()[2:]
-    assert sum(int(line.split("|")[5].split()[0]) for line in noise) == 1
-    assert all(float(line.split("|")[4]) == 0 for line in noise)
+    noise = [line.split(",") for line in (measured / "random-features.csv").read_text().splitlines()[1:]]
+    assert sum(int(row[4]) for row in noise) == 1
+    assert sum(int(row[5]) for row in noise) == 32
+    assert all(float(row[3]) == 0 for row in noise)
 
 
 def test_rows_in_another_order_are_the_same_fit():

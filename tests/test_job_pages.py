@@ -20,10 +20,7 @@ from consilience.cli.main import program
 from examples.make import judge
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = [
-    *("crowd-platforms", "named-entities", "labelling-functions", "judges"),
-    *("masks", "soft-votes", "crowd-kit", "cleanlab"),
-]
+PAGES = ["tables", "spans", "labelling-functions", "judges", "masks", "soft-votes", "other-packages"]
 
 
 def commands(page):

@@ -109,3 +109,9 @@ def test_the_page_shows_what_a_run_gives(name):
 
 def test_the_page_describes_the_data():
     assert f"\n{league.describe_data()}\n" in league.PAGE.read_text(encoding="utf-8")
+
+
+def test_licences_and_citations_are_listed():
+    page = (league.PAGE.parents[1] / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    for entry in league.CATALOGUE:
+        assert f"| `{entry.name}` | {entry.licence} | {entry.citation} |" in page

@@ -1,4 +1,4 @@
-"""The table of docs/review.md is that of a run, and bears out what the page says."""
+"""The tables of docs/campaign.md on review are those of a run, and bear out what the page says."""
 
 from __future__ import annotations
 
