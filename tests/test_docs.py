@@ -50,3 +50,9 @@ def test_formulas():
     cases = to_mathml(r"\begin{cases} 1 & \text{if } a \\ 0 & \text{if not} \end{cases}", block=True)
     assert cases.startswith('<math display="block">')
     assert cases.count("<mtr>") == 2
+
+
+def test_the_pages_can_be_read():
+    """The cap of CONTRIBUTING.md: what `wc -w docs/*.md README.md` counts."""
+    pages = [*HERE.glob("*.md"), HERE.parent / "README.md"]
+    assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 45_000
