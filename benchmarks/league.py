@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
+from consilience.api import choose_model
 from consilience.datasets import CATALOGUE, is_present, load
-from consilience.models.fuse import choose_model
 
 PAGE = Path(__file__).parent.parent / "docs" / "league.md"
 # Without answers there is nothing to fuse.

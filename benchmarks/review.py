@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
-from consilience.models.next_items import find_entropy
+from consilience.planning.next_items import find_entropy
 
 MEASURED = Path(__file__).parent.parent / "docs" / "measured"
 TABLE, UNDECIDED = MEASURED / "review.md", MEASURED / "undecided.md"

@@ -353,9 +353,9 @@ def draw(rows: list[Growth], path: Path) -> None:
 
 def plan(row: Growth, n_answers: int = 10**10, n_machines: int = 64) -> str:
     """Return what many answers need on a cluster, by formulas, from what the largest measured number of them took."""
-    from consilience.data.blocks import BLOCK_SIZE, MOST_SHORT
-    from consilience.store.answers import BLOCKS_PER_GROUP
-    from consilience.store.partitioning import count_partitions
+    from consilience.answers.blocks import BLOCK_SIZE, MOST_SHORT
+    from consilience.storage.answers import BLOCKS_PER_GROUP
+    from consilience.storage.partitioning import count_partitions
 
     pace = row.ways[ON_DISK]["step"] / row.n_answers
     n_partitions = count_partitions(n_answers)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 import consilience as cs
 from alone import half_of_memory, measure_alone
-from consilience.data.tagging import free_transitions
+from consilience.answers.tagging import free_transitions
 from consilience.engines.local import Threads
+from consilience.inference.structures.chain import Chain, ChainParameters, ChainSummary
 from consilience.kernels.compile import LARGE, width_of
-from consilience.structures.chain import Chain, ChainParameters, ChainSummary
 from peers import CHAIN_PEERS
 
 N_CLASSES, LENGTH = 9, 40

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.engines import Threads
 from consilience.errors import ConvergenceWarning, ParameterError
-from consilience.fitting import acceleration
-from consilience.fitting.acceleration import Path, extrapolate, measure_length
-from consilience.fitting.em import expect, expect_from_votes, maximise, run_em
-from consilience.fitting.statistics import Statistics
-from consilience.structures.base import Summary
+from consilience.inference import acceleration
+from consilience.inference.acceleration import Path, extrapolate, measure_length
+from consilience.inference.em import expect, expect_from_votes, maximise, run_em
+from consilience.inference.statistics import Statistics
+from consilience.inference.structures.base import Summary
 
 NOISY = cs.simulate.independent(800, n_workers=20, n_classes=3, answers_per_item=4, accuracy=(0.4, 0.6), seed=5)
 SEQUENCES = cs.simulate.sequences(30, length=15, n_workers=5, n_classes=3, seed=2)
@@ -135,7 +135,7 @@ def test_the_loop_is_its_twin(estimation, max_iter):
 def test_leaps_that_fail_are_taken_back(monkeypatch):
     """All leaps are as long as they may be, and that is far too long at first."""
     monkeypatch.setattr(acceleration, "measure_length", lambda *three: np.inf)
-    monkeypatch.setattr("consilience.fitting.em.Path", lambda: Path(longest=2.0**12))
+    monkeypatch.setattr("consilience.inference.em.Path", lambda: Path(longest=2.0**12))
     problem = problem_of(cs.DawidSkene(estimation="em"), NOISY.responses)
     start = maximise(problem, expect_from_votes(problem))
     wild = run_em(problem, start, 2000, 1e-9, acceleration="squarem")
@@ -239,7 +239,7 @@ def test_a_fit_that_was_cut_short_says_so():
 
 
 def test_bits_are_the_same_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("consilience.data.blocks.BLOCK_SIZE", 500)
+    monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 500)
     options = {"acceleration": "squarem", "estimation": "em", "max_iter": 400}
     one, three = (cs.DawidSkene(**options).fit(NOISY.responses, engine=Threads(n)) for n in (1, 3))
     np.testing.assert_array_equal(one.trace_, three.trace_)

@@ -15,17 +15,17 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.data.vocabulary import to_column
+from consilience.answers.vocabulary import to_column
 from consilience.engines import ENGINES, Threads
 from consilience.formats import register as formats
 from consilience.formats.writing import check_table_path
+from consilience.inference.structures.base import BlockwiseParameters, Structure, Summary
+from consilience.inference.workers.confusion import ConfusionWorkers
+from consilience.inference.workers.register import WORKERS
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
-from consilience.models.powers import raise_to
+from consilience.results.powers import raise_to
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
-from consilience.structures.base import BlockwiseParameters, Structure, Summary
-from consilience.workers.confusion import ConfusionWorkers
-from consilience.workers.register import WORKERS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "consilience"

@@ -13,16 +13,16 @@ from scipy import special
 
 import consilience as cs
 import oracles
-from consilience.data import blocks
-from consilience.data.tagging import Transitions, free_transitions
-from consilience.fitting.em import Parameters, Problem, expect, infer_posterior
-from consilience.fitting.transition_moments import lagged_moments, match_transitions, minimise_on_simplex
+from consilience.answers import blocks
+from consilience.answers.tagging import Transitions, free_transitions
+from consilience.inference.em import Parameters, Problem, expect, infer_posterior
+from consilience.inference.structures.chain import Chain
+from consilience.inference.structures.independent import Independent
+from consilience.inference.transition_moments import lagged_moments, match_transitions, minimise_on_simplex
+from consilience.inference.workers.base import Prior
+from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, width_of
-from consilience.structures.chain import Chain
-from consilience.structures.independent import Independent
-from consilience.workers.base import Prior
-from consilience.workers.confusion import ConfusionWorkers
 
 ESTIMATIONS = ["em", "variational"]
 NO_GOLD = np.empty(0, np.int32)
@@ -432,7 +432,7 @@ def test_a_known_chain_keeps_to_what_is_allowed():
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
 def test_update_is_counts_and_pseudo_counts_where_allowed(estimation):
-    from consilience.structures.chain import ChainSummary
+    from consilience.inference.structures.chain import ChainSummary
 
     allowed = Transitions(
         np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]], bool), np.array([1, 1, 0], bool), np.ones(3, bool)

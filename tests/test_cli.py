@@ -21,19 +21,19 @@ from click.testing import Result
 
 import consilience as cs
 from command_line import CLEAN, run
+from consilience.answers.classes import ABSTAIN
+from consilience.answers.duplicates import DUPLICATES
 from consilience.cli import fuse as fuse_command
 from consilience.cli.command import spell_options
 from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
 from consilience.cli.text import fit_confusion, fit_text, fit_texts, make_inert
-from consilience.data.classes import ABSTAIN
-from consilience.data.duplicates import DUPLICATES
-from consilience.distributions import ESTIMATIONS
 from consilience.errors import InputError, Python, Sentence
+from consilience.evaluation.labels import evaluate
 from consilience.formats.reading import read_table
 from consilience.formats.writing import replace_file, write_table
-from consilience.models.calibration import CHOICES as CALIBRATIONS
-from consilience.models.evaluation import evaluate
+from consilience.inference.distributions import ESTIMATIONS
+from consilience.results.calibration import CHOICES as CALIBRATIONS
 
 MAIN = "from consilience.cli.main import main; main()"
 
@@ -620,7 +620,7 @@ def test_a_failure_is_one_line_and_debug_shows_the_rest(answers, monkeypatch):
     def fail(*_, **__):
         raise KeyError("oh\x1b[31m")
 
-    monkeypatch.setattr("consilience.models.fuse.fuse", fail)
+    monkeypatch.setattr("consilience.api.fuse", fail)
     result = run("fuse", "answers.csv", "-o", "out.csv")
     assert result.exit_code == 1
     assert len(result.stderr.splitlines()) == 1

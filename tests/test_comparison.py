@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 import consilience as cs
-from consilience.data.hidden_answers import hide_answers
-from consilience.models.comparison import (
+from consilience.answers.hidden_answers import hide_answers
+from consilience.api import doubt_gain
+from consilience.checks.comparison import (
     RECORD,
     Comparison,
     are_checked,
@@ -22,9 +23,8 @@ from consilience.models.comparison import (
     keep_shares,
     vote_without,
 )
-from consilience.models.fuse import doubt_gain
-from consilience.models.held_out import shrink_rows
-from consilience.models.hidden_fits import Fold, Judged
+from consilience.evaluation.held_out import shrink_rows
+from consilience.results.hidden_fits import Fold, Judged
 
 PLAIN = Comparison(
     n_items=100,

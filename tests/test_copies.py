@@ -11,12 +11,12 @@ from scipy.stats import binom
 
 import consilience as cs
 from benchmarks.copies import draw_crowd, draw_teams
-from consilience.data.hidden_answers import find_units, hide_answers
+from consilience.answers.hidden_answers import find_units, hide_answers
+from consilience.checks import copies
+from consilience.checks import copy_suspects as suspects
+from consilience.checks.copy_groups import are_groups, count_once
 from consilience.errors import quietly
-from consilience.fitting.moments import answers_to_match
-from consilience.models import copies
-from consilience.models import copy_suspects as suspects
-from consilience.models.copy_groups import are_groups, count_once
+from consilience.inference.moments import answers_to_match
 from real_data import needs_data
 
 MEASURED = Path(__file__).parents[1] / "docs" / "measured" / "copies.md"

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.models import archive
-from consilience.models.migrations import upgrade
-from consilience.models.powers import raise_to
+from consilience.inference.structures.chain import ChainParameters
+from consilience.inference.structures.field import FieldParameters
+from consilience.inference.structures.independent import IndependentParameters
+from consilience.inference.workers.register import WORKERS
 from consilience.models.register import MODELS, model_class
-from consilience.structures.chain import ChainParameters
-from consilience.structures.field import FieldParameters
-from consilience.structures.independent import IndependentParameters
-from consilience.workers.register import WORKERS
+from consilience.results import archive
+from consilience.results.migrations import upgrade
+from consilience.results.powers import raise_to
 from fuzz import model_files
 from fuzz.harness import run_cases
 

@@ -16,9 +16,9 @@ from scipy import special
 
 import consilience as cs
 import oracles
-from consilience.data import blocks
+from consilience.answers import blocks
 from consilience.errors import ConvergenceWarning, DataWarning, InputError, ParameterError
-from consilience.models.powers import raise_to
+from consilience.results.powers import raise_to
 
 GOLDEN = Path(__file__).parent / "golden" / "dawid_skene.csv"
 ESTIMATIONS = ["em", "variational"]

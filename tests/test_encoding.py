@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from consilience.data import vocabulary
-from consilience.data.responses import Responses
-from consilience.data.vocabulary import count_codes, encode_in_order_of_appearance, encode_sorted
+from consilience.answers import vocabulary
+from consilience.answers.responses import Responses
+from consilience.answers.vocabulary import count_codes, encode_in_order_of_appearance, encode_sorted
 from consilience.errors import InputError
 from consilience.kernels import encoding, layout
 from consilience.kernels.encoding import encode_integers, encode_texts

@@ -11,11 +11,11 @@ import pytest
 import consilience as cs
 import dask_kills
 import oracles
-from consilience.data import blocks
+from consilience.answers import blocks
 from consilience.engines import ENGINES, Dask, Engine, Threads, open_engine
 from consilience.errors import ParameterError
-from consilience.models.powers import raise_to
 from consilience.models.register import model_class
+from consilience.results.powers import raise_to
 
 distributed = pytest.importorskip("distributed")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.errors import ParameterError
-from consilience.structures.field import INFERENCES, MOST_COUPLING, weight_unit
+from consilience.inference.structures.field import INFERENCES, MOST_COUPLING, weight_unit
 
 TINY = 5e-324
 HUGE = float(np.finfo(np.float64).max)

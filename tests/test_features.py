@@ -12,15 +12,15 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import consilience as cs
-from consilience.data.features import match_features
-from consilience.data.item_priors import ItemPriors, add_priors
+from consilience.answers.features import match_features
+from consilience.answers.item_priors import ItemPriors, add_priors
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.formats.features import open_item_data
-from consilience.models import calibration
-from consilience.models.calibration import score_by_classifier
-from consilience.models.classifiers import LinearTrainer, spread_labels
+from consilience.inference.classifiers import LinearTrainer, spread_labels
 from consilience.models.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
-from consilience.models.powers import NOTHING_KNOWN, POWERS, Calibration, find_leads, raise_to
+from consilience.results import calibration
+from consilience.results.calibration import score_by_classifier
+from consilience.results.powers import NOTHING_KNOWN, POWERS, Calibration, find_leads, raise_to
 from fuzz import model_files
 from real_data import needs_data
 

@@ -11,9 +11,9 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.api import as_graph
 from consilience.errors import InputError
 from consilience.formats.writing import write_table
-from consilience.models.fuse import as_graph
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience import DawidSkene, Responses
-from consilience.data.frames import open_frame
-from consilience.data.gold import match_gold
+from consilience.answers.frames import open_frame
+from consilience.answers.gold import match_gold
 from consilience.errors import DataWarning, InputError
 from strategies import LABELS, Size, crowds
 

@@ -17,11 +17,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import consilience as cs
-from consilience.data import nearest
-from consilience.data.graph import METRICS
-from consilience.data.grids import NEIGHBOURHOODS
+from consilience.answers import nearest
+from consilience.answers.graph import METRICS
+from consilience.answers.grids import NEIGHBOURHOODS
+from consilience.api import as_graph
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.models.fuse import as_graph
 
 Graph = cs.Graph
 

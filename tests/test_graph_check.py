@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import consilience as cs
 from benchmarks.masks import dice, draw_masks, draw_noise
 from command_line import run
+from consilience.checks.graph_check import GraphCheck, correlate_errors, measure_agreement
 from consilience.errors import DataWarning, ParameterError
-from consilience.models.graph_check import GraphCheck, correlate_errors, measure_agreement
 from real_data import FOLDER, gold_of, needs_data
 
 AGREES = "The graph is informative about these labels: neighbouring items agree more than by chance"
@@ -291,7 +291,7 @@ def test_silence_tells_that_neighbours_agree():
 
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 def test_misses_are_errors_where_silence_is_an_answer(at_once, monkeypatch):
-    monkeypatch.setattr("consilience.models.graph_check.ANSWERS_AT_ONCE", at_once)
+    monkeypatch.setattr("consilience.checks.graph_check.ANSWERS_AT_ONCE", at_once)
     rng = np.random.default_rng(0)
     F = rng.integers(-1, 3, (12, 3))  # 2 is "unsure"
     spelled = {"labels": range(3), "classes": range(2)}

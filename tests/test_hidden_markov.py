@@ -10,13 +10,13 @@ from sklearn.base import clone
 
 import consilience as cs
 import oracles
-from consilience.data import blocks
-from consilience.data.tagging import free_transitions
+from consilience.answers import blocks
+from consilience.answers.tagging import free_transitions
 from consilience.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError
-from consilience.fitting.em import infer_posterior
-from consilience.models.powers import raise_to
-from consilience.structures.chain import Chain
-from consilience.workers.confusion import ConfusionWorkers
+from consilience.inference.em import infer_posterior
+from consilience.inference.structures.chain import Chain
+from consilience.inference.workers.confusion import ConfusionWorkers
+from consilience.results.powers import raise_to
 from test_chain import crowd_of_sequences, enumerate_chains, evidence_of
 
 ESTIMATIONS = ["em", "variational"]

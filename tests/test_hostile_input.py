@@ -18,7 +18,7 @@ import pytest
 from scipy import sparse
 
 import consilience as cs
-from consilience.data.vocabulary import to_column
+from consilience.answers.vocabulary import to_column
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError, Sentence, StoreError, cut, shorten
 from consilience.formats.reading import read_table
 from consilience.formats.register import list_suffixes, writable_formats
@@ -382,7 +382,7 @@ def test_long_failures_and_warnings(answers, monkeypatch):
         warnings.warn(DataWarning(LONG, "Look."), stacklevel=1)
         raise RuntimeError(LONG)
 
-    monkeypatch.setattr("consilience.models.fuse.fuse", fail)
+    monkeypatch.setattr("consilience.api.fuse", fail)
     for options in ((), ("--debug",)):
         result = run("fuse", "answers.csv", *options)
         assert result.exit_code == 1

@@ -14,9 +14,9 @@ import pytest
 
 import consilience as cs
 from benchmarks import intervals as benchmark
-from consilience.data.gold import Gold
-from consilience.models import answer_worth, interval_sums, intervals, powers, worker_intervals
-from consilience.models.information import informativeness
+from consilience.answers.gold import Gold
+from consilience.results import answer_worth, interval_sums, intervals, powers, worker_intervals
+from consilience.results.information import informativeness
 
 
 def weighted_alpha(matrix, weight):
@@ -416,7 +416,7 @@ def test_neither_the_order_of_rows_nor_blocks_nor_threads_matter(monkeypatch):
     )
     one, two = (cs.DawidSkene().fit(r, engine=cs.engines.Threads(n)) for n in (1, 2))
     assert np.array_equal(all_ends(one), all_ends(two))
-    monkeypatch.setattr("consilience.data.blocks.BLOCK_SIZE", 200)
+    monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 200)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
     for module in (interval_sums, worker_intervals):
         monkeypatch.setattr(module, "MOST_ENTRIES", 10)

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import consilience as cs
+from consilience.answers.hashing import combine_hashes, draw_numbers, hash_ids, hash_items
+from consilience.answers.hidden_answers import count_units, hide_answers
+from consilience.answers.items import Sequences
+from consilience.answers.vocabulary import objects
 from consilience.arguments import check_seed
-from consilience.data.hashing import combine_hashes, draw_numbers, hash_ids, hash_items
-from consilience.data.hidden_answers import count_units, hide_answers
-from consilience.data.items import Sequences
-from consilience.data.vocabulary import objects
 from consilience.errors import ParameterError
 from consilience.kernels import hashing as kernels
 from consilience.kernels import layout
@@ -221,7 +221,7 @@ def test_hashes_are_these_numbers():
 
 def test_hashes_are_the_same_in_another_process():
     code = (
-        "from consilience.data.hashing import hash_ids; from consilience.data.vocabulary import objects;"
+        "from consilience.answers.hashing import hash_ids; from consilience.answers.vocabulary import objects;"
         "print(hash_ids(objects(['a', 1, 2.5, frozenset('xyz'), (1, 'b'), None.__class__])).tolist())"
     )
     here = hash_ids(objects(["a", 1, 2.5, frozenset("xyz"), (1, "b"), type(None)])).tolist()
@@ -314,7 +314,7 @@ def test_seeds_are_checked(seed):
 @pytest.mark.parametrize(("together", "expected"), [(1, "abcdegf"), (3, "abcdgef"), (4096, "abdgcef")])
 def test_visits_go_by_ids(together, expected, monkeypatch):
     """A path from a to e, and a pair: outward from a, then from g, and by hash among nodes that are together."""
-    monkeypatch.setattr("consilience.data.graph.VISITED_TOGETHER", together)
+    monkeypatch.setattr("consilience.answers.graph.VISITED_TOGETHER", together)
     ids = objects(list("abcdefg"))
     assert "".join(ids[np.argsort(hash_ids(ids))]) == "abdgcef"
     source, target = ["a", "b", "c", "d", "f"], ["b", "c", "d", "e", "g"]

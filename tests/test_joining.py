@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.data.frames import open_frame
-from consilience.data.further_answers import read_further
-from consilience.data.joining import NOTHING, join_responses
-from consilience.data.responses import Responses
+from consilience.answers.frames import open_frame
+from consilience.answers.further_answers import read_further
+from consilience.answers.joining import NOTHING, join_responses
+from consilience.answers.responses import Responses
 from consilience.errors import DataWarning, InputError, ParameterError
 
 FIELDS = ("offsets", "worker", "label", "weight", "workers", "labels", "classes")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import consilience as cs
-from consilience.data.items import Sequences
+from consilience.answers.items import Sequences
 from fuzz import model_files
 
 PLAIN = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=3, seed=1).responses

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 import oracles
-from consilience.data.blocks import freeze, renumber
-from consilience.distributions import fit_distributions
+from consilience.answers.blocks import freeze, renumber
+from consilience.inference.distributions import fit_distributions
 from consilience.kernels import layout
 from consilience.kernels.answers import (
     LOG_IMPOSSIBLE,

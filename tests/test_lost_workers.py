@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consilience.data import blocks
+from consilience.answers import blocks
 from consilience.engines import Dask, open_engine
 from consilience.engines import dask as engine_module
 from consilience.errors import EngineError, ParameterError

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.data import blocks
+from consilience.answers import blocks
 from consilience.errors import NotFittedError, ParameterError
 from consilience.models.majority_vote import break_ties
 

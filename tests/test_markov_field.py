@@ -13,10 +13,10 @@ from sklearn.base import clone
 
 import consilience as cs
 import oracles
-from consilience.data import blocks
+from consilience.answers import blocks
 from consilience.errors import InputError, NotFittedError, ParameterError
+from consilience.inference.structures.field import INFERENCES, MOST_COUPLING
 from consilience.models.markov_field import MULTIPLES, paper_couplings
-from consilience.structures.field import INFERENCES, MOST_COUPLING
 from strategies import matrices
 from test_field import sweep_slowly
 

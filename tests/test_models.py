@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.data.previews import ReportTable
+from consilience.answers.previews import ReportTable
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
-from consilience.models.powers import raise_to
-from consilience.models.worker_report import informativeness
+from consilience.results.powers import raise_to
+from consilience.results.worker_report import informativeness
 from strategies import crowds
 
 MODELS = [cs.MajorityVote, cs.DawidSkene]

@@ -15,7 +15,7 @@ from scipy import optimize
 import consilience as cs
 import oracles
 from consilience.errors import ConvergenceWarning, DataWarning, ParameterError
-from consilience.fitting import explicit_moments, moments
+from consilience.inference import explicit_moments, moments
 from consilience.kernels.moments import simplex_threshold, solve_on_simplex
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.data.hashing import draw_numbers, hash_ids, hash_items
-from consilience.models import next_questions
+from consilience.answers.hashing import draw_numbers, hash_ids, hash_items
+from consilience.planning import next_questions
 
 CROWD = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=2, accuracy=(0.4, 0.9), seed=3)
 FITTED = cs.DawidSkene().fit(CROWD.responses)

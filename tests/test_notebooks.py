@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.data.previews import ReportTable, to_html, to_text
+from consilience.answers.previews import ReportTable, to_html, to_text
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")

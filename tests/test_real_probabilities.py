@@ -10,7 +10,7 @@ import pytest
 
 import consilience as cs
 from consilience.datasets import load
-from consilience.structures.chain import ChainParameters
+from consilience.inference.structures.chain import ChainParameters
 from real_data import FOLDER, gold_of, needs_data
 
 pytestmark = needs_data

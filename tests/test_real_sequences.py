@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import consilience as cs
-from consilience.data.tagging import tag_transitions
+from consilience.answers.tagging import tag_transitions
 from real_data import FOLDER, needs_data
 
 pytestmark = needs_data

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience import Responses
-from consilience.data.frames import build_frame
-from consilience.data.vocabulary import (
+from consilience.answers.frames import build_frame
+from consilience.answers.vocabulary import (
     encode_in_order_of_appearance,
     encode_sorted,
     find_missing,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.fitting.em import expect, maximise
-from consilience.structures.independent import Independent
-from consilience.workers.sequential import BACK_OFF, SequentialWorkers, previous_answers
+from consilience.inference.em import expect, maximise
+from consilience.inference.structures.independent import Independent
+from consilience.inference.workers.sequential import BACK_OFF, SequentialWorkers, previous_answers
 from test_chain import crowd_of_sequences, plain_workers, pose
 
 
@@ -94,7 +94,7 @@ def test_counts_and_estimates_are_the_slow_ones():
 
 
 def expect_votes(problem):
-    from consilience.fitting.em import expect_from_votes
+    from consilience.inference.em import expect_from_votes
 
     return expect_from_votes(problem)
 

@@ -19,18 +19,18 @@ from scipy.sparse import coo_array, csr_array, save_npz
 
 import consilience as cs
 from consilience import memory
+from consilience.answers import graph as graph_module
 from consilience.cli.main import program
-from consilience.data import graph as graph_module
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.fitting import moment_effort
-from consilience.fitting.moment_effort import _estimate, estimate_moments, is_hopeless
+from consilience.evaluation.held_out import shrink_rows
 from consilience.formats import delimited, json_lines, json_traps, lines
 from consilience.formats.features import read_features
 from consilience.formats.writing import write_table
+from consilience.inference import moment_effort
+from consilience.inference.moment_effort import _estimate, estimate_moments, is_hopeless
 from consilience.models import moment_matching
-from consilience.models.cells import Cells
-from consilience.models.held_out import shrink_rows
-from consilience.models.worker_report import describe_workers
+from consilience.results.cells import Cells
+from consilience.results.worker_report import describe_workers
 
 
 @pytest.fixture
@@ -286,7 +286,7 @@ def test_sparse_counts_say_what_full_ones_do(seed):
 
 
 def test_reports_are_made_a_few_workers_at_a_time(monkeypatch):
-    from consilience.models import worker_report
+    from consilience.results import worker_report
 
     model = cs.MajorityVote().fit(many_labels(30, 20))
     whole = model.worker_report().to_pydict()

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.data.spans import Marks, SpanCollector
-from consilience.data.tagging import tag_transitions
-from consilience.data.vocabulary import objects
+from consilience.answers.tagging import tag_transitions
+from consilience.answers.vocabulary import objects
 from consilience.errors import DataWarning, InputError, NotFittedError
 from consilience.kernels.chain import follow_paths
 from consilience.kernels.types import freeze
 from consilience.metrics.spans import find_continuations, find_spans, split_tags
-from consilience.models.span_results import find_runs, follow_alone, judge_runs, raise_odds
+from consilience.results.span_results import find_runs, follow_alone, judge_runs, raise_odds
+from consilience.tasks.spans import Marks, SpanCollector
 
 CLASSES = objects(["O", "B-X", "I-X", "B-Y", "I-Y"])
 
@@ -174,7 +174,7 @@ def test_spans_survive_saving(project, model, tmp_path):
 def test_origin_and_documents_without_reader_are_kept(project, tmp_path):
     from dataclasses import replace
 
-    from consilience.data.spans import Origin
+    from consilience.tasks.spans import Origin
 
     spans = replace(project.spans, origin=Origin("a.json", "doccano"), readings=project.spans.readings[3:])
     marks = spans.marks

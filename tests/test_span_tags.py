@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.data import tokens as tokens_module
-from consilience.data.spans import SpanCollector
-from consilience.data.tokens import tokenise
 from consilience.errors import DataWarning, InputError
+from consilience.tasks import tokens as tokens_module
+from consilience.tasks.spans import SpanCollector
+from consilience.tasks.tokens import tokenise
 
 TEXTS = st.text(st.sampled_from("aB1_ \n\t.-'\u0301\u3000é中\U0001f600\u200b"), max_size=14)
 

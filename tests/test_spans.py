@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
 
 from consilience import metrics
-from consilience.data.tagging import looks_iob2, tag_transitions
+from consilience.answers.tagging import looks_iob2, tag_transitions
 from consilience.errors import InputError
 
 KINDS = ("PER", "LOC", "A-B")

@@ -18,8 +18,8 @@ from consilience.engines.base import Engine
 from consilience.errors import DataWarning, InputError, StoreError
 from consilience.formats import json_lines, scanning
 from consilience.formats.scanning import scan_table
-from consilience.store import building, partitioning
-from consilience.store.claiming import claim_beside, remove_abandoned
+from consilience.storage import building, partitioning
+from consilience.storage.claiming import claim_beside, remove_abandoned
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -61,9 +61,9 @@ def test_a_store_is_known_by_the_format_too(tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "consilience.store.building.__version__",
-        "consilience.data.blocks.BLOCK_SIZE",
-        "consilience.store.partitioning.ROWS_PER_PARTITION",
+        "consilience.storage.building.__version__",
+        "consilience.answers.blocks.BLOCK_SIZE",
+        "consilience.storage.partitioning.ROWS_PER_PARTITION",
     ],
 )
 def test_a_store_is_known_by_what_decides_its_blocks(tmp_path, monkeypatch, name):

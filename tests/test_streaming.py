@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from consilience.data.joining import Union
+from consilience.answers.joining import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
-from consilience.models import answer_worth, powers
+from consilience.results import answer_worth, powers
 
 
 def crowd_of(n_items=400, seed=3, **further):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.data.tagging import (
+from consilience.answers.tagging import (
     complete_tags,
     free_transitions,
     given_transitions,

@@ -17,22 +17,22 @@ from .version import __version__
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {
-    "Responses": "data.responses",
-    "Graph": "data.graph",
-    "Spans": "data.spans",
-    "Masks": "data.masks",
+    "Responses": "answers.responses",
+    "Graph": "answers.graph",
+    "Spans": "tasks.spans",
+    "Masks": "tasks.masks",
     "read_responses": "formats.answers",
-    "scan_responses": "store.scanning",
+    "scan_responses": "storage.scanning",
     "read_spans": "formats.spans",
     "write_spans": "formats.spans",
     "write_labels": "formats.targets",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
     **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
-    "fuse": "models.fuse",
-    "held_out_score": "models.held_out",
-    "evaluate": "models.evaluation",
-    "load": "models.saved",
+    "fuse": "api",
+    "held_out_score": "evaluation.held_out",
+    "evaluate": "evaluation.labels",
+    "load": "results.saved",
     "report": "reporting.write",
     "chart": "reporting.one_chart",
 }
@@ -46,10 +46,11 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import metrics as metrics
     from . import simulate as simulate
-    from .data.graph import Graph as Graph
-    from .data.masks import Masks as Masks
-    from .data.responses import Responses as Responses
-    from .data.spans import Spans as Spans
+    from .answers.graph import Graph as Graph
+    from .answers.responses import Responses as Responses
+    from .api import fuse as fuse
+    from .evaluation.held_out import held_out_score as held_out_score
+    from .evaluation.labels import evaluate as evaluate
     from .formats.answers import read_responses as read_responses
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks
@@ -57,17 +58,16 @@ if TYPE_CHECKING:
     from .formats.spans import write_spans as write_spans
     from .formats.targets import write_labels as write_labels
     from .models.dawid_skene import DawidSkene as DawidSkene
-    from .models.evaluation import evaluate as evaluate
-    from .models.fuse import fuse as fuse
-    from .models.held_out import held_out_score as held_out_score
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
     from .models.majority_vote import MajorityVote as MajorityVote
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
-    from .models.saved import load as load
     from .reporting.one_chart import chart as chart
     from .reporting.write import report as report
-    from .store.scanning import scan_responses as scan_responses
+    from .results.saved import load as load
+    from .storage.scanning import scan_responses as scan_responses
+    from .tasks.masks import Masks as Masks
+    from .tasks.spans import Spans as Spans
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import consilience as cs
-from consilience.data.tagging import find_transitions
+from consilience.answers.tagging import find_transitions
 from consilience.models.latent import LatentModel
 from fuzz.harness import Nonsense
 

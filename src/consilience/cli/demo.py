@@ -39,8 +39,8 @@ def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
     demo-answers.csv and demo-report.html are written to the current folder. The report needs the extra: pip install
     'consilience[report]'.
     """
-    from ..data.responses import Responses
-    from ..models.fuse import fuse
+    from ..answers.responses import Responses
+    from ..api import fuse
     from ..models.majority_vote import MajorityVote
     from .crowd import make_crowd
     from .progress import Display

@@ -11,8 +11,8 @@ from .command import Command, debug_option, json_option, print_json, quiet_optio
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..models.evaluation import Evaluation, SpanEvaluation
-    from ..models.span_evaluation import SpansEvaluation
+    from ..evaluation.labels import Evaluation, SpanEvaluation
+    from ..evaluation.spans import SpansEvaluation
 
 # Classes shown in the table; --json has all.
 MOST_CLASSES = 20
@@ -39,8 +39,8 @@ def evaluate(labels: str, gold: str, quiet: bool, as_json: bool, debug: bool, **
     be files of an annotation tool with spans, GOLD with known ones or those of one worker, LABELS written by `fuse -o`;
     or tables of spans, with columns document, start, end and label.
     """
-    from ..models.evaluation import evaluate as evaluate_files
-    from ..models.span_evaluation import SpansEvaluation
+    from ..evaluation.labels import evaluate as evaluate_files
+    from ..evaluation.spans import SpansEvaluation
 
     evaluation = evaluate_files(labels, gold, **columns)
     if as_json:

@@ -29,8 +29,8 @@ def formats(as_json: bool, debug: bool) -> None:  # noqa: ARG001
 
 def describe_formats() -> list[dict[str, Any]]:
     """Return what the registers say of all formats of files, and of all forms of tables."""
-    from ..data.dialects import DIALECTS, LONG
-    from ..data.layouts import LAYOUTS
+    from ..answers.dialects import DIALECTS, LONG
+    from ..answers.layouts import LAYOUTS
     from ..formats.register import FORMATS
 
     forms = [(LONG, "one row per answer", ""), *((each.name, each.title, each.suffix) for each in DIALECTS)]

@@ -28,7 +28,7 @@ from .command import (
 )
 
 if TYPE_CHECKING:
-    from ..data.responses import Responses
+    from ..answers.responses import Responses
     from ..formats.sources import Opened
     from ..reporting.again import Given
     from .progress import Display
@@ -398,9 +398,9 @@ def check_files(options: Options, found: Format | None, sources: list[str | None
 
 def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, Opened, Responses, int]:
     """Return the fitted model, what was fused, the same as answers, and the number of items of known label."""
+    from ..api import fuse as fuse_answers
+    from ..api import take_known
     from ..formats.features import read_features
-    from ..models.fuse import fuse as fuse_answers
-    from ..models.fuse import take_known
     from ..models.inputs import as_responses
     from .text import fit_text
 
@@ -512,12 +512,12 @@ def choose_writer(
     model: Any, opened: Opened, labels: Any, target: Format | None
 ) -> tuple[str, Callable[[str], object]]:
     """Return what the results are called, and what writes them: as a table, or in the format of their source."""
-    from ..data.masks import Masks
-    from ..data.spans import Spans
     from ..formats.masks import write_masks
     from ..formats.spans import write_spans
     from ..formats.targets import write_labels
     from ..formats.writing import write_table
+    from ..tasks.masks import Masks
+    from ..tasks.spans import Spans
 
     if isinstance(opened, Spans):
         if target is None:
@@ -545,7 +545,7 @@ def print_results(summary: Summary, files: dict[str, str], seconds: float, optio
 
 def open_answers(options: Options, features: Any, found: Format | None) -> Opened:
     """Read the answers, spans or masks, which are of the format that was found. Every row of features is an item."""
-    from ..data.responses import Responses
+    from ..answers.responses import Responses
     from ..formats.sources import open_source
 
     settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format", "order")
@@ -571,8 +571,8 @@ def open_answers(options: Options, features: Any, found: Format | None) -> Opene
 
 def make_graph(options: Options, responses: Responses, features: Any) -> Any:
     """Return the graph asked for, or None."""
-    from ..data.graph import Graph
-    from ..models.fuse import as_graph
+    from ..answers.graph import Graph
+    from ..api import as_graph
 
     if options.graph is not None and features is not None:
         raise click.UsageError("--graph and --knn both make a graph: give one of them.")
@@ -586,11 +586,11 @@ def read_gold(options: Options, opened: Opened, responses: Responses, given: lis
 
     The columns named for the answers are taken, where a file has them.
     """
-    from ..data.gold import match_gold
-    from ..data.spans import Spans
-    from ..data.tables import Table
+    from ..answers.gold import match_gold
+    from ..answers.tables import Table
+    from ..api import choose_gold, choose_spans
     from ..formats.reading import open_path
-    from ..models.fuse import choose_gold, choose_spans
+    from ..tasks.spans import Spans
 
     if not given:
         gold = choose_gold(None, responses) if not isinstance(opened, Spans) else choose_spans(opened)

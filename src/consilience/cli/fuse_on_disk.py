@@ -90,7 +90,7 @@ def check_files(options: Options) -> None:
     """Raise the error that writing would meet, also where an output would overwrite an input."""
     from pathlib import Path
 
-    from ..models.stored_labels import check_folder, is_one_file
+    from ..results.stored_labels import check_folder, is_one_file
     from .fuse import check_report
     from .outputs import check_folder as check_input
     from .outputs import check_outputs
@@ -107,11 +107,11 @@ def check_files(options: Options) -> None:
 
 def fuse_on_disk(options: Options, display: Display) -> tuple[Summary, dict[str, str]]:
     """Fuse the answers, write what was asked for, and return the figures and the files."""
+    from ..api import fuse
     from ..formats.reading import open_file
     from ..formats.writing import write_table
-    from ..models.fuse import fuse
     from ..reporting.write import write_page
-    from ..store.scanning import scan_responses
+    from ..storage.scanning import scan_responses
     from .fuse import ROLES, open_engine
     from .summary import summarise_stored
     from .text import fit_text

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ..data.dialects import DIALECTS
+from ..answers.dialects import DIALECTS
+from ..checks.graph_check import describe_usual
 from ..errors import plural, to_sentence
 from ..formats.files import name_of
 from ..formats.register import FORMATS
 from ..memory import format_bytes
-from ..models.graph_check import describe_usual
 from .summary import ALL_KNOWN, Record, Summary
 from .tables import MOST_KEY, Column, measure, open_console, print_facts, print_table, print_title, spare_width, widen
 from .text import (

@@ -82,7 +82,7 @@ def next_items(
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
     the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for.
     """
-    from ..models.saved import load
+    from ..results.saved import load
     from .outputs import check_outputs
 
     given = [option for name, option in _OF_QUESTIONS.items() if asking[name] is not None]
@@ -102,9 +102,9 @@ def next_items(
 
 def _list_items(fitted: Model, model: str, n: int, output: str | None, quiet: bool, as_json: bool) -> None:
     """List the items that a person should label."""
-    from ..data.frames import build_frame
+    from ..answers.frames import build_frame
     from ..formats.writing import write_table
-    from ..models.next_items import add_label, list_next_items
+    from ..planning.next_items import add_label, list_next_items
 
     columns = list_next_items(fitted, n, words=True)
     table = build_frame(columns, "pyarrow")
@@ -130,10 +130,10 @@ def _list_questions(
     asked: str | None,
 ) -> None:
     """List the questions that workers should be asked."""
-    from ..data.frames import build_frame
+    from ..answers.frames import build_frame
     from ..formats.reading import open_path
     from ..formats.writing import write_table
-    from ..models.next_questions import add_empty_label, list_questions
+    from ..planning.next_questions import add_empty_label, list_questions
 
     n = N_LISTED if n is None and budget is None else n
     who, costs, limits = (None, cost, per_worker) if workers is None else _read_workers(workers, cost, per_worker)

@@ -10,7 +10,7 @@ from ..formats.register import usual_suffixes, writable_formats
 from .command import Command, debug_option, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
-    from ..data.responses import Responses
+    from ..answers.responses import Responses
     from ..models.predicting import PredictingModel
 
 _SUFFIXES = usual_suffixes(writable_formats())
@@ -49,10 +49,10 @@ def predict(
     """
     from dataclasses import replace
 
+    from ..api import as_graph
     from ..formats.writing import write_table
-    from ..models.fuse import as_graph
-    from ..models.saved import load
-    from ..models.updating import read_like
+    from ..results.saved import load
+    from ..results.updating import read_like
     from .outputs import check_outputs
 
     check_outputs([output], [], [model, source, graph, *gold])

@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from .text import make_inert
 
 if TYPE_CHECKING:
-    from ..fitting.em import Progress as Iteration
+    from ..inference.em import Progress as Iteration
 
 
 _log = logging.getLogger("consilience")

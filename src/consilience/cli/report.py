@@ -35,8 +35,8 @@ def report(
     """
     import os
 
-    from ..models.saved import load
     from ..reporting.write import write_page
+    from ..results.saved import load
     from .outputs import check_content, check_outputs, check_page
     from .tables import open_console, print_facts
     from .text import fit_text

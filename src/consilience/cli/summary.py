@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.masks import Masks
-from ..data.responses import Responses
-from ..data.spans import Spans
-from ..data.vocabulary import Values, count_codes, lookup, to_column
+from ..answers.responses import Responses
+from ..answers.vocabulary import Values, count_codes, lookup, to_column
+from ..checks.comparison import Comparison
 from ..formats.register import span_formats
 from ..formats.sources import Opened
 from ..models.base import Model
-from ..models.comparison import Comparison
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField, find_answered
-from ..models.span_results import read_words
-from ..models.stored import StoredFit
-from ..models.worker_report import rank_accuracy
-from ..store.answers import StoredResponses
+from ..results.span_results import read_words
+from ..results.stored import StoredFit
+from ..results.worker_report import rank_accuracy
+from ..storage.answers import StoredResponses
+from ..tasks.masks import Masks
+from ..tasks.spans import Spans
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
@@ -208,7 +208,7 @@ def count_known(model: Model) -> int:
 
 def tabulate_workers(model: Model) -> Any:
     """Return the worker report, with how accuracy changes over time where answers have an order."""
-    from ..models.drift import has_order  # which loads a compiler
+    from ..checks.drift import has_order  # which loads a compiler
 
     table = model.worker_report()
     if has_order(model):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..models.predicting import PredictingModel
 
-# As in `consilience.data.joining`, which takes long to import.
+# As in `consilience.answers.joining`, which takes long to import.
 POLICIES = ("error", "last")
 # Rows shown in the table; the file and --json have all.
 MOST_ROWS = 10
@@ -89,9 +89,9 @@ def update(
     another run replaced it meanwhile, the update stops and writes nothing.
     """
     from ..formats.writing import write_table
-    from ..models.saved import load
-    from ..models.updating import check_answers
     from ..reporting.write import write_page
+    from ..results.saved import load
+    from ..results.updating import check_answers
     from .fuse import split_arguments
     from .outputs import check_content, check_outputs, check_page, write_together
     from .progress import Display

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from ..data.spans import Marks, Origin, SpanCollector, Spans
-from ..data.vocabulary import Values
+from ..answers.vocabulary import Values
 from ..errors import DataWarning, InputError, first_line, listing, plural, shorten, warn
+from ..tasks.spans import Marks, Origin, SpanCollector, Spans
 from .files import find_format
 from .records import Place, plain
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..answers.dialects import list_names
+from ..answers.responses import Responses
+from ..answers.tables import Table
 from ..arguments import is_among, to_path
-from ..data.dialects import list_names
-from ..data.responses import Responses
-from ..data.tables import Table
 from ..errors import parameter_error
 from .label_matrix import SUFFIX, open_matrix
 from .reading import open_file

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..data.spans import FUSED, SpanCollector, Spans
 from ..errors import InputError, listing, shorten
+from ..tasks.spans import FUSED, SpanCollector, Spans
 from .annotations import (
     Reading,
     Span,

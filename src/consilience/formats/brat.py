@@ -23,8 +23,8 @@ import shutil
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..data.spans import SpanCollector, Spans
 from ..errors import DataWarning, InputError, plural, shorten, warn
+from ..tasks.spans import SpanCollector, Spans
 from .annotations import (
     Reading,
     Span,

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.spans import SpanCollector, Spans
 from ..errors import InputError, first_line, listing, shorten
+from ..tasks.spans import SpanCollector, Spans
 from .annotations import (
     Span,
     check_all_found,

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.layouts import LAYOUTS
-from ..data.masks import Masks
-from ..data.responses import Responses
-from ..data.spans import Spans
+from ..answers.layouts import LAYOUTS
+from ..answers.responses import Responses
 from ..errors import InputError, Sentence, listing, plural
+from ..tasks.masks import Masks
+from ..tasks.spans import Spans
 from .annotations import is_folder
 from .answers import open_table, read_source
 from .masks import write_masks

@@ -21,9 +21,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data.spans import FUSED, SpanCollector, Spans
-from ..data.tables import ALIASES, OTHER_ALIASES, squeeze
+from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import DataWarning, InputError, plural, shorten, warn
+from ..tasks.spans import FUSED, SpanCollector, Spans
 from .annotations import (
     Reading,
     Span,

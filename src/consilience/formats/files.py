@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from ..data.tables import check_names
+from ..answers.tables import check_names
 from ..errors import InputError
 from .register import Format, readable_formats
 from .remote import is_remote, open_remote

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ..data.dialects import DIALECTS
-from ..data.frames import open_frame
-from ..data.tables import Table
+from ..answers.dialects import DIALECTS
+from ..answers.frames import open_frame
+from ..answers.tables import Table
 from ..errors import InputError, first_line, listing
 from ..memory import require_memory
 

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
-from ..data.spans import FUSED, SpanCollector, Spans
 from ..errors import DataWarning, listing, plural, shorten, warn
+from ..tasks.spans import FUSED, SpanCollector, Spans
 from .annotations import (
     Reading,
     Span,

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_among, to_path
-from ..data.masks import UNANSWERED, Colours, FusedMasks, MaskCollector, Masks, Pictures
 from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
+from ..tasks.masks import UNANSWERED, Colours, FusedMasks, MaskCollector, Masks, Pictures
 from .features import check_unpacked
 from .files import PathLike
 from .png import SUFFIX as PNG

@@ -22,8 +22,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data.spans import FUSED, SpanCollector, Spans
 from ..errors import shorten
+from ..tasks.spans import FUSED, SpanCollector, Spans
 from .annotations import (
     Reading,
     Span,

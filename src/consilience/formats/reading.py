@@ -17,10 +17,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..answers.frames import open_arrow
+from ..answers.tables import Table
+from ..answers.vocabulary import is_text
 from ..arguments import to_path
-from ..data.frames import open_arrow
-from ..data.tables import Table
-from ..data.vocabulary import is_text
 from ..errors import InputError, Sentence, first_line, listing
 from .annotations import QUESTION, say_spans
 from .brat import is_brat

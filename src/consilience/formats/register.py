@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..data.masks import FusedMasks, Masks
-    from ..data.spans import Spans
+    from ..tasks.masks import FusedMasks, Masks
+    from ..tasks.spans import Spans
     from .annotations import Verdicts
 
 LineFinder: TypeAlias = Callable[[str], Iterator[int]]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from typing import Any, TypeAlias
 
+from ..answers.dialects import list_names
+from ..answers.responses import Responses
+from ..answers.vocabulary import Values
 from ..arguments import is_among, to_path
-from ..data.dialects import list_names
-from ..data.masks import Masks
-from ..data.responses import Responses
-from ..data.spans import Spans
-from ..data.vocabulary import Values
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, warn
+from ..tasks.masks import Masks
+from ..tasks.spans import Spans
 from .annotations import NotSpans, list_inputs
 from .answers import read_source
 from .brat import is_brat

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from ..arguments import to_path
-from ..data.spans import Spans
 from ..errors import InputError, first_line, listing, parameter_error
+from ..tasks.spans import Spans
 from .annotations import list_inputs
 from .brat import is_brat
 from .files import PathLike, find_format

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ..answers.frames import open_frame
+from ..answers.vocabulary import to_values
 from ..arguments import to_path
-from ..data.frames import open_frame
-from ..data.vocabulary import to_values
 from ..errors import InputError, parameter_error
 from .annotations import Verdict, Verdicts, is_folder
 from .files import PathLike

@@ -1,4 +1,4 @@
-"""Evidence from counts to which the item itself has not contributed; see `consilience.workers.left_out`."""
+"""Evidence from counts to which the item itself has not contributed; see `consilience.inference.workers.left_out`."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.spans import Marks, Spans
 from ..kernels.types import Floats
+from ..tasks.spans import Marks, Spans
 from .spans import SpanScore, make_score
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..answers.tagging import split_tag
 from ..arguments import to_floats
-from ..data.tagging import split_tag
 from ..errors import InputError, first_line, shorten
 
 _OUTSIDE, _BEGIN, _INSIDE, _END, _SINGLE = range(5)

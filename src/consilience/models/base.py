@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.frames import build_frame, build_report
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.responses import Passages, Responses
+from ..answers.vocabulary import Column, Values, lookup, spell_surrogates, to_column
 from ..arguments import check_truth, to_path
 from ..arguments import is_whole as is_whole_number
-from ..data.frames import build_frame, build_report
-from ..data.gold import Gold
-from ..data.graph import Graph
-from ..data.masks import FusedMasks, Masks, Pictures
-from ..data.responses import Passages, Responses
-from ..data.vocabulary import Column, Values, lookup, spell_surrogates, to_column
+from ..checks.copy_groups import count_once, number_groups
 from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, quietly, shorten
 from ..kernels.types import Floats
+from ..results.cells import Cells
+from ..results.undecided import Undecided, check_confidence, count_kept, find_open, leave_open
+from ..results.worker_report import describe_workers, name_copies
 from ..specs import (
     CLASS_CODES,
     COUNTS,
@@ -32,17 +35,14 @@ from ..specs import (
     is_truth,
     is_whole,
 )
-from .cells import Cells
-from .copy_groups import count_once, number_groups
-from .undecided import Undecided, check_confidence, count_kept, find_open, leave_open
-from .worker_report import describe_workers, name_copies
+from ..tasks.masks import FusedMasks, Masks, Pictures
 
 if TYPE_CHECKING:
-    from ..data.spans import Spans
-    from .drift import Drift
-    from .span_results import Runs
-    from .stored import StoredFit
-    from .stored_votes import StoredVote
+    from ..checks.drift import Drift
+    from ..results.span_results import Runs
+    from ..results.stored import StoredFit
+    from ..results.stored_votes import StoredVote
+    from ..tasks.spans import Spans
 
 
 # What a model does not have that was fitted to answers on disk.
@@ -272,7 +272,7 @@ class Model(ABC):
         return f"{self._call()}: {self._describe()}" if self._is_fitted() else self._call()
 
     def _repr_html_(self) -> str:
-        from .notebooks import show_model
+        from ..results.notebooks import show_model
 
         return show_model(self)
 
@@ -406,7 +406,7 @@ class Model(ABC):
         engine : optional
             Where to work; see `consilience.engines`.
         """
-        from .stored_labels import write_labels
+        from ..results.stored_labels import write_labels
 
         self._check_fitted()
         write_labels(self, to_path("path", "write", path), engine)
@@ -464,7 +464,7 @@ class Model(ABC):
         >>> fused.next_items(5).to_pydict()["random"]
         [False, False, True, False, False]
         """
-        from .next_items import list_next_items
+        from ..planning.next_items import list_next_items
 
         self._check_fitted()
         if not (is_whole_number(n) and n >= 0):
@@ -522,7 +522,7 @@ class Model(ABC):
         >>> fused.to_spans().column_names
         ['document', 'start', 'end', 'label', 'text', 'confidence']
         """
-        from .span_results import tabulate_spans
+        from ..results.span_results import tabulate_spans
 
         return tabulate_spans(self)
 
@@ -531,13 +531,13 @@ class Model(ABC):
 
         It holds all documents that the model was fitted to, and the confidence of each span.
         """
-        from .span_results import collect_spans
+        from ..results.span_results import collect_spans
 
         return collect_spans(self)
 
     def _judge_spans(self, runs: Runs, sequence: NDArray[np.int64]) -> Column:
         """Return the confidence of each fused span: here, tokens are independent of each other."""
-        from .span_results import follow_alone, judge_runs
+        from ..results.span_results import follow_alone, judge_runs
 
         return to_column(judge_runs(follow_alone(self.posterior_, self._label_codes, self.classes_, sequence), runs))
 
@@ -591,7 +591,7 @@ class Model(ABC):
         Arrow table that prints as a table.
         """
         self._check_fitted()
-        from .drift import find_drift, has_order, name_falls
+        from ..checks.drift import find_drift, has_order, name_falls
 
         columns = self._report_columns()
         if has_order(self):
@@ -625,7 +625,7 @@ class Model(ABC):
         >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
         ['', '', '', '', 'accuracy falls from 93% to 48%']
         """
-        from .drift import check_order, find_drift, tabulate_drift
+        from ..checks.drift import check_order, find_drift, tabulate_drift
 
         self._check_fitted()
         check_order(self)
@@ -663,7 +663,7 @@ class Model(ABC):
             Whether the texts of a model that was fitted to `Spans` are written too. Without them the file still has
             the offsets of all tokens, and `to_spans` of the loaded model gives spans without their texts.
         """
-        from .saved import save_model
+        from ..results.saved import save_model
 
         self._check_fitted()
         check_truth("answers", "save", answers)

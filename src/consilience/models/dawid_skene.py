@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.crowd import Crowd
-from ..data.responses import Responses
-from ..fitting.em import Progress
-from ..structures.independent import Independent, IndependentParameters
-from .streaming import StreamingModel
+from ..answers.crowd import Crowd
+from ..answers.responses import Responses
+from ..inference.em import Progress
+from ..inference.structures.independent import Independent, IndependentParameters
+from ..results.streaming import StreamingModel
 
 
 class DawidSkene(StreamingModel):

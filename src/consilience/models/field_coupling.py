@@ -11,9 +11,9 @@ smallest c within one standard error of the best, paired over items, is taken.
 
 How far answers are too sure is known from a fit without the graph, by the power that calibrates it: a stronger coupling
 does the same as answers raised to a power. So c is at most 1 / power ** 2, with the square because calibration without
-gold sees only about half of what there is (in the logarithm; see `consilience.models.calibration`). Without this limit,
-strong couplings would be chosen even where workers err independently of each other. There they predict hidden items a
-little better, and harm the labels of items that have answers.
+gold sees only about half of what there is (in the logarithm; see `consilience.results.calibration`). Without this
+limit, strong couplings would be chosen even where workers err independently of each other. There they predict hidden
+items a little better, and harm the labels of items that have answers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.gold import Gold
-from ..data.hidden_answers import hide_items
-from ..data.responses import Responses
-from ..fitting.em import Fit, Problem, infer_posterior, maximise, run_em
+from ..answers.gold import Gold
+from ..answers.hidden_answers import hide_items
+from ..answers.responses import Responses
+from ..inference.em import Fit, Problem, infer_posterior, maximise, run_em
+from ..inference.structures.field import Field, FieldParameters
 from ..kernels.types import Floats
-from ..structures.field import Field, FieldParameters
+from ..results.powers import score_powers
 from .coupling import CouplingScore
-from .powers import score_powers
 
 if TYPE_CHECKING:
     from .markov_field import MarkovField

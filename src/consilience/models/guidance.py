@@ -1,7 +1,7 @@
 r"""Items with features: a classifier that has learned from the fused labels is the prior of each item.
 
 The classifier says g_nk, the probability of class k for item n by its features. It takes the place of an item's prior
-(see `consilience.data.item_priors`), and learns from the posteriors q of the fit (Raykar et al., 2010):
+(see `consilience.answers.item_priors`), and learns from the posteriors q of the fit (Raykar et al., 2010):
 
 1. The model is fitted without features.
 2. A round or several: (a) a classifier is trained on q, and judges the items; (b) EM goes on with its probabilities as
@@ -11,7 +11,7 @@ The classifier says g_nk, the probability of class k for item n by its features.
 After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
 are better labels, and there are up to five rounds. Where workers err together, the classifier learns what they have in
 common, and would confirm it: there is one round. Hidden answers tell, by the power that they call for (see
-`consilience.models.hidden_fits`). In sequences, where a worker's errors come in runs, there is one round.
+`consilience.results.hidden_fits`). In sequences, where a worker's errors come in runs, there is one round.
 
 No item is judged by a classifier that saw its label: items are in five folds, by a hash of their ids, and each fold is
 judged by a classifier trained on the others. All positions of a sequence are in one fold. In a graph, neighbours would
@@ -39,14 +39,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.gold import Gold
-from ..data.hashing import draw_numbers, draw_units, hash_ids, hash_items
-from ..data.item_priors import ItemPriors, add_priors, class_shares
-from ..data.responses import Responses
-from ..data.vocabulary import Column, Values, to_column, to_values
+from ..answers.gold import Gold
+from ..answers.hashing import draw_numbers, draw_units, hash_ids, hash_items
+from ..answers.item_priors import ItemPriors, add_priors, class_shares
+from ..answers.responses import Responses
+from ..answers.vocabulary import Column, Values, to_column, to_values
 from ..errors import DataWarning, listing, plural, warn
-from ..fitting.em import Fit, Problem, maximise, run_em
+from ..evaluation.held_out import mean_and_error
+from ..inference.classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
+from ..inference.em import Fit, Problem, maximise, run_em
 from ..kernels.types import Floats
+from ..results.hidden_fits import find_by_hidden
+from ..results.worker_report import describe_workers
 from ..specs import (
     CLASS_CODES,
     COUNTS,
@@ -61,11 +65,7 @@ from ..specs import (
     is_truth,
     is_whole,
 )
-from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
-from .held_out import mean_and_error
-from .hidden_fits import find_by_hidden
 from .predicting import lay_out
-from .worker_report import describe_workers
 
 log = logging.getLogger("consilience")
 

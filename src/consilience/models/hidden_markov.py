@@ -10,18 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..answers.crowd import Crowd
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.hidden_answers import count_units, hide_answers
+from ..answers.items import Sequences
+from ..answers.responses import Responses
+from ..answers.tagging import SCHEMES, complete_tags, find_transitions
+from ..answers.vocabulary import Column, to_column
 from ..arguments import is_number
-from ..data.crowd import Crowd
-from ..data.gold import Gold
-from ..data.graph import Graph
-from ..data.hidden_answers import count_units, hide_answers
-from ..data.items import Sequences
-from ..data.responses import Responses
-from ..data.tagging import SCHEMES, complete_tags, find_transitions
-from ..data.vocabulary import Column, to_column
 from ..engines.base import Engine
 from ..errors import InputError, ParameterError, Python, Sentence, parameter_error
-from ..fitting.em import (
+from ..evaluation.held_out import HeldOutScore, score_hidden
+from ..inference.em import (
     Fit,
     Parameters,
     Problem,
@@ -32,23 +33,22 @@ from ..fitting.em import (
     maximise,
     run_em,
 )
-from ..fitting.moment_effort import Effort, estimate_moments
-from ..fitting.moments import MomentFit, answers_to_match
-from ..fitting.statistics import Statistics
-from ..fitting.transition_moments import match_transitions
+from ..inference.moment_effort import Effort, estimate_moments
+from ..inference.moments import MomentFit, answers_to_match
+from ..inference.sizes import check_transitions
+from ..inference.statistics import Statistics
+from ..inference.structures.base import AnyStructure, StructureParameters
+from ..inference.structures.chain import Chain, ChainParameters, ChainSummary
+from ..inference.transition_moments import match_transitions
 from ..kernels.types import Floats
+from ..results.span_results import Runs, are_tags, check_confidence, judge_fit
+from ..results.streaming import StreamingModel
 from ..specs import PROBABILITIES, ArraySpec, is_finite
-from ..structures.base import AnyStructure, StructureParameters
-from ..structures.chain import Chain, ChainParameters, ChainSummary
-from .checks import check_choice, in_order_of_classes
 from .coupling import CouplingScore, are_scores, explain_choice
-from .held_out import HeldOutScore, score_hidden
 from .latent import Known, Plan, Starts
+from .parameters import check_choice, in_order_of_classes
 from .predicting import AnyCrowd
-from .sizes import check_transitions
-from .span_results import Runs, are_tags, check_confidence, judge_fit
 from .starts import find_starts
-from .streaming import StreamingModel
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..data.masks import Masks
-from ..data.responses import Responses
-from ..data.spans import Spans
+from ..answers.responses import Responses
 from ..errors import ParameterError, listing
 from ..formats.answers import read_source
 from ..formats.sources import Opened, open_source
-from ..store.answers import StoredResponses
+from ..storage.answers import StoredResponses
+from ..tasks.masks import Masks
+from ..tasks.spans import Spans
 
 
 def open_answers(source: Any, **columns: Any) -> Opened:

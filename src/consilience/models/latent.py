@@ -10,17 +10,16 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.crowd import Crowd
+from ..answers.features import Features, list_items, match_features
+from ..answers.frames import build_report
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.item_priors import ItemPriors, add_priors, class_shares, match_item_prior, vote_shares_by_item
+from ..answers.responses import Responses, empty_responses
+from ..answers.vocabulary import VERY_MANY, Values
 from ..arguments import is_among
 from ..arguments import is_whole as is_whole_number
-from ..data.crowd import Crowd
-from ..data.features import Features, list_items, match_features
-from ..data.frames import build_report
-from ..data.gold import Gold
-from ..data.graph import Graph
-from ..data.item_priors import ItemPriors, add_priors, class_shares, match_item_prior, vote_shares_by_item
-from ..data.responses import Responses, empty_responses
-from ..data.vocabulary import VERY_MANY, Values
-from ..distributions import ESTIMATIONS
 from ..engines.base import Engine
 from ..errors import (
     ConvergenceWarning,
@@ -31,34 +30,30 @@ from ..errors import (
     plural,
     warn,
 )
-from ..fitting.acceleration import ACCELERATIONS
-from ..fitting.em import Fit, Parameters, Problem, Progress, run_em
-from ..fitting.moment_effort import Effort, estimate_moments
-from ..fitting.moments import MomentFit
 from ..formats.features import open_item_data
+from ..inference.acceleration import ACCELERATIONS
+from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline, check_classifier
+from ..inference.distributions import ESTIMATIONS
+from ..inference.em import Fit, Parameters, Problem, Progress, run_em
+from ..inference.moment_effort import Effort, estimate_moments
+from ..inference.moments import MomentFit
+from ..inference.sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
+from ..inference.structures.base import AnyStructure, StructureParameters, Summary
+from ..inference.workers.base import WorkerModel
+from ..inference.workers.confusion import smoothing_array
+from ..inference.workers.learned import make_pair
+from ..inference.workers.register import WORKERS
 from ..kernels.types import Floats, freeze
 from ..memory import release_unused
+from ..results.answer_worth import find_judged
+from ..results.batches import Past
+from ..results.calibration import calibrate, check_calibration
+from ..results.hidden_fits import Judged
+from ..results.interval_sums import Estimates
+from ..results.intervals import Confidence, find_intervals
+from ..results.powers import Calibration, Evidence, are_findings, are_powers, raise_in_place, raise_where
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names, is_truth, is_whole
-from ..store.answers import StoredResponses
-from ..structures.base import AnyStructure, StructureParameters, Summary
-from ..workers.base import WorkerModel
-from ..workers.confusion import smoothing_array
-from ..workers.learned import make_pair
-from ..workers.register import WORKERS
-from .answer_worth import find_judged
-from .batches import Past
-from .calibration import calibrate, check_calibration
-from .checks import (
-    PAIR,
-    check_callback,
-    check_choice,
-    check_number,
-    checked_smoothing,
-    fixed_prior,
-    given_pair,
-    is_pair,
-)
-from .classifiers import EstimatorJudge, LinearJudge, as_pipeline, check_classifier
+from ..storage.answers import StoredResponses
 from .guidance import (
     GUIDE_SPECS,
     OPINION_SPECS,
@@ -74,13 +69,18 @@ from .guidance import (
     restore_guide,
     state_of_guide,
 )
-from .hidden_fits import Judged
 from .inputs import as_responses
-from .interval_sums import Estimates
-from .intervals import Confidence, find_intervals
-from .powers import Calibration, Evidence, are_findings, are_powers, raise_in_place, raise_where
+from .parameters import (
+    PAIR,
+    check_callback,
+    check_choice,
+    check_number,
+    checked_smoothing,
+    fixed_prior,
+    given_pair,
+    is_pair,
+)
 from .predicting import INTERVALS, PredictingModel, part_of, refuse_content, sum_pseudo_counts
-from .sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices
 from .starts import find_starts, is_start
 
 Starts = list[tuple[str, Parameters]]
@@ -480,7 +480,7 @@ class LatentModel(PredictingModel):
         copies: list[list[int]] | None,
         count_copies_once: bool,
     ) -> Self:
-        from .stored import fit_stored
+        from ..results.stored import fit_stored
 
         fit_stored(self, s, graph, gold, engine, copies, count_copies_once)
         return self

@@ -11,30 +11,30 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.blocks import cut_blocks
-from ..data.gold import Gold, match_gold
-from ..data.graph import Graph
-from ..data.hashing import Hashes, draw_numbers, hash_ids, hash_items
-from ..data.items import Sequences
-from ..data.responses import Responses
-from ..data.vocabulary import Column, Values, lookup, to_column
+from ..answers.blocks import cut_blocks
+from ..answers.gold import Gold, match_gold
+from ..answers.graph import Graph
+from ..answers.hashing import Hashes, draw_numbers, hash_ids, hash_items
+from ..answers.items import Sequences
+from ..answers.responses import Responses
+from ..answers.vocabulary import Column, Values, lookup, to_column
 from ..engines import open_engine
 from ..engines.base import Engine
-from ..fitting.em import expect_from_votes, maximise
 from ..formats.reading import open_paths
+from ..inference.em import expect_from_votes, maximise
+from ..inference.sizes import START_TABLES, check_matrices
+from ..inference.structures.base import Summary
+from ..inference.structures.independent import Independent, IndependentParameters
+from ..inference.workers.confusion import ConfusionWorkers
+from ..inference.workers.rows import vote
 from ..kernels.types import Floats
-from ..store.answers import StoredResponses
-from ..structures.base import Summary
-from ..structures.independent import Independent, IndependentParameters
-from ..workers.confusion import ConfusionWorkers
-from ..workers.rows import vote
-from .answer_worth import ITEMS_AT_ONCE
-from .cells import Cells
-from .checks import check_choice, check_number
-from .intervals import VoteSums, judge_votes
+from ..results.answer_worth import ITEMS_AT_ONCE
+from ..results.cells import Cells
+from ..results.intervals import VoteSums, judge_votes
+from ..results.worker_report import describe_voters
+from ..storage.answers import StoredResponses
+from .parameters import check_choice, check_number
 from .predicting import VOTE_SMOOTHING, PredictingModel, voters
-from .sizes import START_TABLES, check_matrices
-from .worker_report import describe_voters
 
 # What is learned of workers, by attribute.
 _MATRICES = ("confusion_", "_counts", "_log_weights", "_crowd")
@@ -124,7 +124,7 @@ class MajorityVote(PredictingModel):
         copies: list[list[int]] | None,
         count_copies_once: bool,
     ) -> Self:
-        from .stored_votes import vote_stored
+        from ..results.stored_votes import vote_stored
 
         vote_stored(self, s, graph, gold, engine, copies, count_copies_once)
         return self

@@ -9,15 +9,16 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.crowd import Crowd
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.responses import Responses
 from ..arguments import check_truth, is_number
-from ..data.crowd import Crowd
-from ..data.gold import Gold
-from ..data.graph import Graph
-from ..data.responses import Responses
+from ..checks.graph_check import GraphCheck, describe_usual, judge_graph
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
-from ..fitting.em import (
+from ..inference.em import (
     LEARNING,
     CountedEvidence,
     Fit,
@@ -29,11 +30,10 @@ from ..fitting.em import (
     maximise,
     run_em,
 )
-from ..fitting.statistics import Statistics
-from ..kernels.types import Floats
-from ..specs import Fault, is_finite
-from ..structures.base import Summary
-from ..structures.field import (
+from ..inference.sizes import check_messages
+from ..inference.statistics import Statistics
+from ..inference.structures.base import Summary
+from ..inference.structures.field import (
     INFERENCES,
     LEAST_UNIT,
     MOST_COUPLING,
@@ -44,18 +44,18 @@ from ..structures.field import (
     most_weight,
     weight_unit,
 )
-from ..structures.independent import Independent, IndependentParameters
-from .answer_worth import sum_chances
-from .checks import check_choice
+from ..inference.structures.independent import Independent, IndependentParameters
+from ..kernels.types import Floats
+from ..results.answer_worth import sum_chances
+from ..results.hidden_fits import find_by_hidden
+from ..results.interval_sums import invert_scores, right_matrix, sum_up
+from ..results.intervals import judge_shares
+from ..specs import Fault, is_finite
 from .coupling import CouplingScore, are_scores, explain_choice
 from .dawid_skene import DawidSkene
 from .field_coupling import MULTIPLES, choose_coupling
-from .graph_check import GraphCheck, describe_usual, judge_graph
-from .hidden_fits import find_by_hidden
-from .interval_sums import invert_scores, right_matrix, sum_up
-from .intervals import judge_shares
 from .latent import Known, LatentModel, Plan
-from .sizes import check_messages
+from .parameters import check_choice
 from .starts import find_starts
 
 LISTENERS = ("all", "unanswered")

@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.gold import Gold
-from ..data.graph import Graph
-from ..data.responses import Responses
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.responses import Responses
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
-from ..fitting.em import Parameters, Progress, expect, expect_from_votes, maximise
-from ..fitting.explicit_moments import match_explicit_moments
-from ..fitting.moment_effort import SLOW, estimate_moments
-from ..fitting.moments import (
+from ..inference.em import Parameters, Progress, expect, expect_from_votes, maximise
+from ..inference.explicit_moments import match_explicit_moments
+from ..inference.moment_effort import SLOW, estimate_moments
+from ..inference.moments import (
     SHRINKAGE,
     MomentFit,
     answers_to_match,
@@ -23,13 +23,13 @@ from ..fitting.moments import (
     learn_moments,
     match_moments,
 )
+from ..inference.sizes import NAME_CLASSES, check_matrices, check_moments
+from ..inference.structures.independent import IndependentParameters
 from ..kernels.types import Floats
+from ..results.intervals import Confidence, find_intervals
 from ..specs import ENDS, ArraySpec
-from ..structures.independent import IndependentParameters
-from .checks import check_callback, check_choice, check_number, fixed_prior
-from .intervals import Confidence, find_intervals
+from .parameters import check_callback, check_choice, check_number, fixed_prior
 from .predicting import AnyCrowd, PredictingModel, voters
-from .sizes import NAME_CLASSES, check_matrices, check_moments
 
 
 class MomentMatching(PredictingModel):

@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.blocks import Block, cut_blocks
-from ..data.crowd import Crowd
-from ..data.frames import build_report
-from ..data.gold import Gold, match_gold
-from ..data.graph import Graph
-from ..data.responses import Responses
-from ..data.vocabulary import Column, lookup, to_column
-from ..distributions import Distributions
+from ..answers.blocks import Block, cut_blocks
+from ..answers.crowd import Crowd
+from ..answers.frames import build_report
+from ..answers.gold import Gold, match_gold
+from ..answers.graph import Graph
+from ..answers.responses import Responses
+from ..answers.vocabulary import Column, lookup, to_column
+from ..checks.copies import PlainFit, find_copies
+from ..checks.copy_groups import are_groups, count_once, list_groups, number_groups
+from ..checks.mask_copies import find_same_masks
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..errors import DataWarning, InputError, NotFittedError, ParameterError, Python, Sentence, listing, shorten, warn
-from ..fitting.em import (
+from ..formats.reading import open_paths
+from ..inference.distributions import Distributions
+from ..inference.em import (
     Parameters,
     Problem,
     decode_labels,
@@ -31,32 +35,28 @@ from ..fitting.em import (
     maximise,
     run_em,
 )
-from ..fitting.moments import strongest_answers
-from ..fitting.statistics import Statistics
-from ..formats.reading import open_paths
+from ..inference.moments import strongest_answers
+from ..inference.sizes import check_posteriors, check_prediction
+from ..inference.statistics import Statistics
+from ..inference.structures.base import AnyStructure, StructureParameters
+from ..inference.structures.independent import Independent
+from ..inference.workers.base import Prior, WorkerModel
+from ..inference.workers.confusion import ConfusionWorkers, smoothing_array
+from ..inference.workers.register import WORKERS
+from ..inference.workers.rows import Factors, anchor
 from ..kernels.types import Floats
+from ..results.answer_worth import find_judged
+from ..results.interval_sums import Estimates
+from ..results.intervals import Intervals
+from ..results.stored_blocks import find_steps, place_stored
 from ..specs import ENDS, LABEL_DISTRIBUTIONS, ArraySpec, Fault, is_truth
-from ..store.answers import StoredResponses
-from ..structures.base import AnyStructure, StructureParameters
-from ..structures.independent import Independent
-from ..workers.base import Prior, WorkerModel
-from ..workers.confusion import ConfusionWorkers, smoothing_array
-from ..workers.register import WORKERS
-from ..workers.rows import Factors, anchor
-from .answer_worth import find_judged
+from ..storage.answers import StoredResponses
 from .base import Model
-from .checks import fixed_prior
-from .copies import PlainFit, find_copies
-from .copy_groups import are_groups, count_once, list_groups, number_groups
 from .inputs import as_responses
-from .interval_sums import Estimates
-from .intervals import Intervals
-from .mask_copies import find_same_masks
-from .sizes import check_posteriors, check_prediction
-from .stored_blocks import find_steps, place_stored
+from .parameters import fixed_prior
 
 if TYPE_CHECKING:
-    from .updating import Update
+    from ..results.updating import Update
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
@@ -70,7 +70,7 @@ AnyCrowd = TypeVar("AnyCrowd", bound=Crowd)
 
 
 class GoingOn(NamedTuple):
-    """How a fit goes on from the one before; see `consilience.models.updating`.
+    """How a fit goes on from the one before; see `consilience.results.updating`.
 
     A coupling that is learned is taken as it was found.
 
@@ -239,7 +239,7 @@ class PredictingModel(Model):
         >>> model.update({"item": [2, 3], "worker": ["c", "c"], "label": ["x", "y"]}).responses_.items
         array([1, 2, 3])
         """
-        from .updating import update_model
+        from ..results.updating import update_model
 
         update_model(self, responses, graph, gold, engine, duplicates)
         return self
@@ -407,7 +407,7 @@ class PredictingModel(Model):
         >>> questions.column_names
         ['item', 'worker', 'gain', 'cost']
         """
-        from .next_questions import list_questions
+        from ..planning.next_questions import list_questions
 
         self._check_fitted()
         return build_report(list_questions(self, n, workers, budget, cost, per_worker, asked), self._backend)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.hashing import hash_ids
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup, to_column
 from ..arguments import to_floats
-from ..data.hashing import hash_ids
-from ..data.responses import Responses
-from ..data.vocabulary import lookup, to_column
-from ..distributions import Distributions
 from ..errors import (
     DataWarning,
     InputError,
@@ -24,16 +23,17 @@ from ..errors import (
     plural,
     warn,
 )
-from ..fitting.em import Parameters, Problem, expect, expect_from_votes, maximise
-from ..fitting.moment_effort import SLOW, is_hopeless
-from ..fitting.moments import MomentFit, answers_to_match, find_obstacles, learn_moments
+from ..inference.distributions import Distributions
+from ..inference.em import Parameters, Problem, expect, expect_from_votes, maximise
+from ..inference.moment_effort import SLOW, is_hopeless
+from ..inference.moments import MomentFit, answers_to_match, find_obstacles, learn_moments
+from ..inference.sizes import check_moments
+from ..inference.structures.base import StructureParameters
+from ..inference.workers.learned import make_pair
 from ..kernels.types import Floats, freeze
-from ..structures.base import StructureParameters
-from ..workers.learned import make_pair
 from .base import Model
-from .checks import check_choice, fixed_prior
+from .parameters import check_choice, fixed_prior
 from .predicting import voters
-from .sizes import check_moments
 
 
 def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from ..data.vocabulary import to_values
+from ..answers.vocabulary import to_values
 from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..models.base import Model
 from ..models.latent import LatentModel
-from ..models.worker_report import FEW_ANSWERS
+from ..results.worker_report import FEW_ANSWERS
 from .answers import LEAST_KNOWN
 from .subject import Subject, to_name
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.tagging import split_tag
-from ..models.graph_check import describe_usual
+from ..answers.tagging import split_tag
+from ..checks.graph_check import describe_usual
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField, find_answered
-from ..models.span_results import are_tags, find_runs
+from ..results.span_results import are_tags, find_runs
 from .charts import Chart, draw_heat
 from .confusions import MOST_CLASSES, choose_classes, fold_table
 from .subject import Subject, spell, to_name

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.gold import Gold
-from ..data.responses import Responses
-from ..data.vocabulary import Values, spell_surrogates
+from ..answers.gold import Gold
+from ..answers.responses import Responses
+from ..answers.vocabulary import Values, spell_surrogates
 from ..errors import quietly
 from ..kernels.types import Floats
-from ..models.cells import Cells
 from ..models.majority_vote import MajorityVote, find_tied
-from ..models.next_items import find_entropy
+from ..planning.next_items import find_entropy
+from ..results.cells import Cells
 from .content import Content
 
 # The most characters of a label or an id that are shown.

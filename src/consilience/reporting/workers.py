@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks.drift import find_drift, has_order
 from ..errors import plural
 from ..kernels.types import Floats
-from ..models.cells import Cells
-from ..models.drift import find_drift, has_order
-from ..models.worker_report import FEW_ANSWERS, rank_accuracy
+from ..results.cells import Cells
+from ..results.worker_report import FEW_ANSWERS, rank_accuracy
 from .charts import Chart, bin_shares, draw_bars, draw_intervals
 from .confusions import choose_shown, count_shown
 from .subject import Subject, distinguish, spell, to_name

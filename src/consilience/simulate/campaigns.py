@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.frames import build_report, open_frame
+from ..answers.gold import match_gold
+from ..answers.graph import Graph
+from ..answers.hashing import draw_numbers, hash_ids, hash_items
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup, to_column
 from ..arguments import is_number
-from ..data.frames import build_report, open_frame
-from ..data.gold import match_gold
-from ..data.graph import Graph
-from ..data.hashing import draw_numbers, hash_ids, hash_items
-from ..data.responses import Responses
-from ..data.vocabulary import lookup, to_column
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
 from ..kernels.types import Floats
 from ..memory import require_memory
@@ -209,7 +209,7 @@ class Stock:
         self, model: PredictingModel, items: NDArray[np.int64], n: int, budget: float
     ) -> NDArray[np.int64]:
         """Return the pairs that `next_questions` lists, of those to which there is an answer."""
-        from ..models.next_questions import list_questions
+        from ..planning.next_questions import list_questions
 
         if self.spent >= budget:
             return np.empty(0, np.int64)
@@ -279,6 +279,6 @@ def _open_model(model: Any, graph: Graph | None) -> Any:
 
 
 def _read_costs(cost: Any, workers: Iterable[Any]) -> Floats:
-    from ..models.next_questions import read_costs
+    from ..planning.next_questions import read_costs
 
     return read_costs(cost, np.array(list(workers), object), "campaign")

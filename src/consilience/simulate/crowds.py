@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..answers.graph import Graph
+from ..answers.items import Sequences
 from ..arguments import is_whole
-from ..data.graph import Graph
-from ..data.items import Sequences
 from ..errors import Sentence, plural
 from ..kernels.types import Floats
 from ..memory import NUMBER, require_memory
