@@ -83,9 +83,16 @@ class Block:
 
 
 def cut_blocks(
-    responses: Responses, codes: NDArray[np.signedinteger], n_codes: int, gold: NDArray[np.int32] | None = None
+    responses: Responses,
+    codes: NDArray[np.signedinteger],
+    n_codes: int,
+    gold: NDArray[np.int32] | None = None,
+    known: NDArray[np.float64] | None = None,
 ) -> list[Block]:
-    """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows."""
+    """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows.
+
+    `gold` are the known classes of the items, and `known` (N, K) is what else is known of them.
+    """
     offsets, sequences = responses.offsets, responses.sequences
     ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
     size = (offsets if sequences is None else offsets[ends]) + ends
@@ -94,7 +101,6 @@ def cut_blocks(
     told = offsets[1:] > offsets[:-1]
     if gold is not None:
         told |= gold >= 0
-    known = responses.log_prior
     if known is not None:
         told |= (known != 0).any(axis=1)
     # Blocks are much of the memory of a fit, so they hold short numbers. Those of small data are all of one kind, for

@@ -54,6 +54,10 @@ class Gold(NamedTuple):
     codes: NDArray[np.int32]
     judging: NDArray[np.bool_]
 
+    def about(self, items: NDArray[np.int64]) -> Gold:
+        """Return the known labels of some of the items."""
+        return Gold(self.codes[items], self.judging[items])
+
 
 def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     """Return the known classes of the items, as indices into `classes`.

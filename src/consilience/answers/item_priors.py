@@ -147,23 +147,23 @@ def vote_shares_by_item(r: Responses) -> Floats:
     return shares
 
 
-def add_priors(r: Responses, priors: ItemPriors, shares: Floats) -> Responses:
-    """Return the answers with what is known of their items, relative to class shares; it adds to what was known.
+def add_priors(r: Responses, known: Floats | None, priors: ItemPriors, shares: Floats) -> Floats:
+    """Return what is known of the items (N, K), in logarithms relative to class shares; it adds to what was known.
 
     Examples
     --------
     >>> import consilience as cs
     >>> r = cs.Responses.from_matrix([[0, 1], [1, 1]])
-    >>> known = ItemPriors(np.array([1]), np.array([[0.8, 0.2]]))
-    >>> add_priors(r, known, np.array([0.5, 0.5])).log_prior.round(2)
+    >>> priors = ItemPriors(np.array([1]), np.array([[0.8, 0.2]]))
+    >>> add_priors(r, None, priors, np.array([0.5, 0.5])).round(2)
     array([[ 0.  ,  0.  ],
            [ 0.47, -0.92]])
     """
     found = priors.probabilities
     with np.errstate(divide="ignore"):
         logs = np.log(np.where(found > 0, np.maximum(found, LEAST), 0.0))
-    log_prior = np.zeros((r.n_items, r.n_classes)) if r.log_prior is None else r.log_prior.copy()
+    log_prior = np.zeros((r.n_items, r.n_classes)) if known is None else known.copy()
     # A class that no item can have stays impossible.
     logs -= np.log(np.maximum(shares, LEAST))
     log_prior[priors.item] += np.where(abs(logs) < ROUNDING, 0.0, logs)
-    return replace(r, log_prior=freeze(log_prior))
+    return freeze(log_prior)

@@ -24,7 +24,6 @@ from .vocabulary import Codes, Column, Values, count_codes, lookup, objects, spe
 
 if TYPE_CHECKING:
     from ..tasks.masks import Pictures
-    from .features import Features
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -122,8 +121,6 @@ class Responses:
     silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
     # Where near-copies count once: one worker of the group of each, the same for all of its members.
     leader: NDArray[np.int64] | None = None
-    log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `data.item_priors`
-    features: Features | None = None  # what describes the items
     passages: Passages | None = None  # of tokens: the texts that they are in
     gold: Mapping[Any, Any] | None = None  # known labels that the table of answers came with
     format: str = ""  # the form of table they were read from, if it was none with one row per answer
@@ -255,9 +252,7 @@ class Responses:
             self,
             keys=self.keys[items],
             offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
-            log_prior=None if self.log_prior is None else self.log_prior[items],
             gold=None,
-            features=None,  # by these everything has been learned already
             pictures=None,
             worker=self.worker[answers],
             label=self.label[answers],
@@ -273,15 +268,9 @@ class Responses:
         return answers, np.repeat(np.arange(len(items)), sizes)
 
     def with_classes(self, classes: Values) -> Responses:
-        """Return the same answers with other classes. Priors of items say nothing about classes that are new."""
-        if classes is self.classes:
-            return self
-        log_prior = None
-        if self.log_prior is not None:
-            log_prior = np.append(self.log_prior, np.zeros((self.n_items, 1)), axis=1)
-            log_prior = log_prior[:, lookup(self.classes, to_column(classes))]  # -1 is the column of zeros
+        """Return the same answers with other classes."""
         # A new object, so that nothing derived from the old classes is kept.
-        return replace(self, classes=classes, log_prior=log_prior)
+        return self if classes is self.classes else replace(self, classes=classes)
 
     def spelled_as(self, known: Values) -> Responses:
         """Return the same answers with labels and classes written as the known labels of the same normal form."""

@@ -251,7 +251,7 @@ def check_classifier(owner: Any) -> None:
     ):
         return
     expected = "None, or a classifier with fit and predict_proba, such as those of scikit-learn"
-    raise parameter_error("classifier", type(owner).__name__, expected, given)
+    raise parameter_error("classifier", owner.model, expected, given)
 
 
 def require_sklearn() -> None:

@@ -36,10 +36,8 @@ from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.vocabulary import MANY
 from ..kernels.types import Floats, freeze, read_only
-from .cells import sum_by
+from ..inference.cells import ITEMS_AT_ONCE, sum_by
 
-# Items whose answers are looked at together.
-ITEMS_AT_ONCE = 1 << 16
 # The least share of information that is believed to be left.
 LEAST_LEFT = 0.01
 # A design effect of 1 counts as if so many units had spoken for it.

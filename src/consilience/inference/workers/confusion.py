@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...answers.responses import Responses
 from ...arguments import to_floats
 from ...errors import plural
+from ...answers.crowd import Crowd
 from ...kernels.types import Floats, freeze
 from ...specs import LOG_WEIGHTS, ArraySpec
 from ..distributions import Distributions, fit_distributions
@@ -169,3 +170,8 @@ def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes
             )
         pseudo_counts = pseudo_counts.transpose(0, 2, 1)
     return freeze(np.ascontiguousarray(pseudo_counts))
+
+
+def voters(r: Crowd) -> ConfusionWorkers:
+    """Return the workers of models that only need the votes: silence is no vote."""
+    return ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)

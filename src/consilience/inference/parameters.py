@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,55 +12,65 @@ from ..answers.frames import read_column
 from ..answers.spelling import normalise_column, spell_as
 from ..answers.vocabulary import Column, Values, lookup, to_column, to_values
 from ..arguments import is_number, to_floats
-from ..errors import ParameterError, listing, parameter_error
-from ..inference.workers.confusion import smoothing_array
+from ..errors import listing, parameter_error
 from ..kernels.types import Floats, freeze
 from ..specs import is_finite
-from .base import Model
+from .workers.confusion import smoothing_array
 
 # The pseudo-counts of EM, off the diagonal and on it, unless others are given.
 PAIR = (0.1, 1.1)
-# What arrays that are given as parameters have entries for.
-_COUNTED = {
-    "prior": ("classes",),
-    "transitions": ("classes",),
-    "smoothing": ("workers", "labels", "classes"),
-    "start": ("workers", "labels", "classes"),
-}
+# Ways of calibrating probabilities; a number will do, too.
+CALIBRATIONS = ("hidden answers", "gold", "none")
 # As many bits as NumPy draws for a seed of its own.
 LIMIT_OF_SEEDS = 2**128
 # Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
 SMOOTHING_RANGE = (1e-300, 1e100)
 
 
-def check_choice(owner: Model, name: str, choices: tuple[str, ...]) -> str:
+class Owner(Protocol):
+    """What has settings, and the name of a model's class."""
+
+    @property
+    def model(self) -> str:
+        """The name of the class."""
+
+
+def check_choice(owner: Owner, name: str, choices: tuple[str, ...]) -> str:
     """Return the parameter `name` if it is one of `choices`."""
     value = getattr(owner, name)
     if not isinstance(value, str) or value not in choices:
-        raise parameter_error(name, type(owner).__name__, f"one of {', '.join(map(repr, choices))}", value)
+        raise parameter_error(name, owner.model, f"one of {', '.join(map(repr, choices))}", value)
     return value
 
 
-def check_number(owner: Model, name: str, least: float, *, whole: bool = False) -> None:
+def check_number(owner: Owner, name: str, least: float, *, whole: bool = False) -> None:
     """Raise an error unless the parameter `name` is a (whole) number and at least `least`."""
     value = getattr(owner, name)
     if whole and isinstance(value, int) and value >= LIMIT_OF_SEEDS:
-        raise parameter_error(name, type(owner).__name__, f"a whole number between {least} and 2**128 - 1", value)
+        raise parameter_error(name, owner.model, f"a whole number between {least} and 2**128 - 1", value)
     whole_enough = not whole or isinstance(value, (int, np.integer))
     if not is_number(value) or not whole_enough or not (least <= value < np.inf):
         kind = "a whole number" if whole else "a number"
-        raise parameter_error(name, type(owner).__name__, f"{kind} >= {least}", value)
+        raise parameter_error(name, owner.model, f"{kind} >= {least}", value)
 
 
 def check_callback(owner: Any) -> None:
     """Raise an error unless the parameter `callback` can be called, or is None."""
     if owner.callback is not None and not callable(owner.callback):
-        raise parameter_error("callback", type(owner).__name__, "a function or None", owner.callback)
+        raise parameter_error("callback", owner.model, "a function or None", owner.callback)
+
+
+def check_calibration(owner: Any) -> None:
+    """Raise an error unless the parameter `calibration` has a value that it can have."""
+    value = owner.calibration
+    if not (value in CALIBRATIONS if isinstance(value, str) else is_number(value) and 0 < float(value) < np.inf):
+        expected = f"one of {', '.join(map(repr, CALIBRATIONS))}, or a number > 0"
+        raise parameter_error("calibration", owner.model, expected, value)
 
 
 def checked_smoothing(owner: Any, r: Crowd) -> Floats:
     """Return the parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
-    name = type(owner).__name__
+    name = owner.model
     expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
     given = PAIR if isinstance(owner.smoothing, str) and owner.smoothing == "learn" else owner.smoothing
     try:
@@ -113,7 +122,7 @@ def in_order_of_classes(owner: Any, name: str, classes: Values, normalised: bool
             value = value.take(place, axis=axis)
         elif to_values(named).tolist() != list(range(len(named))):
             expected = f"named by the classes {listing(classes.tolist())}, or without names and in their order"
-            raise parameter_error(name, type(owner).__name__, expected, to_values(named).tolist())
+            raise parameter_error(name, owner.model, expected, to_values(named).tolist())
     return value
 
 
@@ -130,13 +139,13 @@ def _read_by_class(owner: Any, name: str, value: Mapping[Any, Any], classes: Val
         place = lookup(to_values(named), to_column(classes))
     if len(value) != len(classes) or (place < 0).any():
         expected = f"a number for each of the classes {listing(classes.tolist())}"
-        raise parameter_error(name, type(owner).__name__, expected, value)
+        raise parameter_error(name, owner.model, expected, value)
     return [list(value.values())[each] for each in place.tolist()]
 
 
 def fixed_prior(owner: Any, r: Crowd) -> Floats | None:
     """Return the parameter `prior` as probabilities, or None if the prior is to be learned."""
-    name = type(owner).__name__
+    name = owner.model
     if isinstance(owner.prior, str) and owner.prior == "learn":
         return None
     if isinstance(owner.prior, str) and owner.prior == "uniform":
@@ -151,34 +160,3 @@ def fixed_prior(owner: Any, r: Crowd) -> Floats | None:
     if prior.shape != (r.n_classes,) or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-6:
         raise parameter_error("prior", name, expected, owner.prior)
     return np.asarray(prior / prior.sum())
-
-
-@contextmanager
-def tell_news(model: Any, r: Crowd) -> Iterator[None]:
-    """Say what is new in an update if a parameter that fitted the answers before does not fit those of all.
-
-    An array as `start` or `prior` has entries for the workers and classes of the fit, and an update may bring others.
-    """
-    known = {"workers": model.workers_, "labels": model.answer_labels_, "classes": model.classes_}
-    try:
-        yield
-    except ParameterError as error:
-        changes = []
-        for kind in _COUNTED.get(error.keyword or "", ()):
-            before, now = known[kind], getattr(r, kind)
-            new, gone = now[lookup(before, to_column(now)) < 0], before[lookup(now, to_column(before)) < 0]
-            changes += [f"new {kind}: {listing(new.tolist())}"] if len(new) else []
-            changes += [f"{kind} that are gone: {listing(gone.tolist())}"] if len(gone) else []
-        if not changes:
-            raise
-        name = error.keyword
-        raise ParameterError(
-            f"The {name!r} parameter of {type(model).__name__} was given for the {_join_words(_COUNTED[str(name)])} of "
-            f"the fit. With this update they change ({'; '.join(changes)}).",
-            f"Give it for all of them before the update, with set_params({name}=...).",
-            keyword=name,
-        ) from error
-
-
-def _join_words(words: tuple[str, ...]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -33,7 +33,7 @@ from ..answers.responses import Responses
 from ..errors import plural
 from ..kernels.types import Floats
 from ..specs import is_finite, is_whole
-from .answer_worth import ITEMS_AT_ONCE
+from .cells import ITEMS_AT_ONCE
 
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and

@@ -11,7 +11,7 @@ The classifier says g_nk, the probability of class k for item n by its features.
 After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
 are better labels, and there are up to five rounds. Where workers err together, the classifier learns what they have in
 common, and would confirm it: there is one round. Hidden answers tell, by the power that they call for (see
-`consilience.results.hidden_fits`). In sequences, where a worker's errors come in runs, there is one round.
+`consilience.inference.hidden_fits`). In sequences, where a worker's errors come in runs, there is one round.
 
 No item is judged by a classifier that saw its label: items are in five folds, by a hash of their ids, and each fold is
 judged by a classifier trained on the others. All positions of a sequence are in one fold. In a graph, neighbours would
@@ -34,23 +34,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.gold import Gold
+from ..answers.features import Features
 from ..answers.hashing import draw_numbers, draw_units, hash_ids, hash_items
-from ..answers.item_priors import ItemPriors, add_priors, class_shares
+from ..answers.item_priors import ItemPriors, class_shares
 from ..answers.responses import Responses
-from ..answers.vocabulary import Column, Values, to_column, to_values
 from ..errors import DataWarning, listing, plural, warn
-from ..evaluation.held_out import mean_and_error
-from ..inference.classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
-from ..inference.em import Fit, Problem, maximise, run_em
+from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
 from ..kernels.types import Floats
-from ..results.hidden_fits import find_by_hidden
-from ..results.worker_report import describe_workers
+from .em import Fit, Problem, maximise
+from .hidden_fits import find_by_hidden
+from .hidden_scores import mean_and_error
+from .settings import LatentSettings
+from .sources import InMemory
 from ..specs import (
     CLASS_CODES,
     COUNTS,
@@ -65,12 +65,8 @@ from ..specs import (
     is_truth,
     is_whole,
 )
-from .predicting import lay_out
 
 log = logging.getLogger("consilience")
-
-if TYPE_CHECKING:
-    from .latent import LatentModel
 
 N_FOLDS, ROUNDS = 5, 5
 # Rounds end when a smaller share of the labels than this changes.
@@ -232,7 +228,7 @@ class Guide(NamedTuple):
 class Guided(NamedTuple):
     """Answers with what features say of their items."""
 
-    responses: Responses
+    source: InMemory
     findings: FeatureFindings
     alone: Floats  # (N, K): posteriors without features
     names: list[str] | None  # of the features
@@ -245,16 +241,16 @@ def blend(probabilities: Floats, base: Floats) -> Floats:
     return np.asarray((1 - BLEND) * probabilities + BLEND * base)
 
 
-def guide_by_features(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> Guided:
+def guide_by_features(owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit) -> Guided:
     """Return the answers with what features say of their items, from a fit without features."""
-    features = r.features
+    r, features, plain = source.responses, source.features, replace(source, features=None)
     assert features is not None
-    told = find_told(r)
-    if gold is not None:
-        told |= gold.codes >= 0
+    told = source.find_told()
+    if source.gold is not None:
+        told |= source.gold.codes >= 0
     pupils = np.flatnonzero(told[features.item])  # rows that train
     found = FeatureFindings(False, len(pupils), features.n_columns)
-    alone = owner._conclude(r, problem, fit.parameters)[0]
+    alone = owner.conclude(problem, fit.parameters)[0]
     known = alone[features.item]
     unit, fold = find_folds(r, features.item, owner.seed)
     if len(pupils) < LEAST_ITEMS:
@@ -264,11 +260,11 @@ def guide_by_features(owner: LatentModel, r: Responses, problem: Problem, fit: F
     elif r.sequences is not None and len(np.unique(unit[pupils])) < 2:
         found = found._replace(reason="one sequence")
     else:
-        found, trainer = choose_trainer(owner, r, found, known, pupils, unit, fold)
+        found, trainer = choose_trainer(owner, r, features, found, known, pupils, unit, fold)
     if not found.used:
-        warn_of_silence(r, found)
-        return Guided(replace(r, features=None), found, alone, features.names)
-    n_rounds = ROUNDS if err_independently(owner, r, problem, fit, gold) else 1
+        warn_of_silence(r, features, found)
+        return Guided(plain, found, alone, features.names)
+    n_rounds = ROUNDS if err_independently(owner, plain, problem, fit) else 1
     labels = known.argmax(axis=1)
     for number in range(1, n_rounds + 1):
         log.info("Learning from features: round %d of at most %d", number, n_rounds)
@@ -276,29 +272,22 @@ def guide_by_features(owner: LatentModel, r: Responses, problem: Problem, fit: F
         judged = blend(judge_out_of_fold(trainer, known, pupils, fold), blended)
         priors = ItemPriors(features.item, judged)
         shares = class_shares(priors, alone)
-        guided = add_priors(r, priors, shares)
-        problem = replace(problem, placed=problem.engine.place(lay_out(guided, problem.workers, gold)))
-        start = maximise(problem, fit.statistics, fit.parameters.prior)
-        fit = run_em(problem, start, owner.max_iter, owner.tol, owner.callback, owner.acceleration)
-        known = owner._conclude(guided, problem, fit.parameters)[0][features.item]
+        guided = plain.with_priors(priors, shares)
+        problem = replace(problem, placed=guided.place(problem.workers, problem.engine).placed)
+        fit = owner.run_from(problem, maximise(problem, fit.statistics, fit.parameters.prior))
+        known = owner.conclude(problem, fit.parameters)[0][features.item]
         before, labels = labels, known.argmax(axis=1)
         if (before != labels).mean() < SETTLED:
             break
     guide = Guide(trainer.train(pupils, known[pupils]), blended, shares)
     opinion = Opinion(features.item, unit, judged)
-    return Guided(replace(guided, features=None), found, alone, features.names, opinion, guide)
+    return Guided(guided, found, alone, features.names, opinion, guide)
 
 
-def find_told(r: Responses) -> NDArray[np.bool_]:
-    """Tell which items have answers. Where silence is an answer, all have."""
-    return np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
-
-
-def warn_of_silence(r: Responses, found: FeatureFindings) -> None:
+def warn_of_silence(r: Responses, features: Features, found: FeatureFindings) -> None:
     """Say that features which were given have no say, and what may be the reason."""
-    assert r.features is not None
     remedies = []
-    if r.features.names is None and found.reason is None:
+    if features.names is None and found.reason is None:
         remedies = [
             f"Check that the rows are in the order of the items, which begin with {listing(r.items[:3].tolist())}; a "
             "table with ids is safer."
@@ -307,15 +296,15 @@ def warn_of_silence(r: Responses, found: FeatureFindings) -> None:
 
 
 def compare_opinions(
-    r: Responses, gold: Gold | None, opinion: Opinion, alone: Floats, posterior: Floats
+    source: InMemory, opinion: Opinion, alone: Floats, posterior: Floats
 ) -> ComparedOpinions:
     """Return the opinion beside posteriors without features, for items with answers whose label is not known.
 
     The classifier is judged by `posterior`, that with features.
     """
-    told = find_told(r)
-    if gold is not None:
-        told &= gold.codes < 0
+    told = source.find_told()
+    if source.gold is not None:
+        told &= source.gold.codes < 0
     rows = np.flatnonzero(told[opinion.item])
     item, said = opinion.item[rows], opinion.code[rows]
     crowd = alone[item]
@@ -327,38 +316,6 @@ def compare_opinions(
         np.minimum(opinion.probabilities[rows, said], 1.0),
         np.eye(alone.shape[1])[said].T @ posterior[item],
     )
-
-
-def report_classifier(opinions: ComparedOpinions | None, prior: Floats, classes: Values) -> dict[str, Column]:
-    """Return the columns of a table that describes the classifier as a worker, empty if there is none."""
-    counts = np.zeros((len(classes), len(classes))) if opinions is None else opinions.counts
-    total = counts.sum(axis=0, keepdims=True)
-    confusion = np.divide(counts, total, out=np.full(counts.shape, 1 / len(counts)), where=total > 0)
-    n_answers = np.array([round(float(counts.sum()))])
-    unknown = np.full((1, 4), np.nan)
-    columns = describe_workers(counts[None], confusion.T[None], prior, n_answers, classes, classes, unknown)
-    n_rows = 0 if opinions is None else 1
-    return {name: column[:n_rows] for name, column in {"worker": to_column(["classifier"]), **columns}.items()}
-
-
-def list_disagreements(
-    opinions: ComparedOpinions | None, keys: Mapping[str, Column], labels: Values, classes: Values, n: int | None
-) -> dict[str, Column]:
-    """Return the columns of a table of items for which classifier and crowd call for different labels."""
-    if opinions is None:
-        nobody, none = np.empty(0, np.int64), np.empty(0)
-        opinions = ComparedOpinions(nobody, nobody, none, nobody, none, none)
-    differ = np.flatnonzero(opinions.crowd_code != opinions.classifier_code)
-    certainty = (opinions.crowd_share * opinions.classifier_share)[differ]
-    differ = differ[np.argsort(-certainty, kind="stable")][:n]
-    item = opinions.item[differ]
-    columns: dict[str, Column] = {name: to_column(to_values(key)[item]) for name, key in keys.items()}
-    columns["label"] = to_column(labels[item])
-    columns["crowd_label"] = to_column(classes[opinions.crowd_code[differ]])
-    columns["crowd_confidence"] = to_column(opinions.crowd_share[differ])
-    columns["classifier_label"] = to_column(classes[opinions.classifier_code[differ]])
-    columns["classifier_confidence"] = to_column(opinions.classifier_share[differ])
-    return columns
 
 
 def state_of_guide(guide: Guide) -> dict[str, NDArray[Any]]:
@@ -381,11 +338,11 @@ def restore_guide(kept: Mapping[str, NDArray[Any]], n_classes: int, n_features: 
     return Guide(LinearJudge(centre, scale, weights, offsets, codes, n_classes), kept["blended_shares"], kept["shares"])
 
 
-def err_independently(owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None) -> bool:
+def err_independently(owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit) -> bool:
     """Tell whether workers seem to err independently of each other, and from item to item; not if it is unknown."""
-    if r.sequences is not None:
+    if source.responses.sequences is not None:
         return False
-    found = find_by_hidden(owner, r, problem, fit, gold)[0]
+    found = find_by_hidden(owner, source, problem, fit)[0]
     return found.n_hidden > 0 and found.power >= INDEPENDENT
 
 
@@ -405,8 +362,9 @@ def find_folds(r: Responses, item: NDArray[np.int64], seed: int) -> tuple[NDArra
 
 
 def choose_trainer(
-    owner: LatentModel,
+    owner: LatentSettings,
     r: Responses,
+    features: Features,
     found: FeatureFindings,
     known: Floats,
     pupils: NDArray[np.int64],
@@ -414,8 +372,7 @@ def choose_trainer(
     fold: NDArray[np.int64],
 ) -> tuple[FeatureFindings, Trainer]:
     """Return what features are found to say, and the classifier with the smallest out-of-fold loss."""
-    assert r.features is not None
-    rows = r.features.rows
+    rows = features.rows
     sample = draw_units(pupils, unit, SAMPLE)
     base = known[sample].mean(axis=0)
     trainers: dict[float | None, Trainer]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,8 @@ from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.hidden_answers import count_units, hide_answers
 from ..answers.responses import Responses
-from ..evaluation.held_out import shrink_rows
-from ..inference.em import (
+from ..kernels.types import Floats
+from .em import (
     Fit,
     Parameters,
     Problem,
@@ -34,8 +34,7 @@ from ..inference.em import (
     maximise,
     run_em,
 )
-from ..inference.statistics import Statistics, exchange
-from ..kernels.types import Floats
+from .hidden_scores import shrink_rows
 from .powers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -48,16 +47,11 @@ from .powers import (
     score_powers,
     weigh_powers,
 )
+from .settings import LatentSettings
+from .sources import HIDDEN, InMemory, Totals, choose_folds
+from .statistics import Statistics, exchange
 
 log = logging.getLogger("consilience")
-
-if TYPE_CHECKING:
-    from ..models.latent import LatentModel
-
-# Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
-ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
-# From so many answers in sequences on, one fold must do: each may take half as long as the fit.
-MANY_ANSWERS = 1_000_000
 
 
 class Fold(NamedTuple):
@@ -112,13 +106,6 @@ def log_chance(posterior: Floats, chances: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(np.einsum("ik,ik->i", posterior, chances), 1e-300)))
 
 
-class Totals(NamedTuple):
-    """How large a crowd is of which the answers are a sample."""
-
-    n_units: int
-    n_responses: int
-
-
 class Rest(NamedTuple):
     """A fit to the answers that are not hidden, and the items to which some are hidden."""
 
@@ -131,11 +118,10 @@ class Rest(NamedTuple):
 
 
 def find_by_hidden(
-    owner: LatentModel,
-    r: Responses,
+    owner: LatentSettings,
+    source: InMemory,
     problem: Problem,
     fit: Fit,
-    gold: Gold | None,
     totals: Totals | None = None,
     earlier: Evidence | None = None,
 ) -> tuple[Calibration, Floats, list[Fold], Evidence]:
@@ -143,7 +129,8 @@ def find_by_hidden(
 
     With it come the log weight of each of `POWERS`, the hidden answers, and what is known of all batches so far.
     """
-    scores, folds = judge_hidden(owner, r, problem, fit, gold, totals)
+    r = source.responses
+    scores, folds = judge_hidden(owner, source, problem, fit, totals)
     n_hidden = sum(
         len(fold.answer) if r.weight is None else len(each) for fold, each in zip(folds, scores, strict=True)
     )
@@ -159,9 +146,10 @@ def find_by_hidden(
 
 
 def judge_hidden(
-    owner: LatentModel, r: Responses, problem: Problem, fit: Fit, gold: Gold | None, totals: Totals | None = None
+    owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit, totals: Totals | None = None
 ) -> tuple[list[Floats], list[Fold]]:
     """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
+    r = source.responses
     n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
     scores, folds = list[Floats](), list[Fold]()
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
@@ -175,11 +163,11 @@ def judge_hidden(
     for number, (hidden, unit) in enumerate(hiding, 1):
         log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
         if not few:
-            rest = fit_rest(owner, r, problem, start, gold, hidden, owner.max_iter)
+            rest = fit_rest(owner, source, problem, start, hidden, owner.max_iter)
         elif totals is not None or (r.sequences is None and problem.graph is None):
-            rest = exchange_items(owner, r, problem, fit, start, gold, hidden)
+            rest = exchange_items(owner, source, problem, fit, start, hidden)
         else:
-            rest = fit_rest(owner, r, problem, start, gold, hidden, 0)
+            rest = fit_rest(owner, source, problem, start, hidden, 0)
         apart = r.sequences is None and problem.graph is None
         judging = find_judging(rest.item, rest.gold, rest.n_left if apart else None)
         answer = np.flatnonzero(hidden)[judging]
@@ -196,54 +184,38 @@ def judge_hidden(
     return scores, folds
 
 
-def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int]:
-    """Return the share of units to hide at a time, and how often.
-
-    A unit is an answer, or a pair of worker and sequence: then there are `n_answers` in all.
-    """
-    wanted = ENOUGH_ANSWERS / n_units
-    if n_answers is not None:
-        wanted = max(ENOUGH_ANSWERS / n_answers, ENOUGH_PAIRS / n_units)
-    share = min(HIDDEN, wanted)
-    most = MOST_FOLDS if n_answers is None or n_answers < MANY_ANSWERS else 1
-    return share, int(np.clip(np.ceil(wanted / share - 1e-9), 1, most))
-
-
 def count_earlier(problem: Problem) -> float:
     """Return how many answers of earlier batches count."""
     return 0.0 if problem.earlier is None else float(problem.earlier.counts.sum())
 
 
 def fit_rest(
-    owner: LatentModel,
-    r: Responses,
+    owner: LatentSettings,
+    source: InMemory,
     problem: Problem,
     start: Parameters,
-    gold: Gold | None,
     hidden: NDArray[np.bool_],
     max_iter: int,
 ) -> Rest:
     """Fit the model to the answers that are not hidden; with `max_iter=0`, only count them once again."""
-    shown, item = r.keep(~hidden), r.items_of(np.flatnonzero(hidden))
-    rest = pose_again(owner, shown, problem, start, problem.graph, gold)
-    again = run_em(rest, start, max_iter, owner.tol, owner.callback, owner.acceleration)
-    n_left = np.diff(shown.offsets)[item]
-    if r.sequences is not None or problem.graph is not None:
-        return Rest(rest, again.statistics, again.parameters, item, n_left, gold)
+    shown, item = source.keep(~hidden), source.responses.items_of(np.flatnonzero(hidden))
+    rest = pose_again(owner, shown, problem, start, problem.graph)
+    again = run_em(rest, start, max_iter, owner.tol, owner.callback)
+    n_left = np.diff(shown.responses.offsets)[item]
+    if shown.responses.sequences is not None or problem.graph is not None:
+        return Rest(rest, again.statistics, again.parameters, item, n_left, shown.gold)
     # Independent items can be judged without the others.
     items, item = np.unique(item, return_inverse=True)
-    known = None if gold is None else Gold(gold.codes[items], gold.judging[items])
-    few = pose_again(owner, shown.about(items), problem, start, None, known)
-    return Rest(few, again.statistics, again.parameters, item, n_left, known)
+    few = shown.about(items)
+    return Rest(pose_again(owner, few, problem, start), again.statistics, again.parameters, item, n_left, few.gold)
 
 
 def exchange_items(
-    owner: LatentModel,
-    r: Responses,
+    owner: LatentSettings,
+    source: InMemory,
     problem: Problem,
     fit: Fit,
     start: Parameters,
-    gold: Gold | None,
     hidden: NDArray[np.bool_],
 ) -> Rest:
     r"""Count the answers that are not hidden, at the parameters of the fit.
@@ -255,23 +227,23 @@ def exchange_items(
 
     In a sample of sequences, all of them are.
     """
+    r = source.responses
     item = r.items_of(np.flatnonzero(hidden))
-    before, known = r, gold
+    before = source
     if r.sequences is None:
         items, item = np.unique(item, return_inverse=True)
-        known = None if gold is None else Gold(gold.codes[items], gold.judging[items])
-        before, hidden = r.about(items), hidden[r.answers_about(items)[0]]
+        before, hidden = source.about(items), hidden[r.answers_about(items)[0]]
     after = before.keep(~hidden)
-    posed = [pose_again(owner, answers, problem, start, None, known) for answers in (before, after)]
+    posed = [pose_again(owner, answers, problem, start) for answers in (before, after)]
     statistics = exchange(fit.statistics, *(expect(each, start) for each in posed))
-    return Rest(posed[1], statistics, start, item, np.diff(after.offsets)[item], known)
+    return Rest(posed[1], statistics, start, item, np.diff(after.responses.offsets)[item], before.gold)
 
 
 def pose_again(
-    owner: LatentModel, r: Responses, problem: Problem, start: Parameters, graph: Graph | None, gold: Gold | None
+    owner: LatentSettings, source: InMemory, problem: Problem, start: Parameters, graph: Graph | None = None
 ) -> Problem:
     """Return the problem of some of its answers, or items, with a prior that is not learned again."""
-    posed = owner._pose(r, problem.structure, graph, gold, problem.engine)
+    posed = owner.pose(source, problem.structure, graph, problem.engine)
     return replace(posed, prior=start.prior, earlier=problem.earlier)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,26 +22,27 @@ from ..errors import (
     plural,
     warn,
 )
-from ..inference.distributions import Distributions
-from ..inference.em import Parameters, Problem, expect, expect_from_votes, maximise
-from ..inference.moment_effort import SLOW, is_hopeless
-from ..inference.moments import MomentFit, answers_to_match, find_obstacles, learn_moments
-from ..inference.sizes import check_moments
-from ..inference.structures.base import StructureParameters
-from ..inference.workers.learned import make_pair
+from .distributions import Distributions
+from .em import Parameters, Problem, expect, expect_from_votes, maximise
+from .moment_effort import SLOW, is_hopeless
+from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
+from .sizes import check_moments
+from .structures.base import StructureParameters
+from .workers.learned import make_pair
 from ..kernels.types import Floats, freeze
-from .base import Model
+from .learned import Learned
 from .parameters import check_choice, fixed_prior
-from .predicting import voters
+from .settings import Before, Fitted, LatentSettings
+from .workers.confusion import voters
 
 
-def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
+def find_starts(owner: LatentSettings, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
     """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones.
 
     A large fit that goes on from another has one start: where that one ended.
     """
-    if owner._going_on is not None and owner._going_on.starts_there:
-        return [("update", go_on(owner, problem, r))]
+    if owner.before is not None and owner.before.starts_there:
+        return [("update", go_on(owner, owner.before, problem, r))]
     votes = expect_from_votes(problem)
     by_vote = maximise(problem, votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
@@ -56,14 +56,14 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
         return maximise(problem, expect(problem, given))
 
     starts: list[tuple[str, Parameters]] = []
-    if isinstance(owner.start, Model):
+    if isinstance(owner.start, Fitted):
         starts.append(("model", settle(confusion_of_model(owner.start, r, plain))))
     elif not isinstance(owner.start, str):
         starts.append(("given", settle(given_confusion(owner, r))))
     else:
-        check_choice(owner, "start", owner._start_choices)
+        check_choice(owner, "start", owner.start_choices)
         if owner.start == "dawid-skene":
-            starts.append(("dawid-skene", owner._start_from_independent(problem, votes)))
+            starts.append(("dawid-skene", owner.start_apart(problem, votes)))
         if owner.start in ("majority", "best"):
             starts.append(("majority", by_vote))
         if owner.start in ("moments", "best"):
@@ -81,7 +81,7 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
                     # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their
                     # say.
                     found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
-                structure = owner._structure_from_moments(r, problem.structure, found)
+                structure = owner.structure_from_moments(r, problem.structure, found)
                 starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
     rng, order = np.random.default_rng(owner.seed), np.argsort(hash_ids(r.workers))
     for i in range(1, owner.n_init):
@@ -89,26 +89,26 @@ def find_starts(owner: Any, problem: Problem, r: Responses) -> list[tuple[str, P
     return starts
 
 
-def go_on(owner: Any, problem: Problem, r: Responses) -> Parameters:
-    """Return the parameters with which the owner was fitted before, for answers that hold more.
+def go_on(owner: LatentSettings, before: Before, problem: Problem, r: Responses) -> Parameters:
+    """Return the parameters of the fit before, for answers that hold more.
 
     Workers who were not there start as the crowd answers on the whole. If there are new labels or classes, what was
     learned is completed by what the votes say of these.
     """
-    prior = problem.prior
-    if prior.parts is not None and owner.smoothing_ is not None:
-        prior = make_pair(prior, prior.parts, owner.smoothing_)
+    prior, learned, known = problem.prior, before.learned, before.names
+    if prior.parts is not None and before.smoothing is not None:
+        prior = make_pair(prior, prior.parts, before.smoothing)
     workers = problem.workers
-    names = ((owner.workers_, r.workers), (owner.answer_labels_, r.labels), (owner.classes_, r.classes))
-    worker, label, k = (lookup(known, to_column(there)) for known, there in names)
-    if owner._workers_fitted == workers.name and (label >= 0).all() and (k >= 0).all():
-        crowd = np.log(np.maximum(owner._crowd, np.finfo(np.float64).tiny))
-        logs = freeze(np.ascontiguousarray(workers.adopt(owner._log_weights, crowd, worker, label)[:, :, k]))
+    names = ((known.workers, r.workers), (known.labels, r.labels), (known.classes, r.classes))
+    worker, label, k = (lookup(old, to_column(there)) for old, there in names)
+    if learned.kind == workers.name and (label >= 0).all() and (k >= 0).all():
+        crowd = np.log(np.maximum(learned.crowd, np.finfo(np.float64).tiny))
+        logs = freeze(np.ascontiguousarray(workers.adopt(learned.log_weights, crowd, worker, label)[:, :, k]))
         found = Distributions(freeze(np.exp(logs)), logs, logs, 0.0)
     else:
-        found = workers.given(complete_matrices(owner, problem, worker, label, k))
-    if np.array_equal(k, np.arange(len(owner.classes_))):
-        structure = owner._structure
+        found = workers.given(complete_matrices(learned, problem, worker, label, k))
+    if np.array_equal(k, np.arange(len(known.classes))):
+        structure = learned.structure
     else:
         structure = maximise(problem, expect_from_votes(problem)).structure
     given = Parameters(found, structure, prior)
@@ -116,16 +116,16 @@ def go_on(owner: Any, problem: Problem, r: Responses) -> Parameters:
 
 
 def complete_matrices(
-    owner: Any, problem: Problem, worker: NDArray[np.int64], label: NDArray[np.int64], k: NDArray[np.int64]
+    learned: Learned, problem: Problem, worker: NDArray[np.int64], label: NDArray[np.int64], k: NDArray[np.int64]
 ) -> Floats:
-    """Return confusion matrices (M, K, L) with what the owner knows, and with the votes' for new labels and classes.
+    """Return confusion matrices (M, K, L) with what was learned, and with the votes' for new labels and classes.
 
     `worker`, `label` and `k` are the indices at the fit of the workers, labels and classes of these answers, or -1.
     """
     votes = expect_from_votes(problem)
     by_vote = maximise(problem, votes)
     matrices = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior).transpose(0, 2, 1).copy()
-    known = np.concatenate([owner.confusion_, owner._crowd.transpose(0, 2, 1)])[worker]  # -1 is the crowd
+    known = np.concatenate([learned.confusion, learned.crowd.transpose(0, 2, 1)])[worker]  # -1 is the crowd
     if matrices.shape[2] > len(label):  # silence is the last answer
         label = np.append(label, known.shape[2] - 1)
     rows, columns = np.flatnonzero(k >= 0), np.flatnonzero(label >= 0)
@@ -148,14 +148,14 @@ def is_start(name: str) -> bool:
     )
 
 
-def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
+def moments_of(owner: LatentSettings, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
     """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones.
 
     None if they would take very long, for matrices with more entries than there are answers.
     """
     given = fixed_prior(owner, r)
     answers = answers_to_match(r)
-    effort = owner._estimate_moments(answers)
+    effort = owner.estimate_moments(answers)
     if is_hopeless(answers, effort):
         warn(
             DataWarning(
@@ -166,7 +166,7 @@ def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bo
             )
         )
         return None
-    check_moments(type(owner).__name__, r, effort, Sentence("Or use {start}.", start="majority"))
+    check_moments(owner.model, r, effort, Sentence("Or use {start}.", start="majority"))
     if effort.seconds > SLOW:
         warn(
             DataWarning(
@@ -181,9 +181,9 @@ def moments_of(owner: Any, r: Responses, plain: Floats, prior: Floats, warns: bo
     return found
 
 
-def confusion_of_model(model: Model, r: Responses, plain: Floats) -> Floats:
+def confusion_of_model(model: Fitted, r: Responses, plain: Floats) -> Floats:
     """Return a fitted model's matrices for the workers it knows, the vote's for the others."""
-    if not model._is_fitted():
+    if not model.is_fitted:
         raise NotFittedError(
             f"The {type(model).__name__} to start from is not fitted yet.", "Fit it first.", keyword="start"
         )
@@ -213,21 +213,21 @@ def confusion_of_model(model: Model, r: Responses, plain: Floats) -> Floats:
     return confusion
 
 
-def given_confusion(owner: Any, r: Responses) -> Floats:
+def given_confusion(owner: LatentSettings, r: Responses) -> Floats:
     """Return the parameter `start` as confusion matrices (M, K, L)."""
     shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
     expected = (
-        f"{', '.join(map(repr, owner._start_choices))}, a fitted model, or an array of confusion matrices of shape "
+        f"{', '.join(map(repr, owner.start_choices))}, a fitted model, or an array of confusion matrices of shape "
         f"{shape} (workers, classes, labels) whose rows sum to 1"
     )
     try:
         confusion = to_floats(owner.start)
     except (TypeError, ValueError) as error:
-        raise parameter_error("start", type(owner).__name__, expected, owner.start) from error
+        raise parameter_error("start", owner.model, expected, owner.start) from error
     if confusion.shape == shape[1:]:
         confusion = np.broadcast_to(confusion, shape)
     if confusion.shape != shape or not (confusion >= 0).all() or not np.allclose(confusion.sum(axis=2), 1, atol=1e-6):
-        raise parameter_error("start", type(owner).__name__, expected, owner.start)
+        raise parameter_error("start", owner.model, expected, owner.start)
     return confusion
 
 

@@ -16,6 +16,9 @@ from scipy.sparse import csr_array
 from ..answers.responses import Responses
 from ..kernels.types import Floats
 
+# Items that are looked at together, where all at once would take much memory.
+ITEMS_AT_ONCE = 1 << 16
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:

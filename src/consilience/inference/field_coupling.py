@@ -20,22 +20,19 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.gold import Gold
 from ..answers.hidden_answers import hide_items
-from ..answers.responses import Responses
-from ..inference.em import Fit, Problem, infer_posterior, maximise, run_em
-from ..inference.structures.field import Field, FieldParameters
+from .em import Fit, Problem, infer_posterior, maximise
+from .structures.field import Field, FieldParameters
 from ..kernels.types import Floats
-from ..results.powers import score_powers
 from .coupling import CouplingScore
-
-if TYPE_CHECKING:
-    from .markov_field import MarkovField
+from .powers import score_powers
+from .settings import LatentSettings
+from .sources import InMemory
 
 log = logging.getLogger("consilience")
 
@@ -45,15 +42,15 @@ N_PARTS, ENOUGH_ITEMS = 5, 5000
 
 
 def choose_coupling(
-    owner: MarkovField, r: Responses, problem: Problem, fit: Fit, gold: Gold | None, power: float
+    owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit, power: float
 ) -> tuple[float, list[CouplingScore]]:
     """Return the coupling that hidden items call for, and how well each was judged.
 
     Parameters
     ----------
-    owner : MarkovField
-        The model whose parameters are used.
-    r, problem, gold
+    owner : recipe
+        The settings of the model.
+    source, problem
         What is fitted.
     fit : Fit
         A fit in which the coupling was learned by pseudo-likelihood.
@@ -61,6 +58,7 @@ def choose_coupling(
         The power that calibrates a fit without the graph.
     """
     agreement = cast(FieldParameters, fit.parameters.structure).coupling
+    r, gold = source.responses, source.gold
     known = None if gold is None else gold.codes >= 0
     folds = list(hide_items(r, N_PARTS, ENOUGH_ITEMS, owner.seed, known))
     if agreement == 0 or not folds:
@@ -69,7 +67,7 @@ def choose_coupling(
     by_fold = []
     for number, hidden in enumerate(folds, 1):
         log.info("Choosing the coupling by hidden items: fold %d of %d", number, len(folds))
-        by_fold.append(judge_couplings(owner, r, problem, fit, gold, couplings, hidden))
+        by_fold.append(judge_couplings(owner, source, problem, fit, couplings, hidden))
     scores = [best_power(np.concatenate(each)) for each in zip(*by_fold, strict=True)]
     judged = [CouplingScore(c, *mean_and_error(each)) for c, each in zip(couplings, scores, strict=True)]
     best = max(scores, key=lambda each: float(each.mean()))
@@ -78,16 +76,16 @@ def choose_coupling(
 
 
 def judge_couplings(
-    owner: MarkovField,
-    r: Responses,
+    owner: LatentSettings,
+    source: InMemory,
     problem: Problem,
     fit: Fit,
-    gold: Gold | None,
     couplings: list[float],
     hidden: NDArray[np.bool_],
 ) -> list[Floats]:
     """Return for each coupling, from weak to strong, the log probability of each hidden item at each power."""
-    rest = owner._pose(r.keep(~hidden), problem.structure, problem.graph, gold, problem.engine)
+    r = source.responses
+    rest = owner.pose(source.keep(~hidden), problem.structure, problem.graph, problem.engine)
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     unit = np.unique(item, return_inverse=True)[1]
@@ -96,7 +94,7 @@ def judge_couplings(
         field = replace(cast(Field, problem.structure), coupling=coupling)
         tried = replace(rest, structure=field, prior=prior)
         start = maximise(tried, statistics, prior)
-        found = run_em(tried, start, owner.max_iter, owner.tol, owner.callback, owner.acceleration)
+        found = owner.run_from(tried, start)
         learned, statistics = found.parameters, found.statistics
         factors = tried.factors(learned.workers)
         posterior, _ = infer_posterior(tried.engine, tried.placed, factors, learned.structure, tried.graph)

@@ -1,0 +1,92 @@
+"""What was learned of the workers and of all items together: the part of a result that other answers are judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..answers.crowd import Crowd
+from ..answers.vocabulary import Values
+from ..kernels.types import Floats
+from .distributions import Distributions
+from .em import Parameters, Problem
+from .statistics import Statistics
+from .structures.base import StructureParameters
+from .workers.base import WorkerModel
+from .workers.register import WORKERS
+
+
+class Names(NamedTuple):
+    """Who answered, what was said, and what can be true."""
+
+    workers: Values
+    labels: Values
+    classes: Values
+    normalised: bool  # whether labels are in their normal form
+
+    @classmethod
+    def of(cls, crowd: Crowd) -> Names:
+        """Return the names in a crowd."""
+        return cls(crowd.workers, crowd.labels, crowd.classes, crowd.normalised)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Estimates of workers and structure.
+
+    Attributes
+    ----------
+    kind : str
+        The worker model, by name.
+    confusion : array (M, K, A)
+        How each worker answers, by class.
+    counts : array (M, L, K)
+        Expected counts of answers.
+    log_weights : array (R, L, K)
+        What the E-step uses.
+    crowd : array (1, L, K)
+        How the crowd answers on the whole.
+    further : dict
+        Arrays that only this worker model has, which are attributes of a fitted model too.
+    structure : StructureParameters
+        How labels hang together.
+    """
+
+    kind: str
+    confusion: Floats
+    counts: Floats
+    log_weights: Floats
+    crowd: Floats
+    further: dict[str, Floats]
+    structure: StructureParameters
+
+    @classmethod
+    def of(cls, problem: Problem, parameters: Parameters, statistics: Statistics) -> Learned:
+        """Return the estimates of a fit."""
+        workers, counts = problem.workers, statistics.counts
+        confusion = workers.plain_mean(parameters.workers, counts, parameters.prior)
+        return cls(
+            workers.name,
+            np.ascontiguousarray(confusion.transpose(0, 2, 1)),
+            workers.plain_counts(counts),
+            parameters.workers.log_weights,
+            workers.crowd(counts, statistics.summary.mass, parameters.prior),
+            workers.further_arrays(parameters.workers, counts),
+            parameters.structure,
+        )
+
+    @property
+    def worker_model(self) -> type[WorkerModel]:
+        """The worker model."""
+        return WORKERS[self.kind]
+
+    def reported(self) -> Distributions:
+        """Return the estimates that are reported, as distributions."""
+        return Distributions.known(self.worker_model.reported(self.confusion, self.further))
+
+
+def as_used(log_weights: Floats) -> Distributions:
+    """Return weights as the E-step takes them, in `fit` for the last time and in `predict_proba`: so both agree."""
+    return Distributions(np.exp(log_weights), log_weights, log_weights, 0.0)
