@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from scipy.sparse import issparse
 
 from .answers.crowd import Crowd
 from .answers.gold_columns import LEAVE_OUT, find_strange
 from .answers.graph import Graph
-from .answers.hidden_answers import count_units
 from .answers.responses import Responses
 from .answers.tagging import looks_iob2
 from .answers.vocabulary import lookup, to_column
 from .arguments import is_among
-from .checks.comparison import (
-    KEPT,
-    STANDARD_ERRORS,
-    Comparison,
-    are_checked,
-    compare_with_vote,
-    keep_shares,
-    share_kept,
-)
-from .checks.graph_check import CHECK_IDS, GraphCheck
-from .checks.stored_comparison import compare_stored
+from .checks.judging import GraphVerdict, judge, settle_graph
 from .engines import open_engine
-from .engines.base import Engine
 from .errors import (
-    ConsilienceWarning,
     DataWarning,
     ParameterError,
     Python,
@@ -50,15 +34,15 @@ from .formats.answers import COLUMNS, check_keywords
 from .formats.reading import open_path, open_paths
 from .formats.sources import Opened, open_masks, open_spans
 from .inference.em import Progress
+from .inference.recipes.base import refuse_disk
+from .inference.sources import InMemory
 from .models.base import Model
 from .models.dawid_skene import DawidSkene
-from .models.inputs import as_responses, open_answers
-from .models.latent import LatentModel
-from .models.majority_vote import MajorityVote
-from .models.markov_field import MarkovField, find_answered
-from .models.predicting import PredictingModel, refuse_content
+from .models.fitted import FittedModel
+from .models.inputs import as_graph, as_responses, open_answers
+from .models.markov_field import MarkovField
 from .models.register import MODELS, model_class
-from .results.stored import Sample, StoredFit
+from .results.fitting import Asked, fit_source, open_source
 from .storage.answers import StoredResponses
 from .tasks.known_masks import list_known_pixels
 from .tasks.known_spans import read_sole_spans
@@ -67,15 +51,6 @@ from .tasks.masks import Masks
 from .tasks.span_tables import find_span_columns
 from .tasks.spans import FUSED, Spans
 
-# With fewer answers, single answers of workers and one label for all of them are no surprise.
-FEW = 20
-# Where to find the items for which a classifier calls for another label.
-DOUBTED = Python("disagreements()", "FILE")
-VOTE = Python("model='majority'", "majority")
-OTHER_WAYS_WITH_SOFT_VOTES = (
-    Sentence("These are soft votes. Use {model}, which takes their mean.", model=VOTE),
-    "Or fuse the most probable label of each vote.",
-)
 log = logging.getLogger("consilience")
 
 
@@ -152,18 +127,65 @@ def fuse(
     >>> fused.comparison_.n_differ, fused.comparison_.verdict
     (60, 'better')
     """
-    parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
+    parameters = {name for known in MODELS for name in model_class(known).defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
     columns = {name: value for name, value in keywords.items() if name in COLUMNS}
+    given = {name: value for name, value in keywords.items() if name in parameters}
+    prepared = prepare(source, graph, gold, columns)
+    settled = None
+    if prepared.masks is not None and prepared.graph is None and is_among(model, ("auto", "markov-field")):
+        settled = settle_masks(prepared.masks, given, engine)
+        model, given = settled.model, settled.parameters
+        prepared = prepared._replace(graph=settled.graph)
+    chosen = choose_model(model, prepared.crowd, prepared.graph, given)
+    if callback is not None and "callback" in chosen.get_params():
+        chosen = chosen.set_params(callback=callback)
+    recipe, crowd = chosen.recipe(), prepared.crowd
+    if isinstance(crowd, StoredResponses):
+        refuse_disk(graph=prepared.graph, features=features, item_prior=item_prior)
+    opened = open_source(recipe, crowd, prepared.gold, features, item_prior)
+    aligned = recipe.align(opened.responses, prepared.graph) if isinstance(opened, InMemory) else None
+    with open_engine(engine) as working:
+        found = fit_source(recipe, opened, aligned, working, Asked(count_copies_once=True))
+        verdict = None if settled is None else settled.verdict
+        checked = judge(recipe, found, opened, aligned, working, verdict)
+    return chosen.set_params(**checked.changed).adopt(checked.found)
+
+
+class Prepared(NamedTuple):
+    """What is to be fused, opened once: answers, known labels and graph."""
+
+    crowd: Responses | StoredResponses
+    gold: Any
+    graph: Graph | None
+    masks: Masks | None = None
+
+
+def prepare(source: Any, graph: Any, gold: Any, columns: Mapping[str, Any]) -> Prepared:
+    """Open answers, known labels and graph in any form."""
+    if isinstance(source, StoredResponses):
+        if columns:
+            raise ParameterError(
+                f"Columns ({listing(columns)}) cannot be named for answers on disk: they are read already."
+            )
+        warn_of_fused(source)
+        return Prepared(source, None if gold is False else gold, graph)
+    columns = dict(columns)
     if gold is None and not isinstance(source, (Responses, Spans, Masks)):
         columns.setdefault("gold", None)
-    if isinstance(source, StoredResponses):
-        return fuse_stored(source, graph, gold, model, engine, callback, features, item_prior, keywords)
-    source = open_answers(source, **columns)
+    opened = open_answers(source, **columns)
     if gold is not None and gold is not False:
-        source, gold = take_known(source, gold)
-    responses = as_responses(source)
-    if responses.n_workers > 1 and lookup(responses.workers, to_column([FUSED]))[0] >= 0:
+        opened, gold = take_known(opened, gold)
+    responses = as_responses(opened)
+    warn_of_fused(responses)
+    gold = choose_gold(gold, responses) if gold is not None or not isinstance(opened, Spans) else choose_spans(opened)
+    links = None if graph is None else as_graph(graph, responses)
+    return Prepared(responses, gold, links, opened if isinstance(opened, Masks) else None)
+
+
+def warn_of_fused(crowd: Crowd) -> None:
+    """Warn of answers that are the result of an earlier fusion."""
+    if crowd.n_workers > 1 and lookup(crowd.workers, to_column([FUSED]))[0] >= 0:
         warn(
             DataWarning(
                 f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
@@ -171,88 +193,6 @@ def fuse(
                 "Fuse the file that holds only the answers of workers.",
             )
         )
-    gold = choose_gold(gold, responses) if gold is not None or not isinstance(source, Spans) else choose_spans(source)
-    given = {name: value for name, value in keywords.items() if name in parameters}
-    settled = None
-    if graph is not None:
-        graph = as_graph(graph, responses)
-    elif isinstance(source, Masks) and is_among(model, ("auto", "markov-field")):
-        settled = settle_masks(source, given, engine)
-        model, graph, given = settled.model, settled.graph, settled.parameters
-    chosen = choose_model(model, responses, graph, given)
-    if callback is not None and "callback" in chosen.get_params():
-        chosen = chosen.set_params(callback=callback)
-    responses = chosen._add_content(responses, features, item_prior)
-    with open_engine(engine) as opened:
-        chosen._fit(responses, graph, gold, opened, count_copies_once=True)
-        return judge(chosen, responses, graph, gold, opened, settled)
-
-
-def judge(
-    fitted: PredictingModel, responses: Responses, graph: Any, gold: Any, engine: Engine, settled: Settled | None = None
-) -> PredictingModel:
-    """Compare a fitted model with majority vote, and its graph with a shuffled one; warn of what is to be doubted.
-
-    The result is the same model, or one that uses its graph in another way; see `settle_graph`.
-    """
-    doubt = None
-    if settled is not None and settled.check is not None:
-        fitted.graph_check_, doubt = settled.check, settled.doubt
-    elif isinstance(fitted, MarkovField):
-        log.info("Comparing with a shuffled graph")
-        fitted, doubt = settle_graph(fitted, responses, graph, gold, engine)
-    fitted.comparison_ = None
-    if not isinstance(fitted, MajorityVote) and count_units(responses) > 1:
-        log.info("Comparing with majority vote")
-        fitted.comparison_ = compare_with_vote(fitted, responses, graph, gold, engine)
-    if fitted.copies_:
-        warn(tell_copies(fitted))
-    for warning in find_doubts(fitted, responses, graph, gold):
-        warn(warning)
-    if doubt is not None:
-        warn(doubt)
-    return fitted
-
-
-def fuse_stored(
-    answers: StoredResponses,
-    graph: Any,
-    gold: Any,
-    model: str | Model,
-    engine: Any,
-    callback: Callable[[Progress], object] | None,
-    features: Any,
-    item_prior: Any,
-    keywords: Mapping[str, Any],
-) -> Any:
-    """Fuse answers on disk; see `fuse`."""
-    refuse_content(graph=graph, features=features, item_prior=item_prior)
-    columns = [name for name in keywords if name in COLUMNS]
-    if columns:
-        raise ParameterError(
-            f"Columns ({listing(columns)}) cannot be named for answers on disk: they are read already."
-        )
-    chosen = choose_model(model, answers, None, keywords)
-    if callback is not None and "callback" in chosen.get_params():
-        chosen = chosen.set_params(callback=callback)
-    with open_engine(engine) as opened:
-        chosen._fit(answers, None, gold, opened, count_copies_once=True)
-        chosen.comparison_ = None
-        if not isinstance(chosen, MajorityVote):
-            log.info("Comparing with majority vote")
-        if chosen._stored is None:  # there are few answers, which were read into memory
-            responses = chosen.responses_
-            if not isinstance(chosen, MajorityVote) and count_units(responses) > 1:
-                chosen.comparison_ = compare_with_vote(chosen, responses, None, gold, opened)
-        else:
-            responses = cast(Sample, chosen._stored.sample).responses
-            if isinstance(chosen, LatentModel):
-                chosen.comparison_ = compare_stored(chosen, opened)
-    if chosen.copies_:
-        warn(tell_copies(chosen))
-    for warning in find_doubts(chosen, responses, None, gold):
-        warn(warning)
-    return chosen
 
 
 def choose_spans(spans: Spans) -> Any:
@@ -348,8 +288,7 @@ class Settled(NamedTuple):
     model: str
     parameters: dict[str, Any]
     graph: Graph | None
-    check: GraphCheck | None = None
-    doubt: DataWarning | None = None
+    verdict: GraphVerdict | None = None
 
 
 def settle_masks(masks: Masks, given: dict[str, Any], engine: Any) -> Settled:
@@ -357,84 +296,32 @@ def settle_masks(masks: Masks, given: dict[str, Any], engine: Any) -> Settled:
     if is_small(masks):
         return Settled("markov-field", given, masks.graph())
     check_parameters(MarkovField, given)
-    alone = {name: value for name, value in given.items() if name in DawidSkene._defaults()}
+    alone = {name: value for name, value in given.items() if name in DawidSkene.defaults()}
     sample = cut_tiles(masks)
     if sample is None:
         return Settled("dawid-skene", alone, None)
     log.info("Trying the graph on a part of the pixels")
-    responses, graph, field = sample.to_responses(), sample.graph(), MarkovField(**given)
+    recipe = MarkovField(**given).recipe()
+    source = cast(InMemory, open_source(recipe, sample.to_responses()))
+    graph = recipe.align(source.responses, sample.graph())
     with open_engine(engine) as opened, quietly():
-        field._fit(responses, graph, None, opened, count_copies_once=True)
-        field, doubt = settle_graph(field, responses, graph, None, opened)
-    check = field.graph_check_
+        found = fit_source(recipe, source, graph, opened, Asked(count_copies_once=True))
+        found, changed, verdict = settle_graph(recipe, found, source, graph, opened)
     if "coupling" in given:
-        return Settled("markov-field", given, masks.graph(), check, doubt)
-    if check.silent or (field.listeners == "unanswered" and masks.are_complete()):
-        return Settled("dawid-skene", alone, None, check, doubt)
-    found = {"coupling": field.coupling_, "listeners": field.listeners}
-    return Settled("markov-field", {**given, **found}, masks.graph(), check, doubt)
-
-
-def settle_graph(
-    field: MarkovField, responses: Responses, graph: Any, gold: Any, engine: Engine
-) -> tuple[MarkovField, DataWarning | None]:
-    """Return a fitted field with its `graph_check_`, and what the user should know about the graph.
-
-    Where a worker's errors run along the edges, neighbours repeat them. Then the field is fitted again, so that only
-    items that nobody answered hear their neighbours; unless the user gave a coupling.
-    """
-    # What the classifier said of the items need not be learned again.
-    known = replace(responses, features=None, log_prior=field._log_prior)
-    check = field.check_graph(field._weigh_copies(known, np.arange(responses.n_workers)), graph, gold, engine)
-    doubt = None
-    if check.sound and check.repeats_errors and field._learns_coupling():
-        doubt = DataWarning(
-            "Workers tend to make the same error on neighbouring items of the graph (correlation "
-            f"{check.error_correlation:.2f}), so the graph may spread errors. "
-            + (
-                "It is not used: all labels come from the answers alone."
-                if find_answered(responses).all()
-                else "It is used only for items that nobody answered; all other labels come from the answers alone."
-            ),
-            Sentence(
-                "To use it for all items, give {coupling}, and compare both results on known labels.",
-                coupling=float(f"{field.coupling_:.3g}"),
-            ),
-        )
-        scores, copies = field.coupling_scores_, field._copies
-        field = field.fresh(coupling=field.coupling_, listeners="unanswered")
-        field._fit(responses, graph, gold, engine, copies, count_copies_once=True)
-        field.coupling_scores_ = scores  # which tell where the coupling comes from
-    elif not check.silent and not check.sound and check.changed > 0:
-        doubt = DataWarning(
-            f"The graph may not be informative about these labels: {check.describe_doubt()}. With a learned coupling "
-            f"it changes {check.changed:.1%} of them; a shuffled graph changes {check.shuffled_changed:.1%}.",
-            *([] if check.agrees or not check.measured else [CHECK_IDS]),
-            "Fuse without it, unless known labels show that it helps.",
-        )
-    field.graph_check_ = check
-    return field, doubt
-
-
-def as_graph(graph: Any, responses: Responses) -> Graph:
-    """Return a graph over these items from whatever describes one."""
-    if isinstance(graph, Graph):
-        return graph
-    if issparse(graph):
-        return Graph.from_scipy(graph, items=responses.items)
-    if isinstance(graph, list) and all(isinstance(edge, tuple) and len(edge) == 2 for edge in graph):
-        return Graph.from_edges([edge[0] for edge in graph], [edge[1] for edge in graph], items=responses.items)
-    if hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
-        return Graph.from_networkx(graph)
-    return Graph.from_frame(open_path(graph), items=responses.items)
+        return Settled("markov-field", given, masks.graph(), verdict)
+    listeners = {"listeners": recipe.listeners, **changed}["listeners"]
+    if verdict.check.silent or (listeners == "unanswered" and masks.are_complete()):
+        return Settled("dawid-skene", alone, None, verdict)
+    settled = {"coupling": found.coupling, "listeners": listeners}
+    return Settled("markov-field", {**given, **settled}, masks.graph(), verdict)
 
 
 def choose_model(
     model: str | Model, responses: Crowd, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
-) -> PredictingModel:
+) -> FittedModel:
     """Return an unfitted model with these parameters: the one named, or a copy of the one given."""
     given = dict(parameters or {})
-    if isinstance(model, PredictingModel):
+    if isinstance(model, FittedModel):
         check_parameters(type(model), given)
         return model.fresh(**given)
     if isinstance(model, str) and model == "auto":
@@ -453,187 +340,11 @@ def choose_model(
 def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
     """Raise an error for a parameter that this model does not have, with a model that has it."""
     for name in given:
-        if name not in kind._defaults():
-            other = next(model for model in MODELS if name in model_class(model)._defaults())
+        if name not in kind.defaults():
+            other = next(model for model in MODELS if name in model_class(model).defaults())
             raise ParameterError(
                 Sentence(f"{kind.__name__} has no {{{name}}}.", **{name: Python(f"parameter {name!r}")}),
                 "Leave it out.",
                 Sentence("Or choose a model that has it, such as {model}.", model=other),
                 keyword=name,
             )
-
-
-def find_doubts(model: Model, responses: Responses, graph: Any, gold: Any) -> list[ConsilienceWarning]:
-    """Return what the user should know before believing the labels."""
-    found = (doubt_classes(responses), doubt_columns(responses))
-    doubts: list[ConsilienceWarning] = [doubt for doubt in found if doubt]
-    comparison: Comparison | None = model.comparison_
-    if responses.n_items > 1 and not are_checked(responses, graph, gold):
-        doubts.append(doubt_checks(model, responses))
-    elif comparison is not None and comparison.by_chance:
-        doubts.append(doubt_agreement(comparison))
-    elif comparison is not None and comparison.collapsed:
-        doubts.append(doubt_collapse(model, comparison, responses, gold))
-    elif comparison is not None and comparison.n_differ and not comparison.better and not responses.silence_counts:
-        doubts.append(doubt_gain(comparison, type(model).__name__, gold is not None, is_spread(responses)))
-    return doubts
-
-
-def doubt_checks(model: Model, responses: Responses) -> DataWarning:
-    """Return the warning that no item has two answers."""
-    found = "Each item has only one answer" if responses.n_workers > 1 else "All answers come from one worker"
-    findings = getattr(model, "feature_findings_", None)
-    if findings is not None and findings.used:
-        look = Sentence("Look at those that the classifier doubts: {disagreements}.", disagreements=DOUBTED)
-        checks, looks = "no other answer checks them", [look]
-    else:
-        checks, looks = "nothing checks them", []
-    return DataWarning(
-        f"{found}: {checks}. The labels are little more than these answers, and their probabilities rest on what the "
-        "model assumes.",
-        *looks,
-        "Have at least some of the items answered by several workers.",
-        Sentence("Or give known labels with {gold}."),
-    )
-
-
-def doubt_collapse(model: Model, comparison: Comparison, responses: Responses, gold: Any) -> ConsilienceWarning:
-    """Return the warning that one class takes the items of others."""
-    remedies: list[str | Sentence] = [
-        Sentence("Give known labels with {gold}."),
-        Sentence("If you know how frequent the classes are, give {prior}."),
-        Sentence("Or use the vote, with {model}.", model=VOTE),
-    ]
-    if is_spread(responses):
-        remedies[-1:] = OTHER_WAYS_WITH_SOFT_VOTES
-    elif not responses.silence_counts:
-        silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
-        remedies.insert(0, silence)
-    return ConsilienceWarning(
-        f"{describe_collapse(model, comparison, responses, gold)} This can be correct, but it is typical of a fit that "
-        "has collapsed. Check some of these items by hand before you use the labels.",
-        *remedies,
-    )
-
-
-def describe_collapse(model: Model, comparison: Comparison, responses: Responses, gold: Any) -> str:
-    """Return in words which class takes the items of others."""
-    if comparison.kept_share < KEPT:
-        r = responses.with_classes(model.classes_)
-        if isinstance(model._stored, StoredFit):
-            kept = share_kept(model._stored.tally.unanimous, model._stored.tally.kept)
-        else:
-            kept = keep_shares(r, MajorityVote().fit(r, gold=gold), model._label_codes)
-        lost = shorten(model.classes_[[np.nanargmin(kept)]].tolist()[0])
-        return (
-            f"Where all workers who answered an item agree on {lost}, {type(model).__name__} gives another label to "
-            f"{1 - np.nanmin(kept):.0%} of the items."
-        )
-    stored = model._stored
-    counts = stored.tally.labels if isinstance(stored, StoredFit) else np.bincount(model._label_codes)
-    top = shorten(model.classes_[[counts.argmax()]].tolist()[0])
-    return (
-        f"{type(model).__name__} gives {top} to {comparison.top_share:.1%} of the items, and majority vote to "
-        f"{comparison.vote_top_share:.1%}."
-    )
-
-
-def doubt_agreement(comparison: Comparison) -> ConsilienceWarning:
-    """Return the warning that the answers tell nothing."""
-    return ConsilienceWarning(
-        f"These answers show no signal: the workers agree no more than by chance (Krippendorff's alpha "
-        f"{comparison.alpha:.2f}, 95% interval {comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and hidden "
-        "answers could not be predicted from the others. Do not rely on the labels.",
-        "Check that item, worker and label are the right columns, and that the workers understood the task.",
-    )
-
-
-def tell_copies(model: Model) -> DataWarning:
-    """Return the warning that workers seem to copy each other, and what was done about it."""
-    groups = [f"({listing(group)})" for group in model.copies_]
-    most = 3
-    more = f" and {plural(len(groups) - most, 'more group')}" if len(groups) > most else ""
-    n_workers = sum(map(len, model.copies_))
-    each = "They count as one worker" if len(groups) == 1 else "Each group counts as one worker"
-    return DataWarning(
-        f"{plural(n_workers, 'worker')} seem to copy each other, or a common source: {', '.join(groups[:most])}{more}. "
-        f"They agree more often than independent workers of their accuracy would. {each} on items that several of them "
-        "answered.",
-        Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")),
-        f"If you know that they worked independently, use {type(model).__name__}().fit in Python, which counts each "
-        "worker fully.",
-    )
-
-
-def is_spread(responses: Responses) -> bool:
-    """Tell whether there are soft votes, which are spread over several labels."""
-    return len(responses.votes()[0]) < responses.n_responses
-
-
-def doubt_gain(comparison: Comparison, name: str, has_gold: bool, spread: bool = False) -> ConsilienceWarning:
-    """Return the warning that the fit is no better than the vote, and why that is thought."""
-    if not comparison.tested:
-        problem = f"There are too few answers to test whether {name} is better than majority vote."
-    elif comparison.verdict == "worse":
-        problem = (
-            f"{name} predicts hidden answers worse than majority vote does ({comparison.describe_gain()}). The vote "
-            "may be better."
-        )
-    elif comparison.held_out_gain > STANDARD_ERRORS * comparison.held_out_error:
-        problem = (
-            f"{name} predicts hidden answers better than majority vote does ({comparison.describe_gain()}), but no "
-            "better than class frequencies alone do. Nothing shows that its labels are better."
-        )
-    else:
-        problem = (
-            f"There is no clear difference between {name} and majority vote in predicting hidden answers "
-            f"({comparison.describe_gain()}). The vote may be as good, or better."
-        )
-    remedies: Sequence[str | Sentence] = ["Collect more answers."]
-    if comparison.verdict == "worse":
-        remedies = OTHER_WAYS_WITH_SOFT_VOTES if spread else [Sentence("Use {model}.", model=VOTE)]
-    if not has_gold:
-        remedies = [*remedies, "To find out which is better, compare both with some known labels (evaluate)."]
-    return ConsilienceWarning(problem, *remedies)
-
-
-def doubt_columns(responses: Responses) -> DataWarning | None:
-    """Return the warning that a column of answers or workers is probably another one, or None."""
-    names = responses.columns
-    if responses.n_responses < FEW or not {"label", "worker"} <= names.keys():
-        return None
-    if responses.n_labels == 1 and not responses.silence_counts:
-        return DataWarning(
-            f"All answers in column {names['label']!r} are {shorten(responses.labels[0])}: there is nothing to fuse.",
-            Sentence("If another column holds the answers, name it with {label}."),
-            keyword="label",
-        )
-    if responses.n_workers == responses.n_responses:
-        return DataWarning(
-            f"Each worker in column {names['worker']!r} gave one answer: nothing can be learned about single workers.",
-            Sentence("If another column holds the workers, name it with {worker}."),
-            keyword="worker",
-        )
-    return None
-
-
-def doubt_classes(responses: Responses) -> DataWarning | None:
-    """Return the warning that a class nobody said may be a label that is no class, or None."""
-    unsaid = responses.classes[responses.label_of_class < 0].tolist()
-    left_out = responses.labels[responses.class_of_label < 0].tolist()
-    if not unsaid or not left_out or responses.silence_counts:
-        return None
-    texts = {str(label).strip().lower(): label for label in left_out}
-    close = {
-        name: texts[found]
-        for name in unsaid
-        for found in difflib.get_close_matches(str(name).strip().lower(), texts, n=1)
-    }
-    n_lost = int((responses.class_of_label[responses.label] < 0).sum())
-    verb = "is no class" if len(left_out) == 1 else "are no classes"
-    return DataWarning(
-        f"Nobody said {listing(unsaid)}, which is among the classes, while {listing(left_out)} "
-        f"({plural(n_lost, 'answer')}) {verb}.",
-        *(f"Did you mean {label!r} by {name!r}?" for name, label in list(close.items())[:3]),
-        keyword="classes",
-    )

@@ -266,3 +266,8 @@ def draw_histogram(shares: Floats, alt: str, n_bins: int = 20) -> str:
         f'<text x="104" y="68" text-anchor="middle">{escape(alt.partition(":")[0])}</text>'
         '<text x="204" y="68" text-anchor="end">1</text></g></svg>'
     )
+
+
+def frame_html(*parts: str) -> str:
+    """Return what a notebook shows as one piece, in the colours of the page."""
+    return f'<div style="color:inherit;background:transparent">{"".join(parts)}</div>'

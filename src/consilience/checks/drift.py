@@ -51,7 +51,8 @@ answers each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,14 +60,14 @@ from numpy.typing import NDArray
 from ..answers.responses import Responses
 from ..answers.vocabulary import Column, to_column, to_values
 from ..errors import ParameterError, Sentence
+from ..inference.cells import sum_by
+from ..inference.copy_groups import number_groups
 from ..inference.structures.independent import IndependentParameters
 from ..kernels.drift import LEAST_VARIANCE, judge_answers
 from ..kernels.types import Floats, freeze, read_only
-from ..results.cells import sum_by
-from .copy_groups import number_groups
-
-if TYPE_CHECKING:
-    from ..models.base import Model
+from ..results.fusion import Fusion
+from ..results.predicting import weigh_copies
+from ..results.tables import describe_answers
 
 # Workers are not judged by fewer answers, nor by fewer items or sequences.
 FEWEST_ANSWERS, FEWEST_UNITS = 20, 10
@@ -132,20 +133,22 @@ class Trend(NamedTuple):
     apart: NDArray[np.bool_]  # whether times differ
 
 
-def find_drift(model: Model) -> Drift:
+# What was found of each result, as long as that is there.
+_JUDGED: WeakKeyDictionary[Fusion, Drift] = WeakKeyDictionary()
+
+
+def find_drift(found: Fusion) -> Drift:
     """Return how accuracy changes, worked out when it is first asked for."""
-    found: Drift | None = model.__dict__.get("_drift")
-    if found is None:
-        found = judge_drift(model)
-        model._drift = found
-    return found
+    if found not in _JUDGED:
+        _JUDGED[found] = judge_drift(found)
+    return _JUDGED[found]
 
 
-def check_order(model: Model) -> None:
+def check_order(found: Fusion) -> None:
     """Raise an error if it is not known when answers were given."""
-    if model._stored is not None:
+    if found.source is not None:
         raise ParameterError("Drift is not judged for answers on disk.", "Read the answers into memory.")
-    if model.responses_.order is None:
+    if found.answers.order is None:
         raise ParameterError(
             "It is not known in which order the answers were given.",
             Sentence("Read them with {order}, the column of numbers or times that tells."),
@@ -153,28 +156,28 @@ def check_order(model: Model) -> None:
         )
 
 
-def has_order(model: Model) -> bool:
+def has_order(found: Fusion) -> bool:
     """Tell whether drift can be judged at once."""
-    r = model._answers
+    r = found.given.answers
     if r is None or r.order is None:
         return False
-    return "confusion_" in model.__dict__ or r.n_workers * r.n_labels * r.n_classes <= MOST_ENTRIES
+    return found.learning.is_known or r.n_workers * r.n_labels * r.n_classes <= MOST_ENTRIES
 
 
-def judge_drift(model: Model) -> Drift:
+def judge_drift(found: Fusion) -> Drift:
     """Return how the accuracy of each worker changes."""
-    n_workers = len(model.workers_)
-    trend = fit_trends(judge(model), n_workers)
+    n_workers = len(found.names.workers)
+    trend = fit_trends(judge(found), n_workers)
     changes = find_changes(trend)
     for _ in range(MOST_ROUNDS):
         if not changes.any():
             break
-        trend, before = fit_trends(judge(model, changes), n_workers), changes
+        trend, before = fit_trends(judge(found, changes), n_workers), changes
         changes = find_changes(trend)
         if np.abs(changes - before).max() < SETTLED:
             break
     enough = find_judged(trend)
-    return conclude(trend, enough, np.asarray(to_values(model._report_columns()["accuracy"]), np.float64))
+    return conclude(trend, enough, np.asarray(to_values(describe_answers(found)["accuracy"]), np.float64))
 
 
 def find_judged(trend: Trend) -> NDArray[np.bool_]:
@@ -195,13 +198,14 @@ def find_changes(trend: Trend) -> Floats:
     return np.where(found, beyond, 0.0)
 
 
-def judge(model: Model, changes: Floats | None = None) -> Judged:
+def judge(found: Fusion, changes: Floats | None = None) -> Judged:
     """Return what each answer says of its worker alone, if others have the slopes `changes`."""
-    r = model._weigh_copies(model.responses_, np.arange(len(model.workers_)))
-    matrix = np.ascontiguousarray(model.confusion_.transpose(0, 2, 1)[:, : r.n_labels])
+    r = weigh_copies(found, found.answers, np.arange(len(found.names.workers)))
+    gold = found.given.gold
+    matrix = np.ascontiguousarray(found.learned.confusion.transpose(0, 2, 1)[:, : r.n_labels])
     log_matrix = np.log(np.maximum(matrix, TINY))
-    copies = number_groups(model._copies, r.n_workers)
-    group = np.where(copies > 0, copies - 1, len(model._copies) + np.arange(r.n_workers))
+    copies = number_groups(found.copies, r.n_workers)
+    group = np.where(copies > 0, copies - 1, len(found.copies) + np.arange(r.n_workers))
     out, likely = np.zeros((r.n_responses, 6)), np.zeros(r.n_responses, np.int32)
     judge_answers(
         r.offsets,
@@ -211,31 +215,31 @@ def judge(model: Model, changes: Floats | None = None) -> Judged:
         read_only(group),
         read_only(matrix),
         read_only(log_matrix),
-        read_only(np.sum(matrix * model.prior_, axis=2)),
-        read_only(sum_evidence(model, r, log_matrix)),
-        read_only(np.full(r.n_items, -1, np.int32) if model._gold is None else model._gold.codes.astype(np.int32)),
+        read_only(np.sum(matrix * found.prior, axis=2)),
+        read_only(sum_evidence(found, r, log_matrix)),
+        read_only(np.full(r.n_items, -1, np.int32) if gold is None else gold.codes.astype(np.int32)),
         read_only(r.class_of_label),
         read_only(r.label_of_class),
         freeze(np.empty(0) if changes is None else follow(r, changes)),
-        r.weight is None and not model._copies,
+        r.weight is None and not found.copies,
         out,
         likely,
     )
     return compare(r, out, likely)
 
 
-def sum_evidence(model: Model, r: Responses, log_matrix: Floats) -> Floats:
+def sum_evidence(found: Fusion, r: Responses, log_matrix: Floats) -> Floats:
     """Return the logarithm of each item's posterior, up to a constant.
 
     That of independent items is worked out from the matrices as they are reported, so that what an answer added to it
     can be subtracted exactly.
     """
-    posterior = getattr(model, "uncalibrated_posterior_", None)
-    alone = getattr(model, "_structure_type", IndependentParameters) is IndependentParameters
-    plain = alone and not r.silence_counts and not getattr(model, "_has_priors", False)
-    if posterior is not None and (not plain or getattr(model, "feature_findings_", None) is not None):
+    posterior = found.labels.uncalibrated
+    alone = isinstance(found.learned.structure, IndependentParameters)
+    plain = alone and not r.silence_counts and not found.given.has_priors
+    if posterior is not None and (not plain or found.guidance is not None):
         return np.asarray(np.log(np.maximum(posterior, TINY)))
-    evidence = np.log(np.maximum(model.prior_, TINY)) + np.zeros((r.n_items, 1))
+    evidence = np.log(np.maximum(found.prior, TINY)) + np.zeros((r.n_items, 1))
     item, weight = r.item_of_answer(), r.weights()
     for k in range(r.n_classes):
         evidence[:, k] += np.bincount(item, weight * log_matrix[r.worker, r.label, k], minlength=r.n_items)

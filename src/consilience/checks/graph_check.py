@@ -31,7 +31,8 @@ outlines drawn by a crowd .68; papers, songs and sentences up to .14; independen
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import fields, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,164 +41,23 @@ from scipy import sparse
 from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup, to_column
+from ..engines.base import Engine
+from ..errors import quietly
+from ..inference.recipes.field import FieldRecipe
+from ..inference.recipes.independent import IndependentRecipe
+from ..inference.sources import InMemory
+from ..inference.structures.field import weight_unit
 from ..kernels.types import Floats
+from ..results.comparison import GraphCheck
+from ..results.fitting import Asked, fit_source
+from ..results.fusion import Fusion
 
-# Neighbours who all agree, and then add fewer nats than this to the log odds of a label, are as good as none.
-NO_PULL = 0.2
-# What is so many standard errors above 0 is not due to chance.
-SURE = 3.0
-# Errors run along edges if they are correlated at least so much.
-ALIKE = 0.4
-# With a larger standard error, errors that run along edges would not be noticed.
-UNCLEAR = 0.2
-CHECK_IDS = "Check that its edges use the same ids of items as the answers."
 # Vote shares of a smaller variance are the same but for rounding.
 SAME = 1e-20
 # Items whose neighbours are looked at together.
 ITEMS_AT_ONCE = 50_000
 # Where silence is an answer, every worker has answered every item: so many answers are looked at together.
 ANSWERS_AT_ONCE = 1 << 22
-
-
-@dataclass(frozen=True)
-class GraphCheck:
-    """What is known about a graph without known labels.
-
-    Attributes
-    ----------
-    coupling, shuffled_coupling : float
-        What was learned on the graph, and on a random one with the same degrees, for edges of the usual weight.
-    changed, shuffled_changed : float
-        Share of labels that differ from those of `DawidSkene`, which knows no graph, if the coupling is learned and all
-        items use their neighbours.
-    degree : float
-        Mean number of neighbours of the items that have any.
-    agreement, agreement_error : float
-        How much answers about neighbours agree beyond chance, at most 1, and the standard error of that if the edges
-        join items at random. The error is infinite if it could not be measured: no edge joins two items that were
-        answered, or all answers are alike.
-    error_correlation, error_correlation_error : float
-        How much a worker's errors at neighbouring items are alike, given the labels, and the standard error of that if
-        they are not. The error is infinite where there is nothing to tell by.
-    usual_weight : float
-        Of an edge: the geometric mean.
-    """
-
-    coupling: float
-    shuffled_coupling: float
-    changed: float
-    shuffled_changed: float
-    degree: float
-    agreement: float
-    agreement_error: float
-    error_correlation: float
-    error_correlation_error: float
-    usual_weight: float = 1.0
-
-    @property
-    def silent(self) -> bool:
-        """Whether neighbours have almost no effect on a label."""
-        return self.coupling * self.degree <= NO_PULL
-
-    @property
-    def measured(self) -> bool:
-        """Whether it could be measured how much answers about neighbours agree."""
-        return self.agreement_error < float("inf")
-
-    @property
-    def agrees(self) -> bool:
-        """Whether answers about neighbours agree more than chance explains."""
-        return self.agreement >= SURE * self.agreement_error
-
-    @property
-    def differs(self) -> bool:
-        """Whether answers about neighbours differ more than chance explains."""
-        return -self.agreement >= SURE * self.agreement_error
-
-    @property
-    def sound(self) -> bool:
-        """Whether the graph is informative about the labels, and a random one is not."""
-        return not self.silent and self.agrees and self.coupling > 2 * self.shuffled_coupling
-
-    @property
-    def repeats_errors(self) -> bool:
-        """Whether a worker's errors run along the edges, so that neighbours repeat them."""
-        return self.error_correlation >= max(ALIKE, SURE * self.error_correlation_error)
-
-    def __str__(self) -> str:
-        found = self.describe_agreement()
-        coupling = f"learned coupling {self.coupling:.2f}{describe_usual(self.usual_weight)}"
-        shuffled = f"a shuffled graph: coupling {self.shuffled_coupling:.2f}, {self.shuffled_changed:.1%} of the labels"
-        if self.silent:
-            unlike = " Neighbours differ more than by chance. The model makes no use of that." if self.differs else ""
-            unclear = self.measured and not self.agrees and not self.differs
-            check = f" {CHECK_IDS}" if unclear else ""
-            figures = f"{coupling}; {found}" if self.measured else coupling
-            return f"The graph has almost no effect on these labels ({figures}).{unlike}{check}"
-        changes = f"Used for all items, the graph changes {self.changed:.1%} of the labels ({coupling}; {shuffled})."
-        if not self.measured:
-            return f"It could not be measured whether neighbouring items agree more than by chance. {changes}"
-        if not self.agrees:
-            return (
-                f"Neighbouring items do not clearly agree more than by chance ({found}), so the graph may not be "
-                f"informative about these labels. {changes} {CHECK_IDS}"
-            )
-        if not self.sound:
-            return (
-                f"Neighbouring items agree more than by chance ({found}), but a shuffled graph has nearly as strong a "
-                f"coupling. {changes} Do not rely on these changes."
-            )
-        return (
-            f"The graph is informative about these labels: neighbouring items agree more than by chance ({found}). "
-            f"{changes} {self.describe_errors()}"
-        )
-
-    def describe_agreement(self) -> str:
-        """Return the agreement of neighbours, and its standard error, in words; nothing if it was not measured."""
-        if not self.measured:
-            return ""
-        # As many digits as tell the standard error from 0: the two must be comparable.
-        digits = 2 if self.agreement_error >= 0.01 else 3
-        figures = show(self.agreement, digits), show(self.agreement_error, digits)
-        return f"agreement beyond chance {figures[0]}, standard error {figures[1]}"
-
-    def describe_doubt(self) -> str:
-        """Say why a graph that is not sound may not be informative."""
-        if not self.measured:
-            return "it could not be measured whether neighbouring items agree more than by chance"
-        if self.agrees:
-            return "a shuffled graph has nearly as strong a coupling"
-        return f"neighbouring items do not clearly agree more than by chance ({self.describe_agreement()})"
-
-    def describe_errors(self) -> str:
-        """Say whether errors run along the edges, and what follows."""
-        if self.repeats_errors:
-            result = "may spread errors" if self.changed == 0 else "may replace labels that were right"
-            return (
-                "But workers tend to make the same error on neighbouring items (correlation "
-                f"{show(self.error_correlation)}), so the graph {result}."
-            )
-        if self.error_correlation_error > UNCLEAR:
-            found = "There are too few answers to tell whether workers make the same error on neighbouring items."
-        else:
-            found = f"The errors of workers on neighbouring items have a correlation of {show(self.error_correlation)}."
-        return (
-            found if self.changed == 0 else f"{found} Only known labels can tell whether the changed labels are right."
-        )
-
-
-def describe_usual(weight: float) -> str:
-    """Return in words that a coupling is that of edges of the usual weight, where this is not 1.
-
-    >>> describe_usual(157.6), describe_usual(1.0)
-    (' for edges of the usual weight (158)', '')
-    """
-    return "" if weight == 1 else f" for edges of the usual weight ({weight:.3g})"
-
-
-def show(figure: float, digits: int = 2) -> str:
-    """Return a number with so many digits; what is nearly 0 has no sign."""
-    return f"{round(figure, digits) + 0.0:.{digits}f}"
 
 
 def measure_agreement(r: Responses, graph: Graph) -> tuple[float, float]:
@@ -349,5 +209,30 @@ def judge_graph(
         *measure_agreement(r, graph),
         correlation,
         error,
+        unit,
+    )
+
+
+def check_graph(recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Graph, engine: Engine) -> GraphCheck:
+    """Return whether a graph is informative, by a fit to a shuffled one, and whether errors run along its edges.
+
+    The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted again, with
+    a learned one, to both.
+    """
+    # Only labels and couplings are compared, which calibration leaves alone.
+    learner = replace(recipe, callback=None, coupling="learn", listeners="all", calibration="none")
+    shared = {field.name: getattr(learner, field.name) for field in fields(IndependentRecipe)}
+    independent = IndependentRecipe(**{**shared, "start": "majority"})
+    asked = Asked(copies=[])
+    with quietly():
+        here = found if recipe.learns_coupling else fit_source(learner, source, graph, engine, asked)
+        shuffled = fit_source(learner, source, graph.shuffled(recipe.seed), engine, asked)
+        alone = fit_source(independent, source, None, engine, asked)
+    unit = weight_unit(graph.weights)
+    return judge_graph(
+        source.responses,
+        graph,
+        (cast(float, here.coupling) * unit, cast(float, shuffled.coupling) * unit),
+        (here.labels.codes, shuffled.labels.codes, alone.labels.codes),
         unit,
     )

@@ -6,9 +6,14 @@ from typing import Any
 
 from ..answers.hidden_answers import hide_answers
 from ..arguments import check_seed, is_number
+from ..checks.comparison import settle
+from ..engines import open_engine
 from ..errors import parameter_error
 from ..inference.hidden_scores import HeldOutScore, score_hidden
 from ..models.base import Model
+from ..models.inputs import as_responses
+from ..results.fitting import Asked, fit_source, open_source
+from ..results.tables import count_answers
 
 
 def held_out_score(
@@ -67,7 +72,13 @@ def held_out_score(
     check_seed(seed, "held_out_score")
     if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
-    r = model._add_content(as_responses(responses), features, item_prior)
+    recipe = model.recipe()
+    if model.is_fitted:
+        recipe = settle(recipe, model.fusion_, coupling=False)
+    source = open_source(recipe, as_responses(responses), gold, features, item_prior).sample()
+    r = source.responses
+    aligned = recipe.align(r, graph)
     hidden, unit = next(hide_answers(r, fraction, seed))
-    fitted = model._settled()._fit(r.keep(~hidden), graph, gold, engine, copies=[])
-    return score_hidden(r, hidden, unit, fitted.posterior_, fitted._answer_counts())
+    with open_engine(engine) as opened:
+        found = fit_source(recipe, source.keep(~hidden), aligned, opened, Asked(copies=[]))
+    return score_hidden(r, hidden, unit, found.labels.posterior, count_answers(found))

@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.hidden_answers import hide_items
-from .em import Fit, Problem, infer_posterior, maximise
-from .structures.field import Field, FieldParameters
 from ..kernels.types import Floats
 from .coupling import CouplingScore
+from .em import Fit, Problem, infer_posterior, maximise
 from .powers import score_powers
 from .settings import LatentSettings
 from .sources import InMemory
+from .structures.field import Field, FieldParameters
 
 log = logging.getLogger("consilience")
 

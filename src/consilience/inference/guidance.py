@@ -44,13 +44,7 @@ from ..answers.hashing import draw_numbers, draw_units, hash_ids, hash_items
 from ..answers.item_priors import ItemPriors, class_shares
 from ..answers.responses import Responses
 from ..errors import DataWarning, listing, plural, warn
-from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
 from ..kernels.types import Floats
-from .em import Fit, Problem, maximise
-from .hidden_fits import find_by_hidden
-from .hidden_scores import mean_and_error
-from .settings import LatentSettings
-from .sources import InMemory
 from ..specs import (
     CLASS_CODES,
     COUNTS,
@@ -65,6 +59,12 @@ from ..specs import (
     is_truth,
     is_whole,
 )
+from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
+from .em import Fit, Problem, maximise
+from .hidden_fits import find_by_hidden
+from .hidden_scores import mean_and_error
+from .settings import LatentSettings
+from .sources import InMemory
 
 log = logging.getLogger("consilience")
 
@@ -295,9 +295,7 @@ def warn_of_silence(r: Responses, features: Features, found: FeatureFindings) ->
     warn(DataWarning(found.describe(), *remedies, keyword="features"))
 
 
-def compare_opinions(
-    source: InMemory, opinion: Opinion, alone: Floats, posterior: Floats
-) -> ComparedOpinions:
+def compare_opinions(source: InMemory, opinion: Opinion, alone: Floats, posterior: Floats) -> ComparedOpinions:
     """Return the opinion beside posteriors without features, for items with answers whose label is not known.
 
     The classifier is judged by `posterior`, that with features.

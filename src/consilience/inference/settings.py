@@ -1,5 +1,7 @@
 """What functions of this room need to know of a model: its settings, what they mean, and what it learned before."""
 
+# ruff: noqa: D102 (the recipe says what each of them is)
+
 from __future__ import annotations
 
 from abc import ABC

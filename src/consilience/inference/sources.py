@@ -87,10 +87,6 @@ class Source(ABC):
     def sample(self) -> InMemory:
         """Return all answers to some items, or to all, in memory: for what needs only some of them."""
 
-    @abstractmethod
-    def hiding_part(self, seed: int, engine: Engine) -> tuple[InMemory, Totals | None]:
-        """Return the part among whose answers some are hidden, and how large the whole is if it is not the whole."""
-
     def find_steps(self, settings: object) -> Steps | None:  # noqa: ARG002 (of a store)
         """Return where E-steps of a fit with these settings are kept, if they are."""
         return None
@@ -149,10 +145,6 @@ class InMemory(Source):
     def sample(self) -> InMemory:
         """Return the source itself."""
         return self
-
-    def hiding_part(self, seed: int, engine: Engine) -> tuple[InMemory, None]:  # noqa: ARG002
-        """Return the source itself: answers can be hidden anywhere."""
-        return self, None
 
     def keep(self, answers: NDArray[np.bool_]) -> InMemory:
         """Return the same items with only the answers marked True."""
@@ -217,13 +209,8 @@ class OnDisk(Source):
         """Return all answers to some items, in memory."""
         return self.bring(self.drawn)
 
-    def hiding_part(self, seed: int, engine: Engine) -> tuple[InMemory, Totals]:
-        """Return the part among whose answers some are hidden, and how large the whole is."""
-        sample, n_units = self.draw_hiding(seed, engine)
-        return self.bring(sample), Totals(n_units, self.answers.n_responses)
-
-    def draw_hiding(self, seed: int, engine: Engine) -> tuple[Sample, int]:
-        """Return the items, or sequences, among whose answers some are hidden, and how many units could be in all.
+    def draw_hiding(self, seed: int, engine: Engine) -> tuple[Sample, Totals]:
+        """Return the items, or sequences, among whose answers some are hidden, and how large the whole is.
 
         These are the same as in memory; see `consilience.answers.hidden_answers`.
         """
@@ -238,11 +225,12 @@ class OnDisk(Source):
         share, n_folds = choose_folds(n_units, s.n_responses if s.in_sequences else None)
         n_hidden, n_folds = count_hidden(n_units, share, n_folds)
         if not s.in_sequences:
-            return draw_sample(s, seed, count_sampled(n_hidden * n_folds, s.n_items, n_units) + 1), n_units
+            n_sampled = count_sampled(n_hidden * n_folds, s.n_items, n_units) + 1
+            return draw_sample(s, seed, n_sampled), Totals(n_units, s.n_responses)
         every = np.concatenate([part.numbers for part in parts])
         last = np.partition(every, n_hidden * n_folds - 1)[n_hidden * n_folds - 1]
         units = {part.number: np.unique(part.owner[part.numbers <= last]) for part in parts}
-        return pick_sample(s, units), n_units
+        return pick_sample(s, units), Totals(n_units, s.n_responses)
 
     def known_part(self) -> InMemory | None:
         """Return the items, or sequences, with a known label that was drawn at random; None if there are none."""

@@ -22,18 +22,18 @@ from ..errors import (
     plural,
     warn,
 )
+from ..kernels.types import Floats, freeze
 from .distributions import Distributions
 from .em import Parameters, Problem, expect, expect_from_votes, maximise
+from .learned import Learned
 from .moment_effort import SLOW, is_hopeless
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
-from .sizes import check_moments
-from .structures.base import StructureParameters
-from .workers.learned import make_pair
-from ..kernels.types import Floats, freeze
-from .learned import Learned
 from .parameters import check_choice, fixed_prior
 from .settings import Before, Fitted, LatentSettings
+from .sizes import check_moments
+from .structures.base import StructureParameters
 from .workers.confusion import voters
+from .workers.learned import make_pair
 
 
 def find_starts(owner: LatentSettings, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:

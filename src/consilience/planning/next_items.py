@@ -18,7 +18,8 @@ order of rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +29,8 @@ from scipy.special import entr
 from ..answers.hashing import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..answers.vocabulary import Column, decode_categories, encode_in_order_of_appearance, to_column, to_values
 from ..kernels.types import Floats
+from ..results.fusion import Fusion
 from ..results.span_results import read_words
-
-if TYPE_CHECKING:
-    from ..models.base import Model
 
 # Every fifth entry of the list is drawn at random, from the third on.
 EVERY, FIRST = 5, 2
@@ -46,35 +45,36 @@ class Chosen(NamedTuple):
     drawn: NDArray[np.bool_]
 
 
-def choose_next_items(model: Model, n: int) -> Chosen:
+def choose_next_items(found: Fusion, n: int) -> Chosen:
     """Return at most n of the items whose label is not known, those that teach most first."""
-    codes, entropy = model._label_codes, find_entropy(model.posterior_)
-    known = np.zeros(len(codes), bool) if model._gold is None else model._gold.codes >= 0
+    labels, gold, answers = found.labels, found.given.gold, found.given.answers
+    codes, entropy = labels.codes, find_entropy(labels.posterior)
+    known = np.zeros(len(codes), bool) if gold is None else gold.codes >= 0
     answered = np.ones(len(codes), bool)
-    if model._answers is not None and not model._answers.silence_counts:
-        answered = np.diff(model._answers.offsets) > 0
-    draws = draw_numbers(getattr(model, "seed", 0), hash_keys(model._keys))
-    if "sequence" in model._keys:
-        sequence = encode_in_order_of_appearance(model._keys["sequence"])[0]
+    if answers is not None and not answers.silence_counts:
+        answered = np.diff(answers.offsets) > 0
+    draws = draw_numbers(found.seed, hash_keys(labels.keys))
+    if "sequence" in labels.keys:
+        sequence = encode_in_order_of_appearance(labels.keys["sequence"])[0]
         later = ~find_peaks(np.where(known, 0.0, entropy), draws, sequence)
     else:
-        later = ~answered & (not model._takes_graph)
+        later = ~answered & (not found.is_network)
     return choose_items(entropy, draws, ~known, answered, later, n)
 
 
-def list_next_items(model: Model, n: int, words: bool = False) -> dict[str, Column]:
+def list_next_items(found: Fusion, n: int, words: bool = False) -> dict[str, Column]:
     """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known."""
-    posterior, codes = model.posterior_, model._label_codes
-    chosen = choose_next_items(model, n)
+    labels = found.labels
+    chosen = choose_next_items(found, n)
     rows = chosen.items
-    columns = {name: column.take(rows) for name, column in model._keys.items()}
-    texts = read_words(model, rows) if words else None
+    columns = {name: column.take(rows) for name, column in labels.keys.items()}
+    texts = read_words(found, rows) if words else None
     if texts is not None:
         columns["text"] = to_column(texts or pa.nulls(0, pa.string()))
     columns["random"] = to_column(chosen.drawn)
-    columns["fused_label"] = to_column(model.labels_[rows])
-    columns["confidence"] = to_column(posterior[rows, codes[rows]])
-    columns["entropy"] = to_column(find_entropy(posterior[rows]))
+    columns["fused_label"] = to_column(labels.values[rows])
+    columns["confidence"] = to_column(labels.confidence[rows])
+    columns["entropy"] = to_column(find_entropy(labels.posterior[rows]))
     return columns
 
 
@@ -94,7 +94,7 @@ def find_entropy(posterior: Floats) -> Floats:
     return np.asarray(entr(posterior).sum(axis=1).round(DECIMALS) + 0.0)
 
 
-def hash_keys(keys: dict[str, Column]) -> Hashes:
+def hash_keys(keys: Mapping[str, Column]) -> Hashes:
     """Return a hash of what identifies each item, the same as `hash_items` gives."""
     columns = [column if isinstance(column, np.ndarray) else decode_categories(column) for column in keys.values()]
     hashes = [hash_ids(to_values(column)) for column in columns]

@@ -38,7 +38,7 @@ next `N_SHORT`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,14 +51,12 @@ from ..answers.joining import join_values
 from ..answers.tables import Table
 from ..answers.vocabulary import Column, Values, lookup, to_column, to_values
 from ..arguments import is_number, is_whole
-from ..checks.copy_groups import number_groups
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
+from ..inference.copy_groups import number_groups
 from ..kernels.types import Codes, Floats, read_only
 from ..memory import NUMBER, require_memory
+from ..results.fusion import Fusion
 from .next_items import hash_keys
-
-if TYPE_CHECKING:
-    from ..models.predicting import PredictingModel
 
 MOST_OUTCOMES = 256
 N_SHORT = 32
@@ -144,7 +142,7 @@ class Questions(NamedTuple):
 
 
 def list_questions(
-    model: PredictingModel,
+    fused: Fusion,
     n: Any,
     workers: Any,
     budget: Any,
@@ -155,9 +153,9 @@ def list_questions(
 ) -> dict[str, Column]:
     """Return the columns of `Model.next_questions`; pairs that are barred cannot be asked, and no answer will come."""
     most = check_limits(n, budget)
-    crew = gather_crew(model, workers, cost, per_worker)
-    found = choose_questions(model, crew, most, np.inf if budget is None else float(budget), asked, barred)
-    columns = {name: column.take(found.items) for name, column in model._keys.items()}
+    crew = gather_crew(fused, workers, cost, per_worker)
+    found = choose_questions(fused, crew, most, np.inf if budget is None else float(budget), asked, barred)
+    columns = {name: column.take(found.items) for name, column in fused.labels.keys.items()}
     columns["worker"] = to_column(crew.ids[found.workers])
     columns["gain"] = to_column(found.gain)
     columns["cost"] = to_column(crew.cost[found.workers])
@@ -179,10 +177,10 @@ def check_limits(n: Any, budget: Any) -> int | None:
     return int(n) if n is not None else None if budget is not None else N_QUESTIONS
 
 
-def gather_crew(model: PredictingModel, workers: Any, cost: Any, per_worker: Any) -> Crew:
+def gather_crew(fused: Fusion, workers: Any, cost: Any, per_worker: Any) -> Crew:
     """Return the workers who may be asked, with what is known of them."""
-    ids = model.workers_ if workers is None else _read_ids(workers)
-    known = lookup(model.workers_, to_column(ids))
+    ids = fused.names.workers if workers is None else _read_ids(workers)
+    known = lookup(fused.names.workers, to_column(ids))
     if (known < 0).any():
         warn(
             DataWarning(
@@ -190,7 +188,7 @@ def gather_crew(model: PredictingModel, workers: Any, cost: Any, per_worker: Any
                 f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
             )
         )
-    if model.responses_.silence_counts:
+    if fused.answers.silence_counts:
         ids, known = ids[known < 0], known[known < 0]
         if not len(ids):
             raise ParameterError(
@@ -199,37 +197,37 @@ def gather_crew(model: PredictingModel, workers: Any, cost: Any, per_worker: Any
                 "Or fit to answers that were read without abstain='answer'.",
                 keyword="workers",
             )
-    confusion = model.confusion_[known]
+    confusion = fused.learned.confusion[known]
     if (known < 0).any():
-        confusion[known < 0] = model._crowd[0].T
+        confusion[known < 0] = fused.learned.crowd[0].T
     costs = read_costs(cost, ids)
     limits = None
     if per_worker is not None:
         are_counts = _by_worker("per_worker", per_worker, ids, "next_questions", "a whole number >= 0", _is_count)
         limits = np.minimum(are_counts, np.iinfo(np.int32).max).astype(np.int64)
-    return Crew(ids, np.ascontiguousarray(confusion), costs, limits, _number_alike(model, known), known)
+    return Crew(ids, np.ascontiguousarray(confusion), costs, limits, _number_alike(fused, known), known)
 
 
-def _number_alike(model: PredictingModel, known: NDArray[np.int64]) -> NDArray[np.int64]:
+def _number_alike(fused: Fusion, known: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a number for each worker, the same for near-copies."""
-    groups = number_groups(model._copies, len(model.workers_) + 1)[known]  # -1 is a worker who was not there
-    alone = len(model._copies) + 1 + np.arange(len(known))
+    groups = number_groups(fused.copies, len(fused.names.workers) + 1)[known]  # -1 is a worker who was not there
+    alone = len(fused.copies) + 1 + np.arange(len(known))
     return np.unique(np.where(groups > 0, groups, alone), return_inverse=True)[1]
 
 
-def add_absent(model: PredictingModel, crew: Crew, asked: Table) -> Crew:
+def add_absent(fused: Fusion, crew: Crew, asked: Table) -> Crew:
     """Return the crew with workers of the fit who were asked before, but cannot be asked now: they cost too much."""
-    known = np.unique(lookup(model.workers_, asked.read("worker")))
+    known = np.unique(lookup(fused.names.workers, asked.read("worker")))
     known = np.setdiff1d(known[known >= 0], crew.known)
-    if not len(known) or model.responses_.silence_counts:
+    if not len(known) or fused.answers.silence_counts:
         return crew
     everybody = np.append(crew.known, known)
     return Crew(
-        join_values(crew.ids, model.workers_[known]),
-        np.concatenate([crew.confusion, model.confusion_[known]]),
+        join_values(crew.ids, fused.names.workers[known]),
+        np.concatenate([crew.confusion, fused.learned.confusion[known]]),
         np.append(crew.cost, np.full(len(known), np.inf)),
         None if crew.limits is None else np.append(crew.limits, np.zeros(len(known), np.int64)),
-        _number_alike(model, everybody),
+        _number_alike(fused, everybody),
         everybody,
     )
 
@@ -278,24 +276,23 @@ def _by_worker(name: str, given: Any, ids: Values, owner: str, expected: str, is
 
 
 def choose_questions(
-    model: PredictingModel, crew: Crew, n: int | None, budget: float = np.inf, asked: Any = None, barred: Any = None
+    fused: Fusion, crew: Crew, n: int | None, budget: float = np.inf, asked: Any = None, barred: Any = None
 ) -> Questions:
     """Return at most n questions that cost no more than the budget together."""
     from ..kernels.questions import choose, find_best
 
-    seed = getattr(model, "seed", 0)
-    posterior = read_only(np.ascontiguousarray(model.posterior_))
-    draws = draw_numbers(seed, hash_keys(model._keys))
-    items = np.flatnonzero(model._gold.codes < 0) if model._gold is not None else np.arange(len(posterior))
+    posterior = read_only(np.ascontiguousarray(fused.labels.posterior))
+    draws = draw_numbers(fused.seed, hash_keys(fused.labels.keys))
+    items = np.flatnonzero(fused.given.gold.codes < 0) if fused.given.gold is not None else np.arange(len(posterior))
     items = items[np.argsort(draws[items], kind="stable")]
     pending, impossible = NO_PAIRS, NO_PAIRS
     if asked is not None:
-        table = _open_pairs(model, asked, "asked")
-        crew = add_absent(model, crew, table)
-        pending = _find_pairs(model, crew, table)
+        table = _open_pairs(fused, asked, "asked")
+        crew = add_absent(fused, crew, table)
+        pending = _find_pairs(fused, crew, table)
     if barred is not None:
-        impossible = _find_pairs(model, crew, _open_pairs(model, barred, "barred"))
-    order = np.argsort(draw_numbers(seed, hash_ids(crew.ids)), kind="stable")
+        impossible = _find_pairs(fused, crew, _open_pairs(fused, barred, "barred"))
+    order = np.argsort(draw_numbers(fused.seed, hash_ids(crew.ids)), kind="stable")
     can_answer = np.isfinite(crew.cost[order])
     n_workers = len(order)
     n_pairs = len(items) * int(can_answer.sum())
@@ -309,7 +306,7 @@ def choose_questions(
     rank = np.empty(n_workers, np.int32)
     rank[order] = np.arange(n_workers)
     confusion = crew.confusion[order]
-    answered = find_answered(model, crew)
+    answered = find_answered(fused, crew)
     pending = pending.without(answered, n_workers)
     offsets, taken = lay_out(len(posterior), answered, pending, impossible)
     matrices = (confusion, entr(confusion).sum(axis=2), crew.cost[order])
@@ -326,7 +323,7 @@ def choose_questions(
     top = top[best[top] > 0]
     place = np.full(len(posterior), -1, np.int32)
     place[items[top]] = np.arange(len(top))
-    near = find_neighbours(model)
+    near = find_neighbours(fused)
     links = (read_only(near.offsets), read_only(near.node), read_only(near.share))  # those of a graph are
     here = (items[top], cells[top], best[top], posterior, slopes, *matrices, *closed, *links, place)
     bounds = (min(N_SHORT, n_workers), MOST_OUTCOMES)
@@ -347,12 +344,12 @@ def choose_questions(
     return Questions(items[top][place_of], order[who], gains[n_pending:n_chosen])
 
 
-def find_answered(model: PredictingModel, crew: Crew) -> Pairs:
+def find_answered(fused: Fusion, crew: Crew) -> Pairs:
     """Return the pairs to which there is an answer by a worker of the crew."""
-    item, worker = model.responses_.votes()
-    in_crew = np.full(len(model.workers_), -1)
+    item, worker = fused.answers.votes()
+    in_crew = np.full(len(fused.names.workers), -1)
     # A near-copy who is not in the crew stands for one who is.
-    groups = number_groups(model._copies, len(model.workers_))
+    groups = number_groups(fused.copies, len(fused.names.workers))
     for c, m in enumerate(crew.known):
         if m >= 0 and groups[m] > 0:
             in_crew[groups == groups[m]] = c
@@ -369,19 +366,19 @@ def lay_out(n_items: int, *parts: Pairs) -> tuple[NDArray[np.int64], NDArray[np.
     return np.concatenate([[0], np.cumsum(counts)]), worker[np.argsort(item, kind="stable")]
 
 
-def _open_pairs(model: PredictingModel, source: Any, name: str) -> Table:
+def _open_pairs(fused: Fusion, source: Any, name: str) -> Table:
     """Return a table of questions, after a look at its columns."""
     table = open_frame(source, name)
-    names = [*model._keys, "worker"]
+    names = [*fused.labels.keys, "worker"]
     missing = [each for each in names if each not in table.names]
     if missing:
         raise InputError(f"The table {name} must have the columns {listing(names)}; {listing(missing)} is missing.")
     return table
 
 
-def _find_pairs(model: PredictingModel, crew: Crew, table: Table) -> Pairs:
+def _find_pairs(fused: Fusion, crew: Crew, table: Table) -> Pairs:
     """Return the questions in a table whose item and worker are known."""
-    item = model.responses_.find_items([table.read(name) for name in model._keys])
+    item = fused.answers.find_items([table.read(name) for name in fused.labels.keys])
     worker = lookup(crew.ids, table.read("worker"))
     there = (item >= 0) & (worker >= 0)
     return Pairs(item[there], worker[there])
@@ -416,18 +413,18 @@ def find_slopes(middles: Floats, confusion: Floats, row_entropy: Floats, cost: F
     return slopes
 
 
-def find_neighbours(model: PredictingModel) -> Neighbours:
+def find_neighbours(fused: Fusion) -> Neighbours:
     """Return the neighbours of each item; none for models without, or if these have no say."""
-    n_items = len(model.posterior_)
+    n_items = len(fused.labels.posterior)
     nobody = Neighbours(np.zeros(n_items + 1, np.int64), np.empty(0, np.int32), np.empty(0))
-    if not getattr(model, "coupling_", 0.0):
+    if not fused.coupling:
         return nobody
-    if model._graph is not None:
-        graph = model._graph
+    if fused.given.graph is not None:
+        graph = fused.given.graph
         # A graph has positive weights only, so that the total of a node with neighbours is not 0.
         total = np.bincount(graph.neighbours, graph.weights, minlength=n_items)
         return Neighbours(graph.offsets, graph.neighbours, graph.weights / total[graph.neighbours])
-    sequences = model.responses_.sequences
+    sequences = fused.answers.sequences
     if sequences is None:
         return nobody
     owner = sequences.of_items()

@@ -15,10 +15,10 @@ from ..answers.gold import Gold
 from ..answers.responses import Responses
 from ..answers.vocabulary import Values, spell_surrogates
 from ..errors import quietly
+from ..inference.cells import Cells
 from ..kernels.types import Floats
 from ..models.majority_vote import MajorityVote, find_tied
 from ..planning.next_items import find_entropy
-from ..results.cells import Cells
 from .content import Content
 
 # The most characters of a label or an id that are shown.

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..checks.drift import find_drift, has_order
 from ..errors import plural
+from ..inference.cells import Cells
 from ..kernels.types import Floats
-from ..results.cells import Cells
 from ..results.worker_report import FEW_ANSWERS, rank_accuracy
 from .charts import Chart, bin_shares, draw_bars, draw_intervals
 from .confusions import choose_shown, count_shown

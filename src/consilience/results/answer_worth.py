@@ -35,8 +35,8 @@ from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.vocabulary import MANY
-from ..kernels.types import Floats, freeze, read_only
 from ..inference.cells import ITEMS_AT_ONCE, sum_by
+from ..kernels.types import Floats, freeze, read_only
 
 # The least share of information that is believed to be left.
 LEAST_LEFT = 0.01

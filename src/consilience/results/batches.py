@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.powers import POWERS, Evidence
 from ..inference.structures.base import Summary
 from ..kernels.types import Floats
 from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault
 from .interval_sums import Sums
-from .powers import POWERS, Evidence
 
 SUMS_SPECS = {
     "chances": ArraySpec("3 M", COUNTS),

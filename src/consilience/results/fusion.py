@@ -25,8 +25,9 @@ from ..inference.coupling import CouplingScore
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_fits import Judged
 from ..inference.learned import Learned, Names
-from ..inference.powers import Calibration
+from ..inference.powers import Calibration, Evidence
 from ..inference.sources import Source
+from ..inference.structures.field import FieldParameters
 from ..kernels.types import Floats
 from ..tasks.masks import Pictures
 from .batches import Past
@@ -115,9 +116,21 @@ class Labels:
         """The mean probability of the labels: their expected accuracy."""
         return float(self.confidence.mean())
 
+    def numbers(self) -> list[int]:
+        """Return the numbers of the parts: there is one."""
+        return [0]
+
+    def part(self, number: int) -> Labels:  # noqa: ARG002
+        """Return the labels of one part: all of them."""
+        return self
+
     def parts(self) -> Iterator[Labels]:
         """Yield the labels part by part: here, all of them."""
         yield self
+
+    def lean(self) -> Labels:
+        """Return what is needed to write the labels."""
+        return self
 
     def list_columns(self) -> dict[str, Column]:
         """Return the columns of a table of labels: keys, label, confidence, and the probability of each class."""
@@ -170,7 +183,7 @@ class Course(NamedTuple):
     trace: Floats
     n_iter: int
     converged: bool
-    starts: Mapping[str, Floats] = {}  # noqa: RUF012 (it is never changed): the trace of every start
+    starts: Mapping[str, Floats] = {}
     smoothing: tuple[float, float] | None = None
 
 
@@ -179,6 +192,7 @@ class Calibrated(NamedTuple):
 
     found: Calibration
     powers: list[float]  # equally likely ones, of which `found.power` is chosen
+    evidence: Evidence | None = None  # what speaks for each power; a file holds it as what a further batch needs
     hidden: Sequence[Judged] = ()  # the hidden answers of the fit; they are not saved
 
 
@@ -224,6 +238,7 @@ class Fusion:
     copying: Later[list[list[int]]]  # groups of near-copies, by index
     copies_count_once: bool
     given: Given
+    seed: int = 0
     calibrated: Calibrated | None = None  # None for models without calibration
     coupling: float | None = None
     coupling_scores: list[CouplingScore] = field(default_factory=list)
@@ -232,6 +247,7 @@ class Fusion:
     n_batches: int = 0  # how many `partial_fit` has learned from
     n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
     source: Source | None = None  # of answers on disk; it is not saved
+    voting: Source | None = None  # of a vote: the answers as they were counted; it is not saved
     passages: Passages | None = None  # of tokens: the texts that they are in
     pictures: Pictures | None = None  # where items are pixels: the images that they are in
     checked: bool = False  # whether `fuse` has compared it with majority vote
@@ -255,6 +271,11 @@ class Fusion:
     def in_memory(self) -> bool:
         """Whether the labels are in memory."""
         return isinstance(self.labelled, Labels)
+
+    @property
+    def is_network(self) -> bool:
+        """Whether items are linked by a graph."""
+        return isinstance(self.learned.structure, FieldParameters)
 
     @property
     def learned(self) -> Learned:
@@ -296,7 +317,9 @@ class Fusion:
                 "This model was fitted in batches, whose answers it does not keep.",
                 "Give further answers to partial_fit, or fit all answers at once.",
             )
-        raise NotFittedError("The file of this model holds no answers: it was saved with answers=False.", "Fit the model again.")
+        raise NotFittedError(
+            "The file of this model holds no answers: it was saved with answers=False.", "Fit the model again."
+        )
 
     @property
     def n_calibrating(self) -> int | None:

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from ..answers.responses import Responses
 from ..answers.vocabulary import MANY, count_codes
+from ..inference.cells import sum_by
 from ..kernels.types import Floats, freeze, read_only
 from .answer_worth import add_worth, find_worth, given_weights, measure_answers, sum_judged, sum_votes
-from .cells import sum_by
 from .interval_ends import few_units
 
 # So many entries of matrices are worked on at a time.

@@ -65,7 +65,7 @@ from .worker_intervals import Answers, judge_workers, weigh_answers
 class Intervals(NamedTuple):
     """The lower and upper ends of all intervals."""
 
-    workers: Floats  # (M, 4): accuracy, low and high; informativeness, low and high
+    workers: Floats | None  # (M, 4): accuracy, low and high; informativeness, low and high; None for votes
     prior: Floats  # (2, K)
     expected: Floats  # (2,): accuracy of the labels
 

@@ -19,19 +19,18 @@ that has no B-X there, must not go on with the span before it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.frames import build_frame
+from ..answers.responses import Passages
 from ..answers.tagging import split_tag
 from ..answers.vocabulary import (
     Column,
     Values,
     encode_in_order_of_appearance,
-    find_missing,
     objects,
     to_column,
     to_values,
@@ -43,9 +42,7 @@ from ..kernels.types import Floats
 from ..metrics.spans import find_continuations, find_spans, split_tags
 from ..specs import Fault
 from ..tasks.spans import FUSED, Marks, Origin, Spans, Tokens, sort_marks
-
-if TYPE_CHECKING:
-    from ..models.base import Model
+from .fusion import Fusion, Labels
 
 _LETTERS = "OBIELSU"
 
@@ -126,41 +123,44 @@ def raise_odds(probability: Floats, power: float) -> Floats:
     return np.asarray(yes / (yes + no))
 
 
-def number_sequences(model: Model) -> tuple[NDArray[np.int64], Values]:
+def number_sequences(labels: Labels) -> tuple[NDArray[np.int64], Values]:
     """Return the number of the sequence of each item, and the ids of the sequences."""
-    if "sequence" not in model._keys:
+    if "sequence" not in labels.keys:
         raise InputError("Only labels of sequences are spans, and these items are not in any.")
-    codes, ids = encode_in_order_of_appearance(model._keys["sequence"])
+    codes, ids = encode_in_order_of_appearance(labels.keys["sequence"])
     return codes.astype(np.int64), ids
 
 
-def find_model_spans(model: Model) -> tuple[Runs, Column, list[str]]:
-    """Return the fused spans of a model, their confidence, and the type of each."""
-    model._check_fitted()
-    sequence, _ = number_sequences(model)
-    if not are_tags(model.classes_):
+def find_fused_spans(found: Fusion) -> tuple[Runs, Column, list[str]]:
+    """Return the fused spans, their confidence, and the type of each."""
+    labels = found.labels
+    sequence, _ = number_sequences(labels)
+    if not are_tags(labels.classes):
         raise InputError(
-            f"Only tags such as B-PER, I-PER and O are spans. These labels are {listing(model.classes_.tolist())}."
+            f"Only tags such as B-PER, I-PER and O are spans. These labels are {listing(labels.classes.tolist())}."
         )
-    runs = find_runs(model._label_codes, model.classes_, sequence)
-    kinds = [(split_tag(name, _LETTERS) or ("", ""))[1] for name in model.classes_.tolist()]
-    types = [kinds[code] for code in model._label_codes[runs.first].tolist()]
-    return runs, to_column(model._judge_spans(runs, sequence)), types
+    runs = find_runs(labels.codes, labels.classes, sequence)
+    kinds = [(split_tag(name, _LETTERS) or ("", ""))[1] for name in labels.classes.tolist()]
+    types = [kinds[code] for code in labels.codes[runs.first].tolist()]
+    confidence = found.span_confidence
+    if confidence is None:  # tokens are independent of each other
+        confidence = judge_runs(follow_alone(labels.posterior, labels.codes, labels.classes, sequence), runs)
+    return runs, to_column(confidence), types
 
 
-def tabulate_spans(model: Model) -> Any:
-    """Return the fused spans as a table; see `Model.to_spans`."""
-    runs, confidence, types = find_model_spans(model)
-    _, ids = number_sequences(model)
-    start, end = _find_offsets(model, runs)
-    texts = None if model._passages is None else model._passages.texts
+def tabulate_spans(found: Fusion) -> dict[str, Column]:
+    """Return the columns of a table of the fused spans; see `Model.to_spans`."""
+    runs, confidence, types = find_fused_spans(found)
+    _, ids = number_sequences(found.labels)
+    start, end = _find_offsets(found.passages, runs)
+    texts = None if found.passages is None else found.passages.texts
     if texts is None:
         text: Column = pa.nulls(len(types), pa.string())
     else:
-        owner = model._passages.fused[runs.sequence]  # type: ignore[union-attr]
+        owner = found.passages.fused[runs.sequence]  # type: ignore[union-attr]
         places = zip(owner.tolist(), start.tolist(), end.tolist(), strict=True)
         text = to_column([texts[document][a:b] for document, a, b in places] or pa.nulls(0, pa.string()))
-    columns: dict[str, Column] = {
+    return {
         "document": to_column(ids[runs.sequence]),
         "start": to_column(start),
         "end": to_column(end),
@@ -168,27 +168,25 @@ def tabulate_spans(model: Model) -> Any:
         "text": text,
         "confidence": confidence,
     }
-    return build_frame(columns, model._backend)
 
 
-def collect_spans(model: Model) -> Spans:
+def collect_spans(found: Fusion) -> Spans:
     """Return the fused spans with their texts; see `Model.to_span_set`."""
-    passages = model._passages
+    passages = found.passages
     if passages is None or passages.texts is None:
         lack = "was fitted to tags" if passages is None else "was saved without texts"
         raise NotFittedError(
-            f"This {type(model).__name__} {lack}, and has no texts. to_spans() gives a table without them.",
+            f"This {found.model} {lack}, and has no texts. to_spans() gives a table without them.",
             "Fit it to a Spans." if passages is None else "Save it with texts=True.",
         )
-    runs, confidence, types = find_model_spans(model)
-    start, end = _find_offsets(model, runs)
+    runs, confidence, types = find_fused_spans(found)
+    start, end = _find_offsets(passages, runs)
     labels = sorted(set(types))
     numbers = {name: number for number, name in enumerate(labels)}
     code = np.array([numbers[name] for name in types], np.int64)
     fused = passages.fused
     zeros = np.zeros(len(types), np.int64)
-    # Files of earlier releases hold no confidence.
-    known = None if len(find_missing(confidence)) else np.asarray(to_values(confidence), np.float64)
+    known = np.asarray(to_values(confidence), np.float64)
     marks = Marks(fused[runs.sequence], zeros, start, end, code, known)
     return Spans(
         passages.documents,
@@ -199,25 +197,25 @@ def collect_spans(model: Model) -> Spans:
         np.stack([fused, np.zeros(len(fused), np.int64)], axis=1),
         Tokens(passages.offsets, passages.start, passages.end),
         origin=None if passages.origin is None else Origin(*passages.origin),
-        backend=model._backend,
+        backend=found.backend,
     )
 
 
-def _find_offsets(model: Model, runs: Runs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _find_offsets(passages: Passages | None, runs: Runs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return start and end of spans: characters of a text, or numbers of tokens where there is none."""
     first, last = runs.first - runs.offset, runs.stop - runs.offset - 1
-    if model._passages is None:
+    if passages is None:
         return first, last + 1
-    base = model._passages.first_tokens()[runs.sequence]
-    return model._passages.start[base + first], model._passages.end[base + last]
+    base = passages.first_tokens()[runs.sequence]
+    return passages.start[base + first], passages.end[base + last]
 
 
-def read_words(model: Model, items: NDArray[np.int64]) -> list[str] | None:
-    """Return the words of some items of a model that was fitted to texts; None if it has none."""
-    passages = model._passages
+def read_words(found: Fusion, items: NDArray[np.int64]) -> list[str] | None:
+    """Return the words of some items of a fit to texts; None if it has none."""
+    passages = found.passages
     if passages is None or passages.texts is None:
         return None
-    sequence, ids = number_sequences(model)
+    sequence, ids = number_sequences(found.labels)
     return passages.read_words(items.tolist(), np.searchsorted(sequence, np.arange(len(ids) + 1)))
 
 

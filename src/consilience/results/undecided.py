@@ -20,6 +20,7 @@ from ..answers.vocabulary import Column
 from ..arguments import is_number
 from ..errors import parameter_error, plural
 from ..kernels.types import Floats
+from .fusion import Labelled
 
 ROUNDING = 1e-12
 # For calibration by hidden answers alone; `tests/test_review_page.py` compares it with what was measured.
@@ -100,10 +101,14 @@ def find_open(confidence: Floats, least: float) -> NDArray[np.bool_]:
     return np.asarray(confidence < least - ROUNDING)
 
 
-def count_kept(confidence: Floats, least: float, n_gold: int | None) -> Undecided:
+def count_kept(labelled: Labelled, least: float, n_gold: int | None) -> Undecided:
     """Return how many labels are kept, and how many of these are expected to be wrong."""
-    kept = confidence[~find_open(confidence, least)]
-    return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)), n_gold)
+    n_kept, n_wrong = 0, 0.0
+    for part in labelled.parts():
+        confidence = part.confidence
+        kept = confidence[~find_open(confidence, least)]
+        n_kept, n_wrong = n_kept + len(kept), n_wrong + float(np.sum(1.0 - kept))
+    return Undecided(least, labelled.n_items, n_kept, n_wrong, n_gold)
 
 
 def leave_open(labels: Column, is_open: NDArray[np.bool_]) -> Column:

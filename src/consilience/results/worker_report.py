@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.vocabulary import Column, Values, lookup, spell_surrogates, to_column, to_values
+from ..inference.cells import Cells, sum_by
 from ..kernels.types import Floats
-from .cells import Cells, sum_by
 from .information import informativeness, informativeness_of_speech
 from .worker_intervals import judge_voters
 

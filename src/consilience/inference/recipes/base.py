@@ -30,10 +30,18 @@ from ..learned import as_used
 from ..mask_copies import find_same_masks
 from ..moment_effort import Effort, estimate_moments
 from ..moments import MomentFit, strongest_answers
-from ..parameters import PAIR, check_callback, check_calibration, check_choice, check_number, checked_smoothing, fixed_prior
+from ..parameters import (
+    PAIR,
+    check_calibration,
+    check_callback,
+    check_choice,
+    check_number,
+    checked_smoothing,
+    fixed_prior,
+)
 from ..settings import Before
 from ..sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices, check_posteriors
-from ..sources import InMemory, OnDisk, Source
+from ..sources import InMemory, Source
 from ..starts import find_starts
 from ..statistics import Statistics
 from ..structures.base import AnyStructure, StructureParameters, Summary
@@ -58,7 +66,6 @@ class Plan(NamedTuple):
 
     problem: Problem
     starts: list[tuple[str, Parameters]]
-    coupling: float | None = None  # of chains; fields learn theirs in the loop
     coupling_scores: list[CouplingScore] = []  # noqa: RUF012 (it is never changed)
     apart: tuple[Problem, Fit] | None = None  # of fields: the same answers to independent items, and the fit to them
 
@@ -177,6 +184,18 @@ class LatentRecipe(Recipe):
     def decodes_jointly(self) -> bool:
         """Whether labels are the most probable joint labelling, and not each the most probable one of its item."""
         return False
+
+    @property
+    def learns_coupling(self) -> bool:
+        """Whether a coupling of neighbours is to be learned."""
+        return False
+
+    #: Whether labels that are tags follow a chain, so that spans among them can be judged.
+    follows_tags: ClassVar[bool] = False
+
+    def find_coupling(self, problem: Problem, parameters: Parameters) -> float | None:  # noqa: ARG002
+        """Return how strongly neighbours are coupled; None where items are independent of each other."""
+        return None
 
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
@@ -329,10 +348,10 @@ def sum_pseudo_counts(prior: Prior) -> Floats:
     return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
 
 
-def refuse_disk(source: Source, **given: object) -> None:
+def refuse_disk(**given: object) -> None:
     """Raise an error for what is given of items whose answers are on disk."""
     for name, value in given.items():
-        if value is not None and isinstance(source, OnDisk):
+        if value is not None:
             raise ParameterError(
                 Sentence(f"{{{name}}} is for answers in memory.", **{name: Python(name)}),
                 "Read them with read_responses.",

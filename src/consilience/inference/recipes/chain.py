@@ -46,6 +46,7 @@ class ChainRecipe(LatentRecipe):
     structure_type = ChainParameters
     summary_type = ChainSummary
     takes_disk = True
+    follows_tags = True
 
     coupling: Any
     transitions: Any
@@ -118,7 +119,11 @@ class ChainRecipe(LatentRecipe):
         starts = find_starts(self, problem, sample.responses)
         if scores and any(name == "majority" for name, _ in starts):
             starts += self.start_by_climbing(problem, expect_from_votes(problem))
-        return Plan(problem, starts, chain.coupling, scores)
+        return Plan(problem, starts, scores)
+
+    def find_coupling(self, problem: Problem, parameters: Parameters) -> float:  # noqa: ARG002
+        """Return the strength of the chain."""
+        return cast(Chain, problem.structure).coupling
 
     def structure_of_batch(self, r: Responses) -> Chain:
         """Return the chain with the coupling that the first batch called for."""

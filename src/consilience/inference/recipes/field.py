@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...answers.crowd import Crowd
 from ...answers.graph import Graph
@@ -141,7 +140,14 @@ class FieldRecipe(LatentRecipe):
         # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
         # which depends on it, is not known.
         problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
-        return Plan(problem, list(self.set_off(source, posed, problem)), None, scores, (apart, fit))
+        return Plan(problem, list(self.set_off(source, posed, problem)), scores, (apart, fit))
+
+    def find_coupling(self, problem: Problem, parameters: Parameters) -> float:
+        """Return the coupling of an edge of weight 1; by the paper's rule, that of the mean edge."""
+        weights = cast(Graph, problem.graph).weights
+        mean_weight = float(weights.mean()) if len(weights) else 1.0
+        found = cast(FieldParameters, parameters.structure).coupling
+        return found * (mean_weight if self.coupling == "paper" else 1.0)
 
     def fit_unguided(self, source: InMemory, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
         """Return the problem without features and without the graph, and its fit."""

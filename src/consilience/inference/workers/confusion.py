@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.crowd import Crowd
 from ...answers.responses import Responses
 from ...arguments import to_floats
 from ...errors import plural
-from ...answers.crowd import Crowd
 from ...kernels.types import Floats, freeze
 from ...specs import LOG_WEIGHTS, ArraySpec
 from ..distributions import Distributions, fit_distributions

@@ -1,51 +1,46 @@
-"""Labels of answers on disk, written partition by partition, whole or not at all."""
+"""The one writer of labels: part by part, whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ..answers.frames import build_frame
-from ..answers.vocabulary import Values, to_column
 from ..engines import open_engine
 from ..errors import InputError, first_line
 from ..formats.register import usual_suffixes, writable_formats
 from ..formats.replacing import hold_signals, sync
-from ..formats.writing import check_writable, write_table, write_tables
-from ..models.base import Model, name_probabilities
+from ..formats.writing import check_writable, write_tables
 from ..storage.claiming import claim_beside
-from .stored import StoredFit
-from .stored_votes import StoredVote
+from .fusion import Fusion, Labels, NoLabels
+from .parts import StoredLabels
 
 PART = "part-{:05d}.parquet"
 # What files in a folder of labels say of themselves, so that only such folders are replaced.
 MARK = {b"consilience": b"labels"}
 
 
-def write_labels(model: Model, path: str, engine: Any) -> None:
-    """Write the labels of a model to a folder of Parquet files, or to one file."""
-    if model._totals is not None and model._stored is None:
-        raise model._no_labels()
-    in_one, fit = is_one_file(path), model._stored
-    if fit is not None:
-        check_apart(path, fit.answers.inputs)
-        write_tables(_tables(fit, engine), path) if in_one else write_folder(path, partial(_write_parts, fit, engine))
-        if isinstance(fit, StoredFit) and fit.problem.steps is not None:
-            fit.problem.steps.clear()
-        return
-    table = pa.table(tabulate(model._keys, model.classes_, model._label_codes, model.posterior_))
-    if in_one:
-        write_table(table, path)
+def write_labels(found: Fusion, path: str, engine: Any) -> None:
+    """Write the labels of a result to a folder of Parquet files, or to one file."""
+    labels = found.labelled
+    if isinstance(labels, NoLabels):
+        labels.parts()
+    assert isinstance(labels, (Labels, StoredLabels))
+    if isinstance(labels, StoredLabels):
+        check_apart(path, labels.answers.inputs)
     else:
-        write_folder(path, lambda folder: dict([save_part(table, folder, 0)]))
+        engine = None  # they are here
+    in_one = is_one_file(path)
+    write_tables(_tables(labels, engine), path) if in_one else write_folder(path, partial(_write_parts, labels, engine))
+    if isinstance(labels, StoredLabels) and labels.steps is not None:
+        labels.steps.clear()
 
 
 def is_one_file(path: str) -> bool:
@@ -169,16 +164,14 @@ def check_apart(path: str, inputs: Iterable[str]) -> None:
             raise InputError(f"Writing to {path!r} would change the input {each!r}.", "Write to another place.")
 
 
-def _tables(fit: StoredFit | StoredVote, engine: Any) -> Any:
+def _tables(labels: Labels | StoredLabels, engine: Any) -> Iterator[pa.Table]:
     with open_engine(engine) as opened:
-        placed = opened.place(list(fit.answers.filled()))
-        yield from opened.map(make_table, placed, fit.lean())
+        yield from opened.map(make_table, opened.place(labels.numbers()), labels.lean())
 
 
-def _write_parts(fit: StoredFit | StoredVote, engine: Any, folder: Path) -> dict[str, int]:
+def _write_parts(labels: Labels | StoredLabels, engine: Any, folder: Path) -> dict[str, int]:
     with open_engine(engine) as opened:
-        placed = opened.place(list(fit.answers.filled()))
-        return dict(opened.map(write_part, placed, fit.lean(), str(folder)))
+        return dict(opened.map(write_part, opened.place(labels.numbers()), labels.lean(), str(folder)))
 
 
 def parquet() -> Any:
@@ -188,9 +181,9 @@ def parquet() -> Any:
     return parquet
 
 
-def write_part(number: int, fit: StoredFit | StoredVote, folder: str) -> tuple[str, int]:
-    """Write the labels of a partition; return the name and the size of the file."""
-    return save_part(make_table(number, fit), Path(folder), number)
+def write_part(number: int, labels: Labels | StoredLabels, folder: str) -> tuple[str, int]:
+    """Write the labels of a part; return the name and the size of the file."""
+    return save_part(make_table(number, labels), Path(folder), number)
 
 
 def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
@@ -205,17 +198,6 @@ def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
     return path.name, size
 
 
-def make_table(number: int, fit: StoredFit | StoredVote) -> pa.Table:
-    """Return the labels of a partition, with the columns of `to_frame`."""
-    codes, probabilities = fit.label(number)
-    return build_frame(tabulate(fit.answers.keys(number), fit.answers.classes, codes, probabilities), "pyarrow")
-
-
-def tabulate(keys: dict[str, Any], classes: Values, codes: Any, probabilities: Any) -> dict[str, Any]:
-    """Return the columns of `to_frame`."""
-    columns = {name: to_column(column) for name, column in keys.items()}
-    columns["label"] = to_column(classes[codes])
-    columns["confidence"] = to_column(probabilities[np.arange(len(codes)), codes])
-    for k, name in enumerate(name_probabilities(classes, columns)):
-        columns[name] = to_column(np.ascontiguousarray(probabilities[:, k]))
-    return columns
+def make_table(number: int, labels: Labels | StoredLabels) -> pa.Table:
+    """Return the labels of a part, with the columns of `to_frame`."""
+    return build_frame(labels.part(number).list_columns(), "pyarrow")
