@@ -164,7 +164,8 @@ def read_integers(texts: Any) -> Any:
     except pa.ArrowInvalid:
         return texts
     unique = pc.unique(texts)
-    return numbers if pc.cast(pc.cast(unique, pa.int64()), pa.string()).equals(unique) else texts
+    # Arrow knows several types of text, and columns of different types are never equal.
+    return numbers if pc.cast(pc.cast(unique, pa.int64()), unique.type).equals(unique) else texts
 
 
 def _ends_in_quote(path: str) -> bool:
