@@ -34,8 +34,7 @@ from consilience.formats.reading import read_table
 from consilience.formats.writing import replace_file, write_table
 from consilience.inference.distributions import ESTIMATIONS
 from consilience.results.calibration import CHOICES as CALIBRATIONS
-
-MAIN = "from consilience.cli.main import main; main()"
+from fuzz.kills import MAIN, children_hear_signals
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -667,7 +666,9 @@ def test_interrupted_by_a_signal_during_the_fit(answers):
         main()
     """
     command = [sys.executable, "-c", slow, "fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with children_hear_signals():
+        begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with begun as process:
         assert process.stderr.readline() == "fitting\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)

@@ -217,8 +217,9 @@ def test_large_parameters_of_every_model_are_refused(model, parameters):
 
 
 def test_seeds_of_128_bits_do():
-    cs.MajorityVote(seed=2**128 - 1).fit(NETWORK.responses)
-    cs.DawidSkene(seed=2**127, n_init=2, max_iter=2**70).fit(NETWORK.responses)
+    vote = cs.MajorityVote(seed=2**128 - 1).fit(NETWORK.responses)
+    fit = cs.DawidSkene(seed=2**127, n_init=2, max_iter=2**70).fit(NETWORK.responses)
+    assert len(vote.labels_) == len(fit.labels_) == NETWORK.responses.n_items
 
 
 @pytest.mark.parametrize(

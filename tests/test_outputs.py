@@ -19,7 +19,7 @@ from consilience.errors import InputError
 from consilience.formats.reading import read_table
 from consilience.formats.replacing import hold_signals
 from consilience.formats.writing import check_writable, replace_file, replace_together, write_table
-from fuzz.kills import MAIN, Target, run_kills
+from fuzz.kills import MAIN, Target, children_hear_signals, run_kills
 from test_cli import contents, environment, make_answers, run
 
 TABLE = pa.table({"item": [1, 2]})
@@ -274,9 +274,9 @@ def test_a_signal_leaves_no_temporary_file(answers, name, code, line):
     Path("labels.csv").write_text("old")
     before = contents(answers.parent)
     command = [sys.executable, "-c", SLOW, "fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
-    ) as process:
+    with children_hear_signals():
+        begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    with begun as process:
         assert process.stderr.readline() == "writing\n"
         assert len(os.listdir()) == 4  # one temporary file each
         process.send_signal(signal.Signals[name])

@@ -409,7 +409,7 @@ def test_workers_in_several_spellings():
 def test_real_labels_pass(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cs.read_responses(FOLDER / name / "responses.parquet")
+        assert cs.read_responses(FOLDER / name / "responses.parquet").n_responses > 0
 
 
 @pytest.mark.parametrize("name", ["majority", "dawid-skene", "moments"])
