@@ -203,7 +203,7 @@ def test_a_file_that_cannot_be_renewed(place, temporary, call):
     assert call() == (2, said)
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_the_command_line_says_it_once(place, temporary):
     """With code, home and $NUMBA_CACHE_DIR that cannot be written to, and files that may not grow in the end."""
     shutil.copytree(PACKAGE, place / "consilience", ignore=shutil.ignore_patterns("__pycache__"))

@@ -187,7 +187,7 @@ def run_python(code, *arguments, **more):
     return out.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_each_kernel_is_compiled_once_for_small_data():
     """Whatever the number of classes, the dtypes of the table, and the order in which models are fitted."""
     compiled = json.loads(run_python(FITS))
@@ -294,7 +294,7 @@ print(time.process_time() - start)
 USUAL_LEAST = 0.7
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 @pytest.mark.parametrize(
     ("name", "bar"), [("DawidSkene", 4), ("HiddenMarkov", 4), ("MarkovField", 4), ("MomentMatching", 6)]
 )

@@ -329,7 +329,7 @@ def len_of_block(block, extra):
     return block.n_items + extra
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_dask_engines_by_name(small_blocks, client):
     r, gold = crowd()
     here = cs.DawidSkene(tol=0, max_iter=3).fit(r, gold=gold)

@@ -343,7 +343,7 @@ def test_pixels_that_nobody_answered_hear_their_neighbours():
     assert np.mean(alone.labels_[silent] == masks.truth[silent]) < 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 @needs_data
 def test_outlines_drawn_by_a_crowd():
     data = cs.datasets.load("bubil_mri")

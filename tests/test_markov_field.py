@@ -200,7 +200,7 @@ def test_the_objective_never_falls_by_mean_field(problem, estimation, coupling, 
         assert model.posterior_[item, list(model.classes_).index(label)] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 @settings(deadline=None, max_examples=40)
 @given(networks(), st.sampled_from(INFERENCES), st.sampled_from(["learn", "paper", 0.7]), st.booleans())
 def test_whatever_is_fitted_is_finite_and_the_same_again(problem, inference, coupling, normalised):
@@ -401,7 +401,7 @@ def test_blocks_and_threads_change_nothing(inference, monkeypatch):
     assert_same_fit(one, whole, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_on_a_cluster(monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(blocks, "BLOCK_SIZE", 200)

@@ -829,7 +829,7 @@ def test_accuracy_of_a_dense_ensemble(seed):
     assert cs.metrics.macro_f1(crowd.truth, model.labels_) >= ceiling - 0.005
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_error_falls_as_one_over_the_root_of_n():
     errors = {1_000: [], 100_000: []}
     for n_items, seed in itertools.product(errors, range(3)):

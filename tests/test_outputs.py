@@ -301,7 +301,7 @@ def target(tmp_path_factory) -> Target:
     return Target(tmp_path_factory.mktemp("kills"), n_items=500)
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
 def test_kills_at_random_moments(target, name):
     counts, complaints = run_kills(target, 3, name, seed=7)

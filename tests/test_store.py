@@ -544,7 +544,7 @@ def test_files_may_be_anywhere_that_fsspec_knows(tmp_path):
 # On a cluster
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_a_cluster_builds_fits_and_writes_the_same_bits(tmp_path):
     dask_kills = pytest.importorskip("dask_kills", reason="Dask is not installed")
     path = write(crowd()[0], tmp_path / "a.parquet")
