@@ -9,14 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-
-
-def examples(n: int, **options: Any) -> settings:
-    """Draw `n` examples in `make robust`, and a share of them in `make test` (see the profiles in conftest.py)."""
-    return settings(max_examples=max(5, n * settings().max_examples // 100), deadline=None, **options)
 
 
 class Size(enum.Enum):

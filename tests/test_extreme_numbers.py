@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.errors import ParameterError
 from consilience.inference.structures.field import INFERENCES, MOST_COUPLING, weight_unit
+from effort import examples
 
 TINY = 5e-324
 HUGE = float(np.finfo(np.float64).max)
@@ -135,7 +136,7 @@ def _sparse_matrices(r, seed):
     return np.where(total > 0, matrices / np.where(total > 0, total, 1), 1 / r.n_labels)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(awkward_fits())
 def test_em_never_falls_whatever_the_weights(fit):
     model, r = fit

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
@@ -15,6 +15,7 @@ from benchmarks.masks import dice, draw_masks, draw_noise
 from command_line import run
 from consilience.checks.graph_check import GraphCheck, correlate_errors, measure_agreement
 from consilience.errors import DataWarning, ParameterError
+from effort import examples
 from real_data import FOLDER, gold_of, needs_data
 
 AGREES = "The graph is informative about these labels: neighbouring items agree more than by chance"
@@ -64,7 +65,7 @@ def correlate_slowly(r, graph, labels):
     return sum(products) / sum(squares), np.sqrt(np.sum(np.square(products))) / sum(squares)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(0, 10**6))
 def test_correlation_equals_its_slow_twin(seed):
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -17,6 +17,7 @@ from consilience.inference.em import infer_posterior
 from consilience.inference.structures.chain import Chain
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.results.powers import raise_to
+from effort import examples
 from test_chain import crowd_of_sequences, enumerate_chains, evidence_of
 
 ESTIMATIONS = ["em", "variational"]
@@ -158,7 +159,7 @@ def problems(draw):
 
 
 @given(problems(), st.sampled_from(["free 1", "free 0", "masked 1"]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_objective_never_falls(problem, kind):
     r, gold, estimation, smoothing = problem
     transitions = "free"

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 from sklearn.base import clone
@@ -17,6 +17,7 @@ from consilience.answers import blocks
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.inference.structures.field import INFERENCES, MOST_COUPLING
 from consilience.models.markov_field import MULTIPLES, paper_couplings
+from effort import examples
 from strategies import matrices
 from test_field import sweep_slowly
 
@@ -183,7 +184,7 @@ def networks(draw):
     return r, cs.Graph.from_scipy(adjacency), gold or None
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     networks(),
     st.sampled_from(ESTIMATIONS),
@@ -201,7 +202,7 @@ def test_the_objective_never_falls_by_mean_field(problem, estimation, coupling, 
 
 
 @pytest.mark.robust
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(networks(), st.sampled_from(INFERENCES), st.sampled_from(["learn", "paper", 0.7]), st.booleans())
 def test_whatever_is_fitted_is_finite_and_the_same_again(problem, inference, coupling, normalised):
     r, graph, gold = problem

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn.base
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
@@ -23,6 +23,7 @@ from consilience.answers.previews import ReportTable
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
 from consilience.results.powers import raise_to
 from consilience.results.worker_report import informativeness
+from effort import examples
 from strategies import crowds
 
 MODELS = [cs.MajorityVote, cs.DawidSkene]
@@ -341,7 +342,7 @@ def predicted_by(model, r):
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConvergenceWarning")
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(crowd=crowds(), cls=st.sampled_from(MODELS))
 def test_any_crowd_by_table_and_by_matrix(crowd, cls):
     """Labels of any kind, workers without answers, items without answers: the same fit either way in."""
@@ -362,7 +363,7 @@ def test_any_crowd_by_table_and_by_matrix(crowd, cls):
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConvergenceWarning")
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(crowd=crowds(weights=True, kinds=["str", "int", "bool"]))
 def test_any_weighted_crowd(crowd):
     r = cs.Responses.from_frame(crowd.frame, weight="weight")

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
@@ -17,6 +17,7 @@ import oracles
 from consilience.errors import ConvergenceWarning, DataWarning, ParameterError
 from consilience.inference import explicit_moments, moments
 from consilience.kernels.moments import simplex_threshold, solve_on_simplex
+from effort import examples
 
 
 def random_parameters(seed, n_workers, n_labels, n_classes):
@@ -101,7 +102,7 @@ def test_projection_by_hand(vector, nearest):
     np.testing.assert_allclose(project(vector), nearest, atol=1e-15)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=8))
 def test_projection_is_the_nearest_point(values):
     vector = np.array(values)
@@ -339,7 +340,7 @@ def test_sweeps_never_raise_the_objective(method, seed):
 # -------------------------------------------------------------------------------------------------------- the layout
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 5), st.floats(0.0, 1.0))
 def test_layout_is_its_slow_twins(seed, n_items, n_workers, share):
     rng = np.random.default_rng(seed)

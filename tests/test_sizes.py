@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array, save_npz
 
@@ -31,6 +31,7 @@ from consilience.inference.moment_effort import _estimate, estimate_moments, is_
 from consilience.models import moment_matching
 from consilience.results.cells import Cells
 from consilience.results.worker_report import describe_workers
+from effort import examples
 
 
 @pytest.fixture
@@ -253,7 +254,7 @@ def sparse_crowd(seed):
 @pytest.mark.filterwarnings(
     "ignore::consilience.errors.DataWarning"
 )  # a single label looks like a labelling function's
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 10_000))
 def test_sparse_counts_say_what_full_ones_do(seed):
     r, known = sparse_crowd(seed)

@@ -11,7 +11,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
@@ -23,6 +23,7 @@ from consilience.kernels.types import freeze
 from consilience.metrics.spans import find_continuations, find_spans, split_tags
 from consilience.results.span_results import find_runs, follow_alone, judge_runs, raise_odds
 from consilience.tasks.spans import Marks, SpanCollector
+from effort import examples
 
 CLASSES = objects(["O", "B-X", "I-X", "B-Y", "I-Y"])
 
@@ -349,7 +350,7 @@ def slow_scores(gold, found):
     return [(a / len(found) if found else 0.0, b / len(gold) if gold else 0.0) for a, b in sums]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.sets(SPAN, max_size=6), st.sets(SPAN, max_size=6))
 def test_scores_of_spans_are_those_of_the_slow_twin(gold, found):
     sides = [{(d, a, a + n, k) for d, a, n, k in side} for side in (gold, found)]
