@@ -24,10 +24,10 @@ from command_line import CLEAN, run
 from consilience.answers.classes import ABSTAIN
 from consilience.answers.duplicates import DUPLICATES
 from consilience.cli import fuse as fuse_command
-from consilience.cli.command import spell_options
+from consilience.cli.command import make_inert, spell_options
 from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
-from consilience.cli.text import fit_confusion, fit_text, fit_texts, make_inert
+from consilience.cli.terminal import fit_confusion, fit_text, fit_texts
 from consilience.errors import InputError, Python, Sentence
 from consilience.evaluation.labels import evaluate
 from consilience.formats.reading import read_table
@@ -656,7 +656,7 @@ def test_interrupted_by_a_signal_during_the_fit(answers):
     # before it (Python 3.14).
     slow = """if True:
         import sys, time
-        from consilience.cli.progress import Display
+        from consilience.cli.terminal import Display
         def show(display, progress):
             print("fitting", file=sys.stderr, flush=True)
             for _ in range(600):
@@ -1071,7 +1071,7 @@ def test_the_documented_options_are_the_real_ones(command):
     page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
     section = page.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
     shown = section.partition("\nOptions:\n")[2].partition("```")[0]
-    real = run(command, "--help").stdout.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    real = run(command, "--help").stdout.partition("\nOptions:\n")[2].partition("\n  Examples:\n")[0]
     assert "".join(shown.split()) == "".join(real.split()) != ""  # lines may break elsewhere, also at hyphens
 
 

@@ -16,9 +16,11 @@ from ..errors import plural, to_sentence
 from ..formats.files import name_of
 from ..formats.register import FORMATS
 from ..memory import format_bytes
+from .command import make_inert
 from .summary import ALL_KNOWN, Record, Summary
-from .tables import MOST_KEY, Column, measure, open_console, print_facts, print_table, print_title, spare_width, widen
-from .text import (
+from .terminal import (
+    MOST_KEY,
+    Column,
     fit_confusion,
     fit_text,
     format_columns,
@@ -26,8 +28,14 @@ from .text import (
     format_ends,
     format_number,
     format_share,
-    make_inert,
+    measure,
+    open_console,
+    print_facts,
+    print_table,
+    print_title,
     quote_blanks,
+    spare_width,
+    widen,
 )
 
 # The parameters to show, of those the model has.
