@@ -142,7 +142,7 @@ def test_what_is_wrong_is_said(path):
         ({"model": 3}, "the model in the header cannot be 3"),
         (
             {"parameters": {}},
-            "the parameter 'acceleration', 'calibration', 'callback', 'classifier', 'coupling' and 11 more",
+            "the parameter 'calibration', 'callback', 'classifier', 'coupling', 'decode' and 10 more",
         ),
         (
             {"scalars": {"n_iter_": 3}},

@@ -31,7 +31,6 @@ NETWORK = cs.simulate.network(250, n_workers=12, n_classes=3, degree=4, answers_
 MODELS = {
     "vote": (cs.MajorityVote(seed=5), INDEPENDENT),
     "moments": (cs.MomentMatching(), INDEPENDENT),
-    "explicit moments": (cs.MomentMatching(method="explicit"), FEW),
     "Dawid-Skene": (cs.DawidSkene(), INDEPENDENT),
     "Dawid-Skene from random starts": (cs.DawidSkene(n_init=3, seed=2), INDEPENDENT),
     "Dawid-Skene from moments": (cs.DawidSkene(start="best", estimation="em"), INDEPENDENT),

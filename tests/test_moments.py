@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import consilience as cs
+import explicit_moments
 import oracles
 from consilience.errors import ConvergenceWarning, DataWarning, ParameterError
-from consilience.inference import explicit_moments, moments
-from consilience.kernels.moments import simplex_threshold, solve_on_simplex
+from consilience.inference import moments
+from consilience.kernels.moments import add_worker_terms, simplex_threshold, solve_on_simplex
 from effort import examples, rest_robust
 
 
@@ -25,6 +26,29 @@ def random_parameters(seed, n_workers, n_labels, n_classes):
     rng = np.random.default_rng(seed)
     confusion = rng.dirichlet(np.ones(n_labels), size=(n_workers, n_classes)).transpose(0, 2, 1)
     return np.ascontiguousarray(confusion), rng.dirichlet(np.full(n_classes, 3.0))
+
+
+def worker_terms(m, memberships, confusion, gram, prior):
+    """Return H_m (K, K) and B_m (L, K): sums of w1 + w2 e1 + w3 e2 over all others, times the prior."""
+    n_workers, n_labels, n_classes = confusion.shape
+    hessian, linear = np.empty((n_classes, n_classes)), np.empty(n_labels * n_classes)
+    matrices = (confusion.reshape(n_workers, -1), gram, prior)
+    add_worker_terms(m, *memberships, *matrices, hessian, linear, np.empty(gram.shape[1]))
+    return hessian, linear.reshape(n_labels, n_classes)
+
+
+def objective_and_gradient(responses, weights, confusion, prior):
+    """Return the objective (without its constant) and its gradients in the matrices (M, L, K) and in the prior.
+
+    `weights` (U, 3) are those of singles, pairs and triples for each distinct set of workers.
+    """
+    products = moments.Products(responses, moments.lay_out(responses), weights, confusion.shape[2])
+    hessian, linear = products.renew(confusion)
+    gradient = np.zeros_like(confusion)
+    for m, matrix in enumerate(confusion):
+        own_hessian, own_linear = worker_terms(m, products.by_worker, confusion, products.gram, prior)
+        gradient[m] = matrix @ own_hessian - own_linear
+    return float(0.5 * prior @ hessian @ prior - linear @ prior), gradient, hessian @ prior - linear
 
 
 def internal(confusion):
@@ -262,7 +286,7 @@ def test_implicit_and_explicit_are_the_same_function(seed, n_workers, n_labels, 
     confusion, prior = random_parameters(seed, n_workers, r.n_labels, n_classes or n_labels)
     computed = explicit_moments.compute_moments(r, count_weights=counted)
     weights = count_weights(r) if counted else unit_weights(r)
-    value, gradient, prior_gradient = moments.objective_and_gradient(r, weights, confusion, prior)
+    value, gradient, prior_gradient = objective_and_gradient(r, weights, confusion, prior)
     expected = explicit_moments.objective_and_gradient(computed, confusion, prior)
     assert value + constant_of(computed) == pytest.approx(expected[0], abs=1e-8)
     np.testing.assert_allclose(gradient, expected[1], atol=1e-8)
@@ -278,7 +302,7 @@ def test_gradients_are_finite_differences(implicit):
 
     def evaluate(c, p):
         if implicit:
-            return moments.objective_and_gradient(r, weights, c, p)
+            return objective_and_gradient(r, weights, c, p)
         return explicit_moments.objective_and_gradient(computed, c, p)
 
     _, gradient, prior_gradient = evaluate(confusion, prior)
@@ -317,7 +341,7 @@ def test_what_is_found_is_stationary():
     found = moments.match_moments(
         crowd.responses, internal(crowd.parameters.confusion), crowd.parameters.prior, max_iter=5000, tol=1e-9
     )
-    _, gradient, prior_gradient = moments.objective_and_gradient(crowd.responses, weights, found.confusion, found.prior)
+    _, gradient, prior_gradient = objective_and_gradient(crowd.responses, weights, found.confusion, found.prior)
     for slope, matrix in zip(gradient, found.confusion, strict=True):
         assert_optimal_on_simplex(slope, matrix, 1e-7)
     assert_optimal_on_simplex(prior_gradient, found.prior, 1e-7)
@@ -471,21 +495,20 @@ def test_weights_count_only_at_the_end():
 # ---------------------------------------------------------------------------------------------------- stopping rules
 
 
-@pytest.mark.parametrize("method", ["implicit", "explicit"])
-def test_stopping_rules(method):
+def test_stopping_rules():
     r = cs.simulate.independent(500, n_workers=5, n_classes=3, good="all", seed=1).responses
     told = []
-    exact = cs.MomentMatching(method=method, tol=0, max_iter=7, callback=told.append).fit(r)
+    exact = cs.MomentMatching(tol=0, max_iter=7, callback=told.append).fit(r)
     assert exact.n_iter_ == len(exact.trace_) == len(told) == 7
     assert not exact.converged_
     assert [p.iteration for p in told] == list(range(1, 8))
     assert {p.max_iter for p in told} == {7}
     np.testing.assert_array_equal([p.objective for p in told], exact.trace_)
     told.clear()
-    loose = cs.MomentMatching(method=method, tol=0.01, callback=told.append).fit(r)
+    loose = cs.MomentMatching(tol=0.01, callback=told.append).fit(r)
     assert loose.converged_
     assert told[-1].gain < 0.01 <= told[-2].gain
-    tight = cs.MomentMatching(method=method, tol=1e-7, max_iter=5000).fit(r)
+    tight = cs.MomentMatching(tol=1e-7, max_iter=5000).fit(r)
     assert tight.converged_
     assert tight.n_iter_ > loose.n_iter_
     assert tight.trace_[-1] <= loose.trace_[-1]
@@ -493,14 +516,13 @@ def test_stopping_rules(method):
         ConvergenceWarning,
         match=r"stopped after 2 sweeps before it settled\. Allow more with max_iter=4",
     ):
-        stopped = cs.MomentMatching(method=method, max_iter=2).fit(r)
+        stopped = cs.MomentMatching(max_iter=2).fit(r)
     assert not stopped.converged_
 
 
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"method": "fast"}, "'method' parameter of MomentMatching must be"),
         ({"shrinkage": -1}, "'shrinkage'"),
         ({"max_iter": 0}, "'max_iter'"),
         ({"tol": -1e-3}, "'tol'"),
@@ -511,14 +533,6 @@ def test_stopping_rules(method):
 def test_bad_settings(settings_, message):
     with pytest.raises(ParameterError, match=message):
         cs.MomentMatching(**settings_).fit(small_crowd(0))
-
-
-def test_explicit_moments_know_their_limit():
-    r = cs.simulate.independent(20, n_workers=120, n_classes=4, seed=0).responses
-    with pytest.raises(
-        ParameterError, match=r"120 workers and 4 labels need 110,592,000 numbers\. Use method='implicit'"
-    ):
-        cs.MomentMatching(method="explicit").fit(r)
 
 
 # ---------------------------------------------------------------------------------------------------- identifiability
@@ -682,16 +696,16 @@ def test_gold_keeps_its_labels(crowd, fitted):
     np.testing.assert_array_equal(model.predict_proba(crowd.responses, gold=wrong), model.posterior_)
 
 
-@pytest.mark.parametrize("method", ["implicit", "explicit"])
 @pytest.mark.parametrize("prior", ["uniform", [0.2, 0.3, 0.5]])
-def test_fixed_prior(crowd, method, prior):
-    model = fit_quietly(cs.MomentMatching(prior=prior, method=method, max_iter=30, tol=0), crowd.responses)
+def test_fixed_prior(crowd, prior):
+    model = fit_quietly(cs.MomentMatching(prior=prior, max_iter=30, tol=0), crowd.responses)
     np.testing.assert_allclose(model.prior_, np.full(3, 1 / 3) if prior == "uniform" else prior)
     assert_never_rises(model.trace_)
 
 
-def test_both_methods_agree_about_a_crowd(crowd, fitted):
-    explicit = cs.MomentMatching(method="explicit").fit(crowd.responses)
+def test_both_forms_agree_about_a_crowd(crowd, fitted, monkeypatch):
+    monkeypatch.setattr(moments, "match_moments", explicit_moments.match_explicit_moments)
+    explicit = cs.MomentMatching().fit(crowd.responses)
     assert_sound(explicit)
     assert np.mean(explicit.labels_ == fitted.labels_) > 0.97
     assert cs.metrics.confusion_error(explicit.confusion_, fitted.confusion_) < 0.1
@@ -711,11 +725,10 @@ def test_label_outside_the_classes():
     names = np.array(["no", "yes", "unsure"], dtype=object)
     r = cs.Responses.from_matrix(names[answers], classes=["no", "yes"])
     order = [r.labels.tolist().index(name) for name in names]
-    for method in ("implicit", "explicit"):
-        model = cs.MomentMatching(method=method).fit(r)
-        assert model.classes_.tolist() == ["no", "yes"]
-        assert cs.metrics.confusion_error(confusion, model.confusion_[:, :, order]) < 0.15
-        assert cs.metrics.accuracy(names[truth], model.labels_) > 0.9
+    model = cs.MomentMatching().fit(r)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert cs.metrics.confusion_error(confusion, model.confusion_[:, :, order]) < 0.15
+    assert cs.metrics.accuracy(names[truth], model.labels_) > 0.9
 
 
 DEGENERATE = {
@@ -737,11 +750,7 @@ HEALTHY = {"one class", "items nobody answered", "a worker without answers", "ev
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
-@pytest.mark.parametrize(
-    "model",
-    [cs.MomentMatching(), cs.MomentMatching(method="explicit"), cs.DawidSkene(start="moments")],
-    ids=["implicit", "explicit", "start"],
-)
+@pytest.mark.parametrize("model", [cs.MomentMatching(), cs.DawidSkene(start="moments")], ids=["moments", "start"])
 def test_degenerate_data(name, model):
     answers, classes = DEGENERATE[name]
     r = cs.Responses.from_matrix(answers, classes=classes)

@@ -84,7 +84,6 @@ def saved(r, path):
 CASES = {
     "majority vote": lambda r: everything(cs.MajorityVote(), r),
     "moments": lambda r: everything(cs.MomentMatching(), r),
-    "explicit moments": lambda r: everything(cs.MomentMatching(method="explicit"), r),
     "Dawid-Skene": lambda r: everything(cs.DawidSkene(n_init=2), r),
     "Dawid-Skene by EM": lambda r: everything(cs.DawidSkene(estimation="em", start="moments"), r),
     "one coin": lambda r: everything(cs.DawidSkene(workers="one-coin"), r),

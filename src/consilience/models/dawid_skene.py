@@ -59,10 +59,6 @@ class DawidSkene(StreamingModel):
         Most iterations. With 0 nothing is fitted: the start itself gives the labels.
     tol : float
         Stop when the objective gains less than this per answer. 0 runs exactly `max_iter` iterations.
-    acceleration : {None, "squarem"}
-        "squarem" extrapolates the path of the iterations, and takes a leap back if the objective falls. Fits that take
-        many iterations take two to five times fewer: EM, or a given smoothing, for noisy answers. With the default
-        settings there is little to gain.
     seed : int
         Seed of all that is random: starts after the first, and answers that are hidden to calibrate or to choose a
         coupling.
@@ -146,7 +142,6 @@ class DawidSkene(StreamingModel):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
-        acceleration: str | None = None,
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
@@ -160,7 +155,6 @@ class DawidSkene(StreamingModel):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.acceleration = acceleration
         self.seed = seed
         self.callback = callback
 

@@ -96,7 +96,7 @@ def judge_couplings(
         field = replace(cast(Field, problem.structure), coupling=coupling)
         tried = replace(rest, structure=field, prior=prior)
         start = maximise(tried, statistics, prior)
-        found = run_em(tried, start, owner.max_iter, owner.tol, owner.callback, owner.acceleration)
+        found = run_em(tried, start, owner.max_iter, owner.tol, owner.callback)
         learned, statistics = found.parameters, found.statistics
         factors = tried.factors(learned.workers)
         posterior, _ = infer_posterior(tried.engine, tried.placed, factors, learned.structure, tried.graph)

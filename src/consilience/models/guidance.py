@@ -279,7 +279,7 @@ def guide_by_features(owner: LatentModel, r: Responses, problem: Problem, fit: F
         guided = add_priors(r, priors, shares)
         problem = replace(problem, placed=problem.engine.place(lay_out(guided, problem.workers, gold)))
         start = maximise(problem, fit.statistics, fit.parameters.prior)
-        fit = run_em(problem, start, owner.max_iter, owner.tol, owner.callback, owner.acceleration)
+        fit = run_em(problem, start, owner.max_iter, owner.tol, owner.callback)
         known = owner._conclude(guided, problem, fit.parameters)[0][features.item]
         before, labels = labels, known.argmax(axis=1)
         if (before != labels).mean() < SETTLED:

@@ -86,7 +86,7 @@ class HiddenMarkov(StreamingModel):
         is there either way.
     workers, estimation, prior, smoothing, calibration, classifier
         As for `DawidSkene`.
-    start, n_init, max_iter, tol, acceleration, seed, callback
+    start, n_init, max_iter, tol, seed, callback
         As for `DawidSkene`. Start and transitions are smoothed as the prior is. ``start="moments"`` estimates T by
         moments too (Algorithm 2 of the paper).
 
@@ -146,7 +146,6 @@ class HiddenMarkov(StreamingModel):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
-        acceleration: str | None = None,
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
@@ -163,7 +162,6 @@ class HiddenMarkov(StreamingModel):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.acceleration = acceleration
         self.seed = seed
         self.callback = callback
 
@@ -360,7 +358,7 @@ class HiddenMarkov(StreamingModel):
         for coupling in couplings:
             problem = replace(problem, structure=replace(chain, coupling=coupling))
             start = maximise(problem, statistics, prior)
-            fit = run_em(problem, start, self.max_iter, self.tol, self.callback, self.acceleration)
+            fit = run_em(problem, start, self.max_iter, self.tol, self.callback)
             yield problem, fit
             statistics, prior = fit.statistics, fit.parameters.prior
 

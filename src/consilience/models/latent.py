@@ -18,7 +18,6 @@ from ..answers.graph import Graph
 from ..answers.item_priors import ItemPriors, add_priors, class_shares, match_item_prior, vote_shares_by_item
 from ..answers.responses import Responses, empty_responses
 from ..answers.vocabulary import VERY_MANY, Values
-from ..arguments import is_among
 from ..arguments import is_whole as is_whole_number
 from ..engines.base import Engine
 from ..errors import (
@@ -31,7 +30,6 @@ from ..errors import (
     warn,
 )
 from ..formats.features import open_item_data
-from ..inference.acceleration import ACCELERATIONS
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline, check_classifier
 from ..inference.distributions import ESTIMATIONS
 from ..inference.em import Fit, Parameters, Problem, Progress, run_em
@@ -119,7 +117,6 @@ class LatentModel(PredictingModel):
     n_init: int
     max_iter: int
     tol: float
-    acceleration: str | None = None
     seed: int
     callback: Callable[[Progress], object] | None
 
@@ -501,7 +498,7 @@ class LatentModel(PredictingModel):
 
     def _run(self, plan: Plan) -> dict[str, Fit]:
         """Run the loop from every start."""
-        limits = (self.max_iter, self.tol, self.callback, self.acceleration)
+        limits = (self.max_iter, self.tol, self.callback)
         return {name: run_em(plan.problem, start, *limits) for name, start in plan.starts}
 
     def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
@@ -655,9 +652,6 @@ class LatentModel(PredictingModel):
         check_number(self, "n_init", 1, whole=True)
         check_number(self, "max_iter", 0, whole=True)
         check_number(self, "tol", 0)
-        if self.acceleration is not None and not is_among(self.acceleration, ACCELERATIONS):
-            expected = f"None or {' or '.join(map(repr, ACCELERATIONS))}"
-            raise parameter_error("acceleration", type(self).__name__, expected, self.acceleration)
         check_number(self, "seed", 0, whole=True)
         check_callback(self)
         if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):

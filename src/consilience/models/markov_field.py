@@ -93,7 +93,7 @@ class MarkovField(LatentModel):
         neighbours to be heard.
     workers, estimation, prior, smoothing, calibration, classifier
         As for `DawidSkene`.
-    n_init, max_iter, tol, acceleration, seed, callback
+    n_init, max_iter, tol, seed, callback
         As for `DawidSkene`.
 
     Attributes
@@ -161,7 +161,6 @@ class MarkovField(LatentModel):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
-        acceleration: str | None = None,
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
@@ -179,7 +178,6 @@ class MarkovField(LatentModel):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.acceleration = acceleration
         self.seed = seed
         self.callback = callback
 
@@ -362,7 +360,7 @@ class MarkovField(LatentModel):
     def _fit_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Fit]:
         """Return the problem of the same answers to independent items, and its fit from the votes."""
         apart, start = self._pose_apart(problem, votes)
-        return apart, run_em(apart, start, self.max_iter, self.tol, self.callback, self.acceleration)
+        return apart, run_em(apart, start, self.max_iter, self.tol, self.callback)
 
     def _set_off(self, r: Responses, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
         """Yield the starts, each after some first iterations if the prior of the workers was learned.
@@ -396,7 +394,7 @@ class MarkovField(LatentModel):
         for _ in range(MOST_ROUNDS):
             if not fit.converged or are_near(count_anew(problem, fit.parameters), fit.statistics.counts):
                 break
-            fit = run_em(problem, fit.parameters, self.max_iter, self.tol, self.callback, self.acceleration)
+            fit = run_em(problem, fit.parameters, self.max_iter, self.tol, self.callback)
         return fit
 
     def _judge_fit(self, problem: Problem, fit: Fit) -> float:

@@ -13,7 +13,6 @@ from ..answers.responses import Responses
 from ..engines.base import Engine
 from ..errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
 from ..inference.em import Parameters, Progress, expect, expect_from_votes, maximise
-from ..inference.explicit_moments import match_explicit_moments
 from ..inference.moment_effort import SLOW, estimate_moments
 from ..inference.moments import (
     SHRINKAGE,
@@ -21,14 +20,13 @@ from ..inference.moments import (
     answers_to_match,
     find_obstacles,
     learn_moments,
-    match_moments,
 )
 from ..inference.sizes import NAME_CLASSES, check_matrices, check_moments
 from ..inference.structures.independent import IndependentParameters
 from ..kernels.types import Floats
 from ..results.intervals import Confidence, find_intervals
 from ..specs import ENDS, ArraySpec
-from .parameters import check_callback, check_choice, check_number, fixed_prior
+from .parameters import check_callback, check_number, fixed_prior
 from .predicting import AnyCrowd, PredictingModel, voters
 
 
@@ -43,9 +41,6 @@ class MomentMatching(PredictingModel):
 
     Parameters
     ----------
-    method : {"implicit", "explicit"}
-        All pairs and triples without forming their moments, in time linear in the answers; or the paper's form with all
-        tensors and unit weights, for a few workers.
     prior : {"learn", "uniform"} or array
         The class prior.
     shrinkage : float
@@ -100,14 +95,12 @@ class MomentMatching(PredictingModel):
     def __init__(
         self,
         *,
-        method: str = "implicit",
         prior: Any = "learn",
         shrinkage: float = SHRINKAGE,
         max_iter: int = 500,
         tol: float = 1e-5,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
-        self.method = method
         self.prior = prior
         self.shrinkage = shrinkage
         self.max_iter = max_iter
@@ -115,7 +108,6 @@ class MomentMatching(PredictingModel):
         self.callback = callback
 
     def _check_parameters(self) -> None:
-        check_choice(self, "method", ("implicit", "explicit"))
         check_number(self, "shrinkage", 0)
         check_number(self, "max_iter", 1, whole=True)
         check_number(self, "tol", 0)
@@ -134,8 +126,6 @@ class MomentMatching(PredictingModel):
     def _check_size(self, r: Responses, graph: Graph | None) -> None:
         super()._check_size(r, graph)
         check_matrices("MomentMatching", voters(r), r.n_items)
-        if self.method == "explicit":
-            return  # which checks its own size
         effort = estimate_moments(answers_to_match(r))
         instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
         check_moments("MomentMatching", r, effort, instead)
@@ -172,7 +162,6 @@ class MomentMatching(PredictingModel):
             answers,
             start,
             prior if given is None else given,
-            match=match_moments if self.method == "implicit" else match_explicit_moments,
             shrinkage=self.shrinkage,
             learn_prior=given is None,
             max_iter=self.max_iter,

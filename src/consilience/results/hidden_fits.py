@@ -226,7 +226,7 @@ def fit_rest(
     """Fit the model to the answers that are not hidden; with `max_iter=0`, only count them once again."""
     shown, item = r.keep(~hidden), r.items_of(np.flatnonzero(hidden))
     rest = pose_again(owner, shown, problem, start, problem.graph, gold)
-    again = run_em(rest, start, max_iter, owner.tol, owner.callback, owner.acceleration)
+    again = run_em(rest, start, max_iter, owner.tol, owner.callback)
     n_left = np.diff(shown.offsets)[item]
     if r.sequences is not None or problem.graph is not None:
         return Rest(rest, again.statistics, again.parameters, item, n_left, gold)

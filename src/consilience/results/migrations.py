@@ -42,8 +42,9 @@ def upgrade(header: dict[str, Any], arrays: Members) -> tuple[dict[str, Any], Me
         if any(map(are_kept, arrays)):
             raise Fault("it holds arrays of two schemas")
         header = header | {"answers": None}  # answers and known labels were not in the file
-    if header["schema"] < 7 and _is_calibrated(header.get("model")) and isinstance(header.get("parameters"), dict):
-        header = header | {"parameters": {"acceleration": None} | header["parameters"]}
+    if isinstance(header.get("parameters"), dict):
+        gone = ("acceleration", "method")
+        header = header | {"parameters": {n: value for n, value in header["parameters"].items() if n not in gone}}
     if header["schema"] < 8:
         header = header | {"totals": None}  # answers were in memory
     if header["schema"] < 9:
