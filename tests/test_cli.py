@@ -22,7 +22,7 @@ from click.testing import Result
 import consilience as cs
 from command_line import CLEAN, run
 from consilience.answers.classes import ABSTAIN
-from consilience.answers.duplicates import DUPLICATES
+from consilience.answers.long_tables import DUPLICATES
 from consilience.cli import fuse as fuse_command
 from consilience.cli.command import make_inert, spell_options
 from consilience.cli.crowd import CLASSES, make_crowd

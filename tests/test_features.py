@@ -12,8 +12,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import consilience as cs
-from consilience.answers.features import match_features
-from consilience.answers.item_priors import ItemPriors, add_priors
+from consilience.answers.item_tables import ItemPriors, add_priors, match_features
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.formats.features import open_item_data
 from consilience.inference.classifiers import LinearTrainer, spread_labels

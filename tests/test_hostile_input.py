@@ -18,7 +18,7 @@ import pytest
 from scipy import sparse
 
 import consilience as cs
-from consilience.answers.vocabulary import to_column
+from consilience.answers.columns import to_column
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError, Sentence, StoreError, cut, shorten
 from consilience.formats.reading import read_table
 from consilience.formats.register import list_suffixes, writable_formats

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import consilience as cs
+from consilience.answers.columns import objects
 from consilience.answers.hashing import combine_hashes, draw_numbers, hash_ids, hash_items
 from consilience.answers.hidden_answers import count_units, hide_answers
 from consilience.answers.items import Sequences
-from consilience.answers.vocabulary import objects
 from consilience.arguments import check_seed
 from consilience.errors import ParameterError
 from consilience.kernels import hashing as kernels

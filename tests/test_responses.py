@@ -19,15 +19,9 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience import Responses
+from consilience.answers.columns import find_missing, to_column, to_values
 from consilience.answers.frames import build_frame
-from consilience.answers.vocabulary import (
-    encode_in_order_of_appearance,
-    encode_sorted,
-    find_missing,
-    lookup,
-    to_column,
-    to_values,
-)
+from consilience.answers.vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.models.inputs import as_responses
 from effort import examples

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from command_line import run
+from consilience.answers.classes import choose_spelling, group_spellings, normalise_label
 from consilience.answers.gold import match_gold
-from consilience.answers.spelling import choose_spelling, group_spellings, normalise_label
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.models.register import model_class
 from effort import examples

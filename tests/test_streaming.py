@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from consilience.answers.joining import Union
+from consilience.answers.vocabulary import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.results import answer_worth, powers
 

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy.sparse import issparse
 
-from .answers.crowd import Crowd
-from .answers.gold_columns import LEAVE_OUT, find_strange
+from .answers.arrays import Crowd
+from .answers.columns import to_column
+from .answers.gold import LEAVE_OUT, find_strange
 from .answers.graph import Graph
 from .answers.hidden_answers import count_units
 from .answers.responses import Responses
 from .answers.tagging import looks_iob2
-from .answers.vocabulary import lookup, to_column
+from .answers.vocabulary import lookup
 from .arguments import is_among
 from .checks.comparison import (
     KEPT,
@@ -60,12 +61,10 @@ from .models.predicting import PredictingModel, refuse_content
 from .models.register import MODELS, model_class
 from .results.stored import Sample, StoredFit
 from .storage.answers import StoredResponses
-from .tasks.known_masks import list_known_pixels
-from .tasks.known_spans import read_sole_spans
-from .tasks.mask_sample import cut_tiles, is_small
-from .tasks.masks import Masks
-from .tasks.span_tables import find_span_columns
-from .tasks.spans import FUSED, Spans
+from .tasks.masks import Masks, cut_tiles, is_small, list_known_pixels
+from .tasks.span_tables import find_span_columns, read_sole_spans
+from .tasks.spans import Spans
+from .tasks.texts import FUSED
 
 # With fewer answers, single answers of workers and one label for all of them are no surprise.
 FEW = 20
@@ -304,7 +303,7 @@ def _open_known(given: Any, source: Spans) -> Any:
     opened = open_path(open_spans(given))
     if isinstance(opened, Spans) or find_span_columns(opened) is None:
         return opened
-    return read_sole_spans(opened, "gold", source.documents, source.texts)
+    return Spans.of(read_sole_spans(opened, "gold", source.documents, source.texts))
 
 
 def choose_gold(gold: Any, responses: Responses) -> Any:

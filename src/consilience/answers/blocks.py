@@ -13,7 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.types import Width, freeze
+from ..answers.columns import Codes, Indices
+from ..kernels.types import Floats, Integers, Truths, Width, freeze
 from .responses import Responses
 from .vocabulary import MANY
 
@@ -59,16 +60,16 @@ class Block:
     """
 
     first_item: int
-    codes: NDArray[np.int32] | NDArray[np.uint16]
-    offsets: NDArray[np.int64] | NDArray[np.int32]
-    rows: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    gold: NDArray[np.int32]
-    sequences: NDArray[np.int64]
-    log_prior: NDArray[np.float64]
-    told: NDArray[np.bool_]
+    codes: Codes | NDArray[np.uint16]
+    offsets: Indices | Codes
+    rows: Indices
+    weight: Floats
+    gold: Codes
+    sequences: Indices
+    log_prior: Floats
+    told: Truths
     total_size: int
-    anchor: NDArray[np.float64]
+    anchor: Floats
 
     @property
     def n_items(self) -> int:
@@ -82,9 +83,7 @@ class Block:
         return width_of(n_classes, self.total_size)
 
 
-def cut_blocks(
-    responses: Responses, codes: NDArray[np.signedinteger], n_codes: int, gold: NDArray[np.int32] | None = None
-) -> list[Block]:
+def cut_blocks(responses: Responses, codes: Integers, n_codes: int, gold: Codes | None = None) -> list[Block]:
     """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows."""
     offsets, sequences = responses.offsets, responses.sequences
     ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
@@ -130,7 +129,7 @@ def cut_blocks(
     return blocks
 
 
-def renumber(codes: NDArray[np.signedinteger], n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def renumber(codes: Integers, n_codes: int) -> tuple[Indices, Codes]:
     """Return the distinct codes, sorted, and the index of each code among them.
 
     >>> renumber(np.array([7, 2, 7]), 9)

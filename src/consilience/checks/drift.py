@@ -56,8 +56,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Column, to_column, to_values
 from ..answers.responses import Responses
-from ..answers.vocabulary import Column, to_column, to_values
 from ..errors import ParameterError, Sentence
 from ..inference.structures.independent import IndependentParameters
 from ..kernels.drift import LEAST_VARIANCE, judge_answers

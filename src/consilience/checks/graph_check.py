@@ -37,9 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..answers.columns import to_column
 from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..answers.vocabulary import lookup, to_column
+from ..answers.vocabulary import lookup
 from ..kernels.types import Floats
 
 # Neighbours who all agree, and then add fewer nats than this to the log odds of a label, are as good as none.

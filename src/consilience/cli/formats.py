@@ -27,8 +27,8 @@ def formats() -> None:
 
 def describe_formats() -> list[Record]:
     """Return what the registers say of all formats of files, and of all forms of tables."""
-    from ..answers.dialects import DIALECTS, LONG
-    from ..answers.layouts import LAYOUTS
+    from ..answers.dialects.register import DIALECTS, LONG
+    from ..answers.responses import LAYOUTS
     from ..formats.register import FORMATS
 
     forms = [(LONG, "one row per answer", ""), *((each.name, each.title, each.suffix) for each in DIALECTS)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ..answers.dialects import DIALECTS
+from ..answers.dialects.register import DIALECTS
 from ..checks.graph_check import describe_usual
 from ..errors import plural, to_sentence
 from ..formats.files import name_of

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values, to_column
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values, count_codes, lookup, to_column
+from ..answers.vocabulary import count_codes, lookup
 from ..checks.comparison import Comparison
 from ..formats.register import span_formats
 from ..formats.sources import Opened

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.vocabulary import decode_categories
+from ..answers.columns import decode_categories
 from ..errors import InputError, plural, shorten
 from .files import BLOCK, LONGEST_ROW, ROWS_PER_WRITE, TEXT_AT_ONCE, choose_columns, open_input, open_output
 from .lines import find_long_row, long_row_error, place_of_row, read_text

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from typing import Any, TypeAlias
 
-from ..answers.dialects import list_names
+from ..answers.columns import Values
+from ..answers.dialects.register import list_names
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values
 from ..arguments import is_among, to_path
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, warn
 from ..tasks.masks import Masks

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Column, Values, spell_surrogates, to_column
+from ..answers.contents import Passages, Pictures
 from ..answers.frames import build_frame, build_report
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.responses import Passages, Responses
-from ..answers.vocabulary import Column, Values, lookup, spell_surrogates, to_column
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup
 from ..arguments import check_truth, to_path
 from ..arguments import is_whole as is_whole_number
 from ..checks.copy_groups import count_once, number_groups
@@ -35,7 +37,7 @@ from ..specs import (
     is_truth,
     is_whole,
 )
-from ..tasks.masks import FusedMasks, Masks, Pictures
+from ..tasks.masks import FusedMasks, Masks
 
 if TYPE_CHECKING:
     from ..checks.drift import Drift

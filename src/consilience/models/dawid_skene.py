@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.crowd import Crowd
+from ..answers.arrays import Crowd
 from ..answers.responses import Responses
 from ..inference.em import Progress
 from ..inference.structures.independent import Independent, IndependentParameters

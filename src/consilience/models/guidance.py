@@ -1,7 +1,7 @@
 r"""Items with features: a classifier that has learned from the fused labels is the prior of each item.
 
 The classifier says g_nk, the probability of class k for item n by its features. It takes the place of an item's prior
-(see `consilience.answers.item_priors`), and learns from the posteriors q of the fit (Raykar et al., 2010):
+(see `consilience.answers.item_tables`), and learns from the posteriors q of the fit (Raykar et al., 2010):
 
 1. The model is fitted without features.
 2. A round or several: (a) a classifier is trained on q, and judges the items; (b) EM goes on with its probabilities as
@@ -39,11 +39,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.gold import Gold
 from ..answers.hashing import draw_numbers, draw_units, hash_ids, hash_items
-from ..answers.item_priors import ItemPriors, add_priors, class_shares
+from ..answers.item_tables import ItemPriors, add_priors, class_shares
 from ..answers.responses import Responses
-from ..answers.vocabulary import Column, Values, to_column, to_values
 from ..errors import DataWarning, listing, plural, warn
 from ..evaluation.held_out import mean_and_error
 from ..inference.classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes

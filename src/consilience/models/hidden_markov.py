@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.crowd import Crowd
+from ..answers.arrays import Crowd
+from ..answers.columns import Column, to_column
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.hidden_answers import count_units, hide_answers
 from ..answers.items import Sequences
 from ..answers.responses import Responses
 from ..answers.tagging import SCHEMES, complete_tags, find_transitions
-from ..answers.vocabulary import Column, to_column
 from ..arguments import is_number
 from ..engines.base import Engine
 from ..errors import InputError, ParameterError, Python, Sentence, parameter_error

@@ -10,14 +10,23 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.crowd import Crowd
-from ..answers.features import Features, list_items, match_features
+from ..answers.arrays import Crowd
+from ..answers.columns import Values
+from ..answers.contents import Features
 from ..answers.frames import build_report
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.item_priors import ItemPriors, add_priors, class_shares, match_item_prior, vote_shares_by_item
+from ..answers.item_tables import (
+    ItemPriors,
+    add_priors,
+    class_shares,
+    list_items,
+    match_features,
+    match_item_prior,
+    vote_shares_by_item,
+)
 from ..answers.responses import Responses, empty_responses
-from ..answers.vocabulary import VERY_MANY, Values
+from ..answers.vocabulary import VERY_MANY
 from ..arguments import is_whole as is_whole_number
 from ..engines.base import Engine
 from ..errors import (

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.blocks import cut_blocks
+from ..answers.columns import Column, Values, to_column
 from ..answers.gold import Gold, match_gold
 from ..answers.graph import Graph
 from ..answers.hashing import Hashes, draw_numbers, hash_ids, hash_items
 from ..answers.items import Sequences
 from ..answers.responses import Responses
-from ..answers.vocabulary import Column, Values, lookup, to_column
+from ..answers.vocabulary import lookup
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..formats.reading import open_paths

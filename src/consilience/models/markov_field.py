@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.crowd import Crowd
+from ..answers.arrays import Crowd
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses

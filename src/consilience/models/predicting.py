@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.arrays import Crowd
 from ..answers.blocks import Block, cut_blocks
-from ..answers.crowd import Crowd
+from ..answers.columns import Column, to_column
 from ..answers.frames import build_report
 from ..answers.gold import Gold, match_gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..answers.vocabulary import Column, lookup, to_column
+from ..answers.vocabulary import lookup
 from ..checks.copies import PlainFit, find_copies
 from ..checks.copy_groups import are_groups, count_once, list_groups, number_groups
 from ..checks.mask_copies import find_same_masks

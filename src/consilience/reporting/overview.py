@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers.silence import doubt_silence
-from ..answers.vocabulary import find_missing, to_values
+from ..answers.columns import find_missing, to_values
+from ..answers.slips import doubt_silence
 from ..api import doubt_checks, find_doubts, tell_copies
 from ..checks.comparison import LEAST_HIDDEN, Comparison, are_checked, is_unclear
 from ..checks.drift import find_drift, has_order

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values, spell_surrogates
 from ..answers.gold import Gold
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values, spell_surrogates
 from ..errors import quietly
 from ..kernels.types import Floats
 from ..models.majority_vote import MajorityVote, find_tied

@@ -6,8 +6,8 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..answers.columns import to_values
 from ..answers.previews import draw_histogram, draw_interval, html_table, paragraph, to_word
-from ..answers.vocabulary import to_values
 from ..checks.comparison import is_unclear
 from ..errors import plural
 

@@ -13,17 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..answers.columns import Column, Values, decode_categories, to_column, to_values
+from ..answers.contents import Passages
 from ..answers.frames import BACKENDS
-from ..answers.responses import Passages
-from ..answers.vocabulary import (
-    Column,
-    Values,
-    decode_categories,
-    encode_in_order_of_appearance,
-    lookup,
-    to_column,
-    to_values,
-)
+from ..answers.vocabulary import encode_in_order_of_appearance, lookup
 from ..arguments import to_path
 from ..checks.comparison import Comparison
 from ..checks.graph_check import GraphCheck

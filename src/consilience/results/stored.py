@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.blocks import Block
+from ..answers.columns import to_values
 from ..answers.gold import Gold, match_gold, open_gold
 from ..answers.hashing import Hashes, draw_numbers, hash_ids
 from ..answers.hidden_answers import count_hidden, count_sampled
 from ..answers.responses import Responses
-from ..answers.vocabulary import to_values
 from ..checks.comparison import count_differing
 from ..checks.copy_groups import choose_leaders, count_once, number_groups
 from ..engines import Threads, open_engine

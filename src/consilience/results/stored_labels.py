@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..answers.columns import Values, to_column
 from ..answers.frames import build_frame
-from ..answers.vocabulary import Values, to_column
 from ..engines import open_engine
 from ..errors import InputError, first_line
 from ..formats.register import usual_suffixes, writable_formats

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import to_column
 from ..answers.gold import match_gold
-from ..answers.growing import grow
+from ..answers.joining import grow
 from ..answers.responses import Responses
-from ..answers.vocabulary import lookup, to_column
+from ..answers.vocabulary import lookup
 from ..arguments import is_number
 from ..checks.copy_groups import count_once, number_groups
 from ..engines import open_engine

@@ -21,13 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Column, Values, to_column
 from ..answers.frames import open_frame
 from ..answers.further_answers import no_answers, read_further, tell_duplicates
 from ..answers.gold import Gold, match_gold
 from ..answers.graph import Graph
 from ..answers.joining import NOTHING, Joined, Retracted, check_join_policy, join_responses
 from ..answers.responses import Responses
-from ..answers.vocabulary import Column, Values, lookup, to_column
+from ..answers.vocabulary import lookup
 from ..api import as_graph, judge
 from ..checks.comparison import explain_move
 from ..engines import open_engine

@@ -25,11 +25,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers import blocks
-from ..answers.duplicates import check_policy
+from ..answers.columns import Column, Values, find_missing, is_text, to_column, to_values
 from ..answers.frames import open_arrow
-from ..answers.long_tables import DROP_ROWS, find_columns, read_answers, read_weights
+from ..answers.long_tables import DROP_ROWS, TableOptions, check_policy, find_columns, read_answers, read_weights
+from ..answers.responses import Responses
 from ..answers.tables import Table
-from ..answers.vocabulary import Column, Values, find_missing, is_text, lookup, to_column, to_values
+from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import InputError, Sentence, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
@@ -104,7 +105,7 @@ def build_store(
         Where to work.
     """
     check_policy(duplicates)
-    columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), **names)
+    columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), names)
     try:
         with claim_beside(folder, "building") as work:
             write_store(work, scan, columns, duplicates, drop_missing, engine)
@@ -392,7 +393,7 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
     names |= {role: f"key {i}" for i, role in enumerate(roles)}
     names |= {role: role for role in ("worker", "label", "weight") if role in columns}
     with quietly():
-        answers = read_answers(given, names, None, None, duplicates, "ignore", None, False)
+        answers = Responses.of(read_answers(given, names, TableOptions(duplicates=duplicates)))
     all_labels = lookup(rows.labels, to_column(answers.labels))[answers.label]
     all_workers = lookup(rows.workers, to_column(answers.workers))[answers.worker]
     codes = all_workers * len(rows.labels) + all_labels

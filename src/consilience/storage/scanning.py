@@ -13,7 +13,7 @@ import numpy as np
 
 from ..answers.classes import choose_classes
 from ..answers.responses import Responses
-from ..answers.silence import warn_of_silence
+from ..answers.slips import warn_of_silence
 from ..arguments import check_truth, to_path
 from ..engines import Threads, open_engine
 from ..errors import DataWarning, listing, parameter_error, warn
