@@ -550,6 +550,7 @@ def test_from_a_folder_to_a_folder(tmp_path, monkeypatch):
 # --------------------------------------------------------------------------------------------------------- real data
 
 
+@pytest.mark.robust
 @needs_data
 @quiet
 def test_crowd_outlines_of_an_aorta():

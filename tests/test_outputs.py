@@ -266,6 +266,7 @@ SLOW = f"""if True:
 """
 
 
+@pytest.mark.robust
 @pytest.mark.parametrize(
     ("name", "code", "line"),
     [("SIGTERM", 143, "Terminated.\n"), ("SIGHUP", 129, "Hung up.\n"), ("SIGINT", 130, "Interrupted.\n")],
@@ -285,6 +286,7 @@ def test_a_signal_leaves_no_temporary_file(answers, name, code, line):
     assert contents(answers.parent) == before
 
 
+@pytest.mark.robust
 def test_nohup_is_respected(answers):
     command = ["nohup", sys.executable, "-c", MAIN, "fuse", "answers.csv", "-o", "labels.csv", "-q"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:

@@ -31,7 +31,7 @@ from consilience.inference.moment_effort import _estimate, estimate_moments, is_
 from consilience.models import moment_matching
 from consilience.results.cells import Cells
 from consilience.results.worker_report import describe_workers
-from effort import examples
+from effort import all_pairs, examples
 
 
 @pytest.fixture
@@ -142,10 +142,10 @@ def test_the_advice_helps(small_machine):
     assert len(cs.DawidSkene(max_iter=2, tol=0).fit(merged).classes_) == 116
 
 
-@pytest.mark.parametrize("max_iter", [0, 1, 2, 5])
-@pytest.mark.parametrize("estimation", ["em", "variational"])
-@pytest.mark.parametrize("workers", ["confusion", "one-coin"])
-@pytest.mark.parametrize("calibration", ["hidden answers", "none"])
+@pytest.mark.parametrize(
+    ("max_iter", "estimation", "workers", "calibration"),
+    all_pairs([0, 1, 2, 5], ["em", "variational"], ["confusion", "one-coin"], ["hidden answers", "none"]),
+)
 def test_what_fits_is_not_refused(max_iter, estimation, workers, calibration, small_machine):
     """The estimate is below the memory that a fit was measured to take, and not by much."""
     r = cs.Responses.from_frame(many_labels(10, 100))

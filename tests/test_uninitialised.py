@@ -7,6 +7,7 @@ import pytest
 
 import consilience as cs
 from consilience.kernels import layout
+from effort import all_pairs
 
 plain_empty, plain_empty_like = np.empty, np.empty_like
 
@@ -95,9 +96,9 @@ CASES = {
     "simulations": simulated,
 } | {
     f"field, {coupling}, {inference}, {make_graph.__name__}": field(coupling, inference, make_graph)
-    for coupling in ("learn", "paper", 0.5)
-    for inference in ("mean_field", "icm", "belief_propagation")
-    for make_graph in (forest, loops)
+    for coupling, inference, make_graph in all_pairs(
+        ("learn", "paper", 0.5), ("mean_field", "icm", "belief_propagation"), (forest, loops)
+    )
 }
 
 
