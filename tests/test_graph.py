@@ -19,8 +19,8 @@ from scipy.spatial.distance import cdist
 import consilience as cs
 from consilience.answers import edges as edges_module
 from consilience.answers.edges import METRICS, NEIGHBOURHOODS
-from consilience.api import as_graph
 from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.formats.sources import as_graph
 
 Graph = cs.Graph
 

@@ -645,3 +645,17 @@ def test_control_fits_give_no_warnings():
     with pytest.warns(cs.errors.ConsilienceWarning) as caught:
         cs.fuse(crowd.responses, graph=crowd.graph, max_iter=1)
     assert [str(each.message).split()[0] for each in caught if "stopped after" in str(each.message)] == ["MarkovField"]
+
+
+def test_a_fit_to_a_table_with_other_columns_names_what_can_name_them(tmp_path):
+    answers = {"question": ["1", "1", "2"], "who": ["a", "b", "a"], "says": ["x", "x", "y"]}
+    with pytest.raises(InputError, match=r"Name them with Responses\.from_frame\(df, worker=\.\.\., label=\.\.\.\)\."):
+        cs.DawidSkene().fit(answers)
+    named = cs.Responses.from_frame(answers, worker="who", label="says")
+    assert cs.MajorityVote().fit(named).labels_.tolist() == ["x", "y"]
+    path = tmp_path / "answers.csv"
+    path.write_text("question,worker,labell\n1,a,x\n2,a,y\n")
+    with pytest.raises(InputError, match=r"Did you mean read_responses\(path, label='labell'\)\?"):
+        cs.MajorityVote().fit(path)
+    with pytest.raises(InputError, match="Did you mean label='labell'"):
+        cs.fuse(path)

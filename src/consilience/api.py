@@ -6,20 +6,15 @@ import difflib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from scipy.sparse import issparse
 
 from .answers.arrays import Crowd
-from .answers.columns import to_column
-from .answers.gold import LEAVE_OUT, find_strange
 from .answers.graph import Graph
 from .answers.hidden_answers import count_units
 from .answers.responses import Responses
 from .answers.tagging import looks_iob2
-from .answers.vocabulary import lookup
 from .arguments import is_among
 from .checks.comparison import (
     KEPT,
@@ -48,23 +43,18 @@ from .errors import (
     warn,
 )
 from .formats.answers import COLUMNS, check_keywords
-from .formats.reading import open_path, open_paths
-from .formats.sources import Opened, open_masks, open_spans
 from .inference.em import Progress
 from .models.base import Model
 from .models.dawid_skene import DawidSkene
-from .models.inputs import as_responses, open_answers
 from .models.latent import LatentModel
 from .models.majority_vote import MajorityVote
 from .models.markov_field import MarkovField, find_answered
 from .models.predicting import PredictingModel, refuse_content
 from .models.register import MODELS, model_class
+from .preparing import Prepared, prepare
 from .results.stored import Sample, StoredFit
 from .storage.answers import StoredResponses
-from .tasks.masks import Masks, cut_tiles, is_small, list_known_pixels
-from .tasks.span_tables import find_span_columns, read_sole_spans
-from .tasks.spans import Spans
-from .tasks.texts import FUSED
+from .tasks.masks import Masks, cut_tiles, is_small
 
 # With fewer answers, single answers of workers and one label for all of them are no surprise.
 FEW = 20
@@ -154,34 +144,33 @@ def fuse(
     parameters = {name for known in MODELS for name in model_class(known)._defaults()} - {"callback"}
     check_keywords(fuse, keywords, parameters)
     columns = {name: value for name, value in keywords.items() if name in COLUMNS}
-    if gold is None and not isinstance(source, (Responses, Spans, Masks)):
-        columns.setdefault("gold", None)
-    if isinstance(source, StoredResponses):
-        return fuse_stored(source, graph, gold, model, engine, callback, features, item_prior, keywords)
-    source = open_answers(source, **columns)
-    if gold is not None and gold is not False:
-        source, gold = take_known(source, gold)
-    responses = as_responses(source)
-    if responses.n_workers > 1 and lookup(responses.workers, to_column([FUSED]))[0] >= 0:
-        warn(
-            DataWarning(
-                f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
-                "were independent of the others.",
-                "Fuse the file that holds only the answers of workers.",
-            )
-        )
-    gold = choose_gold(gold, responses) if gold is not None or not isinstance(source, Spans) else choose_spans(source)
     given = {name: value for name, value in keywords.items() if name in parameters}
+    prepared = prepare(source, graph, gold, columns)
+    return fuse_prepared(prepared, model, engine, callback, features, item_prior, given)
+
+
+def fuse_prepared(
+    prepared: Prepared,
+    model: str | Model,
+    engine: Any,
+    callback: Callable[[Progress], object] | None,
+    features: Any,
+    item_prior: Any,
+    parameters: dict[str, Any],
+) -> Any:
+    """Fuse what was opened; see `fuse`."""
+    source, answers, graph, gold = prepared
+    if isinstance(answers, StoredResponses):
+        refuse_content(features=features, item_prior=item_prior)
+        return fuse_stored(answers, gold, model, engine, callback, parameters)
     settled = None
-    if graph is not None:
-        graph = as_graph(graph, responses)
-    elif isinstance(source, Masks) and is_among(model, ("auto", "markov-field")):
-        settled = settle_masks(source, given, engine)
-        model, graph, given = settled.model, settled.graph, settled.parameters
-    chosen = choose_model(model, responses, graph, given)
+    if graph is None and isinstance(source, Masks) and is_among(model, ("auto", "markov-field")):
+        settled = settle_masks(source, parameters, engine)
+        model, graph, parameters = settled.model, settled.graph, settled.parameters
+    chosen = choose_model(model, answers, graph, parameters)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
-    responses = chosen._add_content(responses, features, item_prior)
+    responses = chosen._add_content(answers, features, item_prior)
     with open_engine(engine) as opened:
         chosen._fit(responses, graph, gold, opened, count_copies_once=True)
         return judge(chosen, responses, graph, gold, opened, settled)
@@ -215,23 +204,14 @@ def judge(
 
 def fuse_stored(
     answers: StoredResponses,
-    graph: Any,
     gold: Any,
     model: str | Model,
     engine: Any,
     callback: Callable[[Progress], object] | None,
-    features: Any,
-    item_prior: Any,
-    keywords: Mapping[str, Any],
+    parameters: dict[str, Any],
 ) -> Any:
     """Fuse answers on disk; see `fuse`."""
-    refuse_content(graph=graph, features=features, item_prior=item_prior)
-    columns = [name for name in keywords if name in COLUMNS]
-    if columns:
-        raise ParameterError(
-            f"Columns ({listing(columns)}) cannot be named for answers on disk: they are read already."
-        )
-    chosen = choose_model(model, answers, None, keywords)
+    chosen = choose_model(model, answers, None, parameters)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
     with open_engine(engine) as opened:
@@ -252,93 +232,6 @@ def fuse_stored(
     for warning in find_doubts(chosen, responses, None, gold):
         warn(warning)
     return chosen
-
-
-def choose_spans(spans: Spans) -> Any:
-    """Return the tags of documents whose spans are known, with a warning; None if there are none, or nothing else."""
-    tags = spans.known_tags()
-    if tags is None:
-        return None
-    read = np.unique(spans.readings[:, 0])
-    n_known = int(np.isin(read, spans.gold_documents).sum())
-    leave = Sentence("To leave them out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
-    if n_known == len(read):
-        warn(
-            DataWarning(
-                "The spans of every document are known. They are not used: there would be nothing to fuse.",
-                "Compare the fused spans with them by evaluate.",
-            )
-        )
-        return None
-    known = f"{n_known:,} of {plural(len(read), 'document')}"
-    warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
-    return tags
-
-
-def take_known(source: Opened, gold: Any) -> tuple[Opened, Any]:
-    """Return what is to be fused, and known labels: of tokens or pixels where known spans or masks are given.
-
-    Known spans cut tokens, so that they become a part of the spans. Those that the spans come with are then not used.
-    """
-    given = list(gold) if type(gold) in (list, tuple) else [gold]
-    if isinstance(source, Masks):
-        given = [open_masks(each, source.images) for each in given]
-        return source, [list_known_pixels(source, each) if isinstance(each, Masks) else each for each in given]
-    if not isinstance(source, Spans):
-        return source, gold
-    given = [_open_known(each, source) for each in given]
-    known = [each for each in given if isinstance(each, Spans)]
-    if not known:
-        return source, given
-    spans = reduce(Spans.with_gold, known, source.without_gold())
-    others, tags = [each for each in given if not isinstance(each, Spans)], spans.known_tags()
-    return spans, others if tags is None else [tags, *others]
-
-
-def _open_known(given: Any, source: Spans) -> Any:
-    """Return known spans in a file or a table, whose texts are those of the source; known labels in a file as a table.
-
-    Anything else stays as it is.
-    """
-    opened = open_path(open_spans(given))
-    if isinstance(opened, Spans) or find_span_columns(opened) is None:
-        return opened
-    return Spans.of(read_sole_spans(opened, "gold", source.documents, source.texts))
-
-
-def choose_gold(gold: Any, responses: Responses) -> Any:
-    """Return the known labels to use: those given, or some that the answers come with. A warning tells of the latter.
-
-    They are not used if some are no classes, or if the label of every item is known: there would be nothing to fuse.
-    """
-    if gold is False:
-        return None
-    if gold is not None or not responses.gold:
-        return open_paths(gold)
-    name = shorten(responses.columns.get("gold"))
-    strange = find_strange(responses, to_column(list(responses.gold.values())))
-    if strange:
-        warn(
-            DataWarning(
-                f"Column {name} is not used as known labels: it holds {listing(strange)}, and the classes are "
-                f"{listing(responses.classes.tolist())}.",
-                Sentence("If it holds known labels, name all classes with {classes}."),
-                LEAVE_OUT,
-            )
-        )
-        return None
-    if len(responses.gold) == responses.n_items:
-        warn(
-            DataWarning(
-                f"Column {name} holds a known label of every item. It is not used: there would be nothing to fuse.",
-                "Compare the labels with it by evaluate.",
-                LEAVE_OUT,
-            )
-        )
-        return None
-    known = f"{len(responses.gold):,} of {plural(responses.n_items, 'item')}"
-    warn(DataWarning(f"Column {name} holds known labels of {known}. They are used as gold.", LEAVE_OUT))
-    return responses.gold
 
 
 class Settled(NamedTuple):
@@ -413,19 +306,6 @@ def settle_graph(
         )
     field.graph_check_ = check
     return field, doubt
-
-
-def as_graph(graph: Any, responses: Responses) -> Graph:
-    """Return a graph over these items from whatever describes one."""
-    if isinstance(graph, Graph):
-        return graph
-    if issparse(graph):
-        return Graph.from_scipy(graph, items=responses.items)
-    if isinstance(graph, list) and all(isinstance(edge, tuple) and len(edge) == 2 for edge in graph):
-        return Graph.from_edges([edge[0] for edge in graph], [edge[1] for edge in graph], items=responses.items)
-    if hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
-        return Graph.from_networkx(graph)
-    return Graph.from_frame(open_path(graph), items=responses.items)
 
 
 def choose_model(

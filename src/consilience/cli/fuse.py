@@ -21,7 +21,7 @@ from .options import ROLES, TABLES, choice, flag, number, option
 
 if TYPE_CHECKING:
     from ..answers.responses import Responses
-    from ..formats.sources import Opened
+    from ..preparing import Prepared
     from ..reporting.again import Given
     from .summary import Summary
     from .terminal import Display
@@ -389,15 +389,13 @@ def run(options: Options) -> None:
     if target is not None and options.undecided is not None:
         raise click.UsageError("--undecided is for tables of labels. Leave it out, or write a table.")
     with Display(is_asked("quiet")) as display:
-        model, opened, responses, n_gold = fit(options, display, found)
+        model, prepared = fit(options, display, found)
         labels, workers = model.to_frame(), tabulate_workers(model)
-        summary = summarise(
-            model, opened, responses, labels, workers, options.source, n_gold, options.all_workers, options.undecided
-        )
+        summary = summarise(model, prepared, labels, workers, options.source, options.all_workers, options.undecided)
         if options.undecided is not None:
             labels = model.to_frame(undecided=options.undecided)
         display.say("Writing")
-        files = write(options, model, opened, labels, workers, target)
+        files = write(options, model, prepared.source, labels, workers, target)
     print_results(summary, files, time.perf_counter() - started)
 
 
@@ -418,37 +416,65 @@ def check_files(options: Options, found: Format | None, sources: list[str | None
     return target
 
 
-def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, Opened, Responses, int]:
-    """Return the fitted model, what was fused, the same as answers, and the number of items of known label."""
-    from ..api import fuse as fuse_answers
-    from ..api import take_known
-    from ..formats.features import read_features
-    from ..models.inputs import as_responses
-    from .terminal import fit_text
+def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, Prepared]:
+    """Return the fitted model, and what it was fitted to."""
+    from ..api import fuse_prepared
 
     engine = open_engine(options.engine, options.threads, options.scheduler)
+    prepared = open_inputs(options, display, found)
+    names = ("estimation", "prior", "calibration", "max_iter", "seed")
+    parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    display.say("Fitting")
+    fitted = fuse_prepared(
+        prepared,
+        options.model,
+        engine,
+        display.show_iteration,
+        options.features,
+        options.item_prior,
+        parameters,
+    )
+    return fitted, prepared
+
+
+def open_inputs(options: Options, display: Display, found: Format | None) -> Prepared:
+    """Open the answers, which are of the format that was found, known labels and the graph."""
+    from ..answers.graph import Graph
+    from ..formats.features import read_features
+    from ..preparing import prepare
+    from .terminal import fit_text
+
+    gold = list(options.gold) or None
+    # The columns named for the answers are taken from files of known labels too, where these have them.
+    names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
+    gold_columns = {**names, "known label": options.label}
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
-    opened = open_answers(options, features, found)
-    opened, given = take_known(opened, list(options.gold))
-    responses = as_responses(opened)
-    graph = make_graph(options, responses, features)
-    gold, n_gold = read_gold(options, opened, responses, given)
-    names = ("estimation", "prior", "calibration", "max_iter", "seed")
-    parameters = {name: getattr(options, name) for name in names}
-    display.say("Fitting")
-    fitted = fuse_answers(
-        opened,
-        graph=graph,
-        gold=False if gold is None else gold,
-        model=options.model,
-        engine=engine,
-        callback=display.show_iteration,
-        features=options.features,
-        item_prior=options.item_prior,
-        **{name: value for name, value in parameters.items() if value is not None},
+    graph = options.graph if features is None else Graph.knn(features, options.k)
+    settings = (
+        "classes",
+        "duplicates",
+        "abstain",
+        "background",
+        "normalise",
+        "drop_missing",
+        "format",
+        "order",
+        "items",
     )
-    return fitted, opened, responses, n_gold
+    columns = {name: getattr(options, name) for name in (*ROLES, *settings)}
+    if options.items is None and features is not None and found is None:
+        columns["items"] = range(features.shape[0])  # every row of features is an item
+    # The content of items is no worker's answer.
+    columns["ignore"] = (*options.ignore, *([options.content] if options.content and found is None else []))
+    columns["gold"] = options.gold_column
+    # Known spans in a file are kept: they say where tokens are cut, to which other known labels may belong.
+    if options.ignore_gold or (gold and options.gold_column is None and found is None):
+        columns["gold"] = False
+    prepared = prepare(options.source, graph, gold, columns, gold_columns)
+    if options.ignore and getattr(prepared.source, "format", None) not in ("wide", "matrix"):
+        raise click.UsageError("--ignore is for tables in which each worker has a column. Leave it out.")
+    return prepared
 
 
 def check_report(options: Options) -> None:
@@ -463,7 +489,7 @@ def check_report(options: Options) -> None:
 
 
 def write(
-    options: Options, model: Any, opened: Opened, labels: Any, workers: Any, target: Format | None
+    options: Options, model: Any, opened: Any, labels: Any, workers: Any, target: Format | None
 ) -> dict[str, str]:
     """Write the files asked for, results as a table or in the format of their source; return what is where."""
     from ..formats.writing import write_table
@@ -528,9 +554,7 @@ def read_content(options: Options, responses: Responses) -> dict[str, Any]:
     }
 
 
-def choose_writer(
-    model: Any, opened: Opened, labels: Any, target: Format | None
-) -> tuple[str, Callable[[str], object]]:
+def choose_writer(model: Any, opened: Any, labels: Any, target: Format | None) -> tuple[str, Callable[[str], object]]:
     """Return what the results are called, and what writes them: as a table, or in the format of their source."""
     from ..formats.masks import write_masks
     from ..formats.spans import write_spans
@@ -558,64 +582,6 @@ def print_results(summary: Summary, files: dict[str, str], seconds: float) -> No
 
     summary = replace(summary, files=files, seconds=round(seconds, 3))
     tell(lambda: asdict(summary), lambda: print_summary(summary))
-
-
-def open_answers(options: Options, features: Any, found: Format | None) -> Opened:
-    """Read the answers, spans or masks, which are of the format that was found. Every row of features is an item."""
-    from ..answers.responses import Responses
-    from ..formats.sources import open_source
-
-    settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format", "order")
-    gold: str | bool | None = options.gold_column
-    replaced = bool(options.gold) and gold is None
-    # Known spans in a file are kept: they say where tokens are cut, to which other known labels may belong.
-    if options.ignore_gold or (replaced and found is None):
-        gold = False
-    items: Any = options.items
-    if items is None and features is not None and found is None:
-        items = range(features.shape[0])
-    names = {name: getattr(options, name) for name in (*ROLES, *settings)}
-    # The content of items is no worker's answer.
-    ignored = (*options.ignore, *([options.content] if options.content and found is None else []))
-    opened = open_source(options.source, items=items, gold=gold, ignore=ignored, **names)
-    if options.ignore and not (isinstance(opened, Responses) and opened.format in ("wide", "matrix")):
-        raise click.UsageError("--ignore is for tables in which each worker has a column. Leave it out.")
-    if replaced and isinstance(opened, Responses):
-        columns = {role: name for role, name in opened.columns.items() if role != "gold"}
-        return replace(opened, gold=None, columns=columns)
-    return opened
-
-
-def make_graph(options: Options, responses: Responses, features: Any) -> Any:
-    """Return the graph asked for, or None."""
-    from ..answers.graph import Graph
-    from ..api import as_graph
-
-    if options.graph is not None:
-        return as_graph(options.graph, responses)
-    return None if features is None else Graph.knn(features, options.k)
-
-
-def read_gold(options: Options, opened: Opened, responses: Responses, given: list[Any]) -> tuple[Any, int]:
-    """Return known labels, those given or those that the answers come with, and how many items they are for.
-
-    The columns named for the answers are taken, where a file has them.
-    """
-    from ..answers.gold import match_gold
-    from ..answers.tables import Table
-    from ..api import choose_gold, choose_spans
-    from ..formats.reading import open_path
-    from ..tasks.spans import Spans
-
-    if not given:
-        gold = choose_gold(None, responses) if not isinstance(opened, Spans) else choose_spans(opened)
-        return gold, 0 if gold is None else len(gold)
-    names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
-    preferred = {**names, "known label": options.label}
-    tables = [open_path(each) for each in given]
-    tables = [replace(each, preferred=preferred) if isinstance(each, Table) else each for each in tables]
-    known = match_gold(tables, responses, responses.classes)
-    return tables, 0 if known is None else int((known.codes >= 0).sum())
 
 
 def open_engine(name: str, n_threads: int | None, scheduler: str | None = None) -> Any:

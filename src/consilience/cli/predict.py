@@ -40,7 +40,7 @@ def predict(model: str, source: str, output: str | None, gold: tuple[str, ...], 
     """
     from dataclasses import replace
 
-    from ..api import as_graph
+    from ..formats.sources import as_graph
     from ..formats.writing import write_table
     from ..results.saved import load
     from ..results.updating import read_like

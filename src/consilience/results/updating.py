@@ -29,13 +29,13 @@ from ..answers.graph import Graph
 from ..answers.joining import NOTHING, Joined, Retracted, check_join_policy, join_responses
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
-from ..api import as_graph, judge
+from ..api import judge
 from ..checks.comparison import explain_move
 from ..engines import open_engine
 from ..errors import InputError, ParameterError, listing, plural
 from ..formats.answers import open_table
 from ..formats.reading import open_paths
-from ..formats.sources import find_source, open_source
+from ..formats.sources import as_graph, find_source, open_source
 from ..kernels.types import Floats
 from ..models.inputs import as_responses
 from ..models.latent import LatentModel
