@@ -15,7 +15,6 @@ import platform
 import re
 from pathlib import Path
 
-import convergence
 import first_use
 import independent
 import league
@@ -32,7 +31,6 @@ PARTS = {
     "scale": scale,
     "sequences": sequences,
     "networks": networks,
-    "convergence": convergence,
     "first_use": first_use,
 }
 HEADER = """# Speed and memory

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.answers.vocabulary import to_column
+from consilience.answers.columns import to_column
 from consilience.engines import ENGINES, Threads
 from consilience.formats import register as formats
 from consilience.formats.writing import check_table_path

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
@@ -23,6 +23,7 @@ from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from consilience.kernels.field import sweep_mean_field, sweep_messages, sweep_modes
 from consilience.kernels.independent import normalise_items
 from consilience.kernels.types import freeze
+from effort import examples
 
 # ------------------------------------------------------------------------------------------------------------- widths
 
@@ -105,7 +106,7 @@ def run_on_fields(rng, n_classes, width):
     return posterior, labels, messages, beliefs, np.array(changes)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_classes=st.sampled_from([2, 3]),
@@ -187,7 +188,7 @@ def run_python(code, *arguments, **more):
     return out.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_each_kernel_is_compiled_once_for_small_data():
     """Whatever the number of classes, the dtypes of the table, and the order in which models are fitted."""
     compiled = json.loads(run_python(FITS))
@@ -294,7 +295,7 @@ print(time.process_time() - start)
 USUAL_LEAST = 0.7
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 @pytest.mark.parametrize(
     ("name", "bar"), [("DawidSkene", 4), ("HiddenMarkov", 4), ("MarkovField", 4), ("MomentMatching", 6)]
 )

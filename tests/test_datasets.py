@@ -343,7 +343,7 @@ def test_the_command_refuses_an_unknown_name():
 
 @needs_data
 @pytest.mark.parametrize(
-    "entry", [pytest.param(e, id=e.name, marks=[pytest.mark.slow] * (e.name == "pico")) for e in CATALOGUE]
+    "entry", [pytest.param(e, id=e.name, marks=[pytest.mark.robust] * (e.name == "pico")) for e in CATALOGUE]
 )
 def test_the_numbers_are_those_of_the_data(entry):
     data = load(entry.name)

@@ -295,6 +295,7 @@ def test_dask_without_a_client_makes_one(monkeypatch):
     assert closed == [Client, Cluster]
 
 
+@pytest.mark.robust
 def test_a_client_of_ones_own_is_left_open(client):
     with Dask(client) as engine:
         assert engine.client is client
@@ -303,6 +304,7 @@ def test_a_client_of_ones_own_is_left_open(client):
     assert client.status == "running"
 
 
+@pytest.mark.robust
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("kind", ["plain", "weighted"])
 def test_same_bits_on_a_cluster(name, kind, client, monkeypatch):
@@ -313,6 +315,7 @@ def test_same_bits_on_a_cluster(name, kind, client, monkeypatch):
     assert_same_bits(MODELS[name]().fit(r, gold=gold, engine=Dask(client)), here)
 
 
+@pytest.mark.robust
 def test_blocks_are_spread_over_the_cluster(small_blocks, client):
     r, _ = crowd()
     engine = Dask(client)
@@ -329,7 +332,7 @@ def len_of_block(block, extra):
     return block.n_items + extra
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_dask_engines_by_name(small_blocks, client):
     r, gold = crowd()
     here = cs.DawidSkene(tol=0, max_iter=3).fit(r, gold=gold)

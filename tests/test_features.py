@@ -12,8 +12,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import consilience as cs
-from consilience.answers.features import match_features
-from consilience.answers.item_priors import ItemPriors, add_priors
+from consilience.answers.item_tables import ItemPriors, add_priors, match_features
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.formats.features import open_item_data
 from consilience.inference.classifiers import LinearTrainer, spread_labels
@@ -21,6 +20,7 @@ from consilience.models.guidance import N_FOLDS, Opinion, find_folds, judge_out_
 from consilience.results import calibration
 from consilience.results.calibration import score_by_classifier
 from consilience.results.powers import NOTHING_KNOWN, POWERS, Calibration, find_leads, raise_to
+from effort import rest_robust
 from fuzz import model_files
 from real_data import needs_data
 
@@ -76,7 +76,7 @@ def test_features_that_tell_nothing_have_no_say(n_features):
 @pytest.mark.filterwarnings("ignore:Features are not used")
 def test_false_alarms_are_rare():
     used = 0
-    for seed in range(12):
+    for seed in range(6):
         r, _, _ = make_crowd(n_items=80, n_classes=2, seed=seed)
         noise = np.random.default_rng(seed).normal(size=(80, 5))
         used += cs.DawidSkene(calibration="none").fit(r, features=noise).feature_findings_.used
@@ -395,7 +395,7 @@ def test_the_limit_of_the_power_does_not_depend_on_the_order_of_items(monkeypatc
 
 
 @needs_data
-@pytest.mark.parametrize(("name", "least"), [("music", 0.795), ("sentence_polarity", 0.916)])
+@pytest.mark.parametrize(("name", "least"), rest_robust([("music", 0.795), ("sentence_polarity", 0.916)]))
 def test_real_crowds(name, least):
     crowd = cs.datasets.load(name)
     table = {"item": crowd.items, "x": list(crowd.features)}

@@ -31,6 +31,7 @@ from consilience.kernels.field import (
     sweep_messages,
     sweep_modes,
 )
+from effort import examples
 
 # ----------------------------------------------------------------------------------------------------------- the twins
 
@@ -155,7 +156,7 @@ def test_mean_field_never_lowers_the_objective(problem, seed):
         before = after
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(fields(max_items=5, max_classes=3))
 def test_mean_field_is_a_bound(problem):
     graph, unary, coupling = problem
@@ -342,7 +343,7 @@ def test_of_equals_the_current_label_stays(current):
 # -------------------------------------------------------------------------------------------------- belief propagation
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(fields(max_items=6, max_classes=3, tree=True))
 def test_belief_propagation_is_exact_on_trees(problem):
     graph, unary, coupling = problem

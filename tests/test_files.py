@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
@@ -18,6 +18,7 @@ from consilience.formats.reading import read_table
 from consilience.formats.register import FORMATS, Codec, Format, list_suffixes, writable_formats
 from consilience.formats.writing import check_table_path, check_writable, replace_file, replace_together, write_table
 from consilience.models.inputs import as_responses
+from effort import examples
 
 SUFFIXES = list_suffixes(writable_formats())
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -69,7 +70,7 @@ def test_round_trip(folder, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(data=st.data())
 def test_round_trip_of_any_text(suffix, data):
     width, length = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 5))

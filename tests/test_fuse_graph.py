@@ -11,8 +11,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.api import as_graph
 from consilience.errors import InputError
+from consilience.formats.sources import as_graph
 from consilience.formats.writing import write_table
 
 

@@ -54,7 +54,7 @@ def test_what_is_said_of_bc5cdr():
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.robust
 def test_the_table_of_bc5cdr_agrees_with_a_run():
     stored = cs.datasets.load("bc5cdr")
     with warnings.catch_warnings():

@@ -63,7 +63,7 @@ def test_log_loss_is_below_that_of_vote_shares():
     assert [calibrated, votes] == pytest.approx(quoted("index.md", pattern), abs=0.006)
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_twenty_known_labels_are_enough():
     errors = []
     for name in CROWDS:
@@ -77,7 +77,7 @@ def test_twenty_known_labels_are_enough():
     assert np.mean(errors) < 0.062
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_probabilities_of_sequences(monkeypatch):
     models = {
         "ner": cs.HiddenMarkov(),

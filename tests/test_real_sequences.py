@@ -81,7 +81,7 @@ def test_sleep_stages():
     assert cs.metrics.macro_f1(both["label_gold"], both["label"]) >= 0.845
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_labelling_functions_whose_silence_counts():
     gold = pd.read_parquet(FOLDER / "bc5cdr" / "gold.parquet", columns=KEYS)
     model = fit(DEFAULT, "bc5cdr", items=gold, abstain="answer")
@@ -101,7 +101,7 @@ pq.write_table(model.to_frame(), sys.argv[2])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_populations_in_abstracts_with_all_workers(tmp_path):
     target = tmp_path / "labels.parquet"

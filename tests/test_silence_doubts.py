@@ -229,4 +229,5 @@ def test_simulated_crowds_pass_through_the_readers():
             r = cs.simulate.independent(
                 500, n_workers=60, n_classes=3, answers_per_item=3, spammers=10, adversaries=5, seed=seed
             ).responses
-            cs.Responses.from_frame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
+            again = cs.Responses.from_frame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
+            assert (again.n_responses, again.n_workers) == (1500, 60)

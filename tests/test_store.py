@@ -380,15 +380,15 @@ def test_a_vocabulary_grows_and_is_sorted_in_the_end():
     words = GrowingVocabulary()
     assert words.encode(pa.array(["b", "c", "b"])).tolist() == [0, 1, 0]
     assert words.encode(pa.array(["a", "b"])).tolist() == [2, 0]
-    values, index = words.settle(pa.string(), to_integers=False)
+    values, index = words.settle(pa.large_string(), to_integers=False)
     assert values.tolist() == ["a", "b", "c"]
     assert index.tolist() == [1, 2, 0]
     categories = GrowingVocabulary()
     categories.encode(pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(["low", "unused", "high"])))
-    assert categories.settle(pa.string(), to_integers=False)[0].tolist() == ["low", "high"]
+    assert categories.settle(pa.large_string(), to_integers=False)[0].tolist() == ["low", "high"]
     numbers = GrowingVocabulary()
     numbers.encode(pa.array(["10", "9"]))
-    assert numbers.settle(pa.string(), to_integers=True)[0].tolist() == [9, 10]
+    assert numbers.settle(pa.large_string(), to_integers=True)[0].tolist() == [9, 10]
 
 
 @pytest.mark.parametrize("ids", [np.arange(1000), np.array([f"item {i}" for i in range(1000)], object)])
@@ -544,7 +544,7 @@ def test_files_may_be_anywhere_that_fsspec_knows(tmp_path):
 # On a cluster
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_a_cluster_builds_fits_and_writes_the_same_bits(tmp_path):
     dask_kills = pytest.importorskip("dask_kills", reason="Dask is not installed")
     path = write(crowd()[0], tmp_path / "a.parquet")

@@ -149,7 +149,8 @@ def fuse_on_disk(tmp_path, *arguments):
     path = tmp_path / "a.parquet"
     if not path.exists():
         write(crowd()[0], path)
-    return run("fuse", path, "--memory", "2GB", "--store", tmp_path / "stores", *arguments)
+    store = () if "--store" in arguments else ("--store", tmp_path / "stores")
+    return run("fuse", path, "--memory", "2GB", *store, *arguments)
 
 
 def test_the_command_saves_models_and_takes_the_vote(tmp_path):
@@ -185,7 +186,7 @@ def test_the_command_says_from_where_it_goes_on(tmp_path, monkeypatch):
             raise RuntimeError("interrupted")
 
     with monkeypatch.context() as patched:
-        patched.setattr("consilience.cli.progress.Display.show_iteration", stop)
+        patched.setattr("consilience.cli.terminal.Display.show_iteration", stop)
         assert fuse_on_disk(tmp_path).exit_code == 1
     result = fuse_on_disk(tmp_path, "--resume", "-o", tmp_path / "labels")
     assert "converged; resumed after iteration 3\n" in result.stdout

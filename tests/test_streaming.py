@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from consilience.answers.joining import Union
+from consilience.answers.vocabulary import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.results import answer_worth, powers
 
@@ -123,7 +123,7 @@ def weighted(r, seed=0):
 
 
 @pytest.mark.parametrize("estimation", ["variational", "em"])
-@pytest.mark.parametrize("kind", ["plain", "weights", "silence", "one-coin", "chain", "tags", "forgetting", "squarem"])
+@pytest.mark.parametrize("kind", ["plain", "weights", "silence", "one-coin", "chain", "tags", "forgetting"])
 def test_objective_of_no_batch_falls(kind, estimation):
     model, options = cs.DawidSkene(estimation=estimation), {}
     batches = cut(crowd_of(120).responses, 4)
@@ -141,8 +141,6 @@ def test_objective_of_no_batch_falls(kind, estimation):
         batches = [replace(each, labels=tags, classes=tags) for each in sequences_of(3)]
     elif kind == "forgetting":
         options = {"half_life": 20}
-    elif kind == "squarem":
-        model.set_params(acceleration="squarem")
     for trace in stream(model, batches, **options)[1]:
         assert len(trace) > 1
         assert (np.diff(trace) > -1e-9 * np.abs(trace[:-1])).all()

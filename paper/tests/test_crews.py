@@ -62,7 +62,6 @@ PAPER = cs.MarkovField(coupling="paper", inference="icm", prior="uniform", estim
 
 @needs_data
 @pytest.mark.experiment
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_train", "least_gain"), [("cora", 150, 0.03), ("citeseer", 100, 0.02)])
 def test_classifiers_of_papers(name, n_train, least_gain, capsys):
     stored, rows = cs.datasets.load(name), []

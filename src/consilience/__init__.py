@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .answers.graph import Graph as Graph
     from .answers.responses import Responses as Responses
     from .api import fuse as fuse
+    from .datasets.loading import load as load
     from .evaluation.held_out import held_out_score as held_out_score
     from .evaluation.labels import evaluate as evaluate
     from .formats.answers import read_responses as read_responses
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from .models.moment_matching import MomentMatching as MomentMatching
     from .reporting.one_chart import chart as chart
     from .reporting.write import report as report
-    from .results.saved import load as load
     from .storage.scanning import scan_responses as scan_responses
     from .tasks.masks import Masks as Masks
     from .tasks.spans import Spans as Spans

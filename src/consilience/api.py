@@ -4,52 +4,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import reduce
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-
-from .answers.crowd import Crowd
-from .answers.gold_columns import LEAVE_OUT, find_strange
+from .answers.arrays import Crowd
 from .answers.graph import Graph
-from .answers.responses import Responses
 from .answers.tagging import looks_iob2
-from .answers.vocabulary import lookup, to_column
 from .arguments import is_among
 from .checks.judging import GraphVerdict, judge, settle_graph
 from .engines import open_engine
 from .errors import (
-    DataWarning,
     ParameterError,
     Python,
     Sentence,
-    listing,
     parameter_error,
-    plural,
     quietly,
-    shorten,
-    warn,
 )
 from .formats.answers import COLUMNS, check_keywords
-from .formats.reading import open_path, open_paths
-from .formats.sources import Opened, open_masks, open_spans
 from .inference.em import Progress
-from .inference.recipes.base import refuse_disk
 from .inference.sources import InMemory
 from .models.base import Model
 from .models.dawid_skene import DawidSkene
 from .models.fitted import FittedModel
-from .models.inputs import as_graph, as_responses, open_answers
 from .models.markov_field import MarkovField
 from .models.register import MODELS, model_class
+from .preparing import Prepared, prepare
 from .results.fitting import Asked, fit_source, open_source
-from .storage.answers import StoredResponses
-from .tasks.known_masks import list_known_pixels
-from .tasks.known_spans import read_sole_spans
-from .tasks.mask_sample import cut_tiles, is_small
-from .tasks.masks import Masks
-from .tasks.span_tables import find_span_columns
-from .tasks.spans import FUSED, Spans
+from .tasks.masks import Masks, cut_tiles, is_small
 
 log = logging.getLogger("consilience")
 
@@ -132,154 +112,33 @@ def fuse(
     columns = {name: value for name, value in keywords.items() if name in COLUMNS}
     given = {name: value for name, value in keywords.items() if name in parameters}
     prepared = prepare(source, graph, gold, columns)
-    settled = None
-    if prepared.masks is not None and prepared.graph is None and is_among(model, ("auto", "markov-field")):
-        settled = settle_masks(prepared.masks, given, engine)
-        model, given = settled.model, settled.parameters
-        prepared = prepared._replace(graph=settled.graph)
-    chosen = choose_model(model, prepared.crowd, prepared.graph, given)
+    return fuse_prepared(prepared, model, engine, callback, features, item_prior, given)
+
+
+def fuse_prepared(
+    prepared: Prepared,
+    model: str | Model,
+    engine: Any,
+    callback: Callable[[Progress], object] | None,
+    features: Any,
+    item_prior: Any,
+    parameters: dict[str, Any],
+) -> Any:
+    """Fuse what was opened; see `fuse`."""
+    source, answers, graph, gold = prepared
+    verdict = None
+    if graph is None and isinstance(source, Masks) and is_among(model, ("auto", "markov-field")):
+        model, parameters, graph, verdict = settle_masks(source, parameters, engine)
+    chosen = choose_model(model, answers, graph, parameters)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
-    recipe, crowd = chosen.recipe(), prepared.crowd
-    if isinstance(crowd, StoredResponses):
-        refuse_disk(graph=prepared.graph, features=features, item_prior=item_prior)
-    opened = open_source(recipe, crowd, prepared.gold, features, item_prior)
-    aligned = recipe.align(opened.responses, prepared.graph) if isinstance(opened, InMemory) else None
+    recipe = chosen.recipe()
+    opened = open_source(recipe, answers, gold, features, item_prior)
+    aligned = recipe.align(opened.responses, graph) if isinstance(opened, InMemory) else None
     with open_engine(engine) as working:
         found = fit_source(recipe, opened, aligned, working, Asked(count_copies_once=True))
-        verdict = None if settled is None else settled.verdict
         checked = judge(recipe, found, opened, aligned, working, verdict)
     return chosen.set_params(**checked.changed).adopt(checked.found)
-
-
-class Prepared(NamedTuple):
-    """What is to be fused, opened once: answers, known labels and graph."""
-
-    crowd: Responses | StoredResponses
-    gold: Any
-    graph: Graph | None
-    masks: Masks | None = None
-
-
-def prepare(source: Any, graph: Any, gold: Any, columns: Mapping[str, Any]) -> Prepared:
-    """Open answers, known labels and graph in any form."""
-    if isinstance(source, StoredResponses):
-        if columns:
-            raise ParameterError(
-                f"Columns ({listing(columns)}) cannot be named for answers on disk: they are read already."
-            )
-        warn_of_fused(source)
-        return Prepared(source, None if gold is False else gold, graph)
-    columns = dict(columns)
-    if gold is None and not isinstance(source, (Responses, Spans, Masks)):
-        columns.setdefault("gold", None)
-    opened = open_answers(source, **columns)
-    if gold is not None and gold is not False:
-        opened, gold = take_known(opened, gold)
-    responses = as_responses(opened)
-    warn_of_fused(responses)
-    gold = choose_gold(gold, responses) if gold is not None or not isinstance(opened, Spans) else choose_spans(opened)
-    links = None if graph is None else as_graph(graph, responses)
-    return Prepared(responses, gold, links, opened if isinstance(opened, Masks) else None)
-
-
-def warn_of_fused(crowd: Crowd) -> None:
-    """Warn of answers that are the result of an earlier fusion."""
-    if crowd.n_workers > 1 and lookup(crowd.workers, to_column([FUSED]))[0] >= 0:
-        warn(
-            DataWarning(
-                f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
-                "were independent of the others.",
-                "Fuse the file that holds only the answers of workers.",
-            )
-        )
-
-
-def choose_spans(spans: Spans) -> Any:
-    """Return the tags of documents whose spans are known, with a warning; None if there are none, or nothing else."""
-    tags = spans.known_tags()
-    if tags is None:
-        return None
-    read = np.unique(spans.readings[:, 0])
-    n_known = int(np.isin(read, spans.gold_documents).sum())
-    leave = Sentence("To leave them out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
-    if n_known == len(read):
-        warn(
-            DataWarning(
-                "The spans of every document are known. They are not used: there would be nothing to fuse.",
-                "Compare the fused spans with them by evaluate.",
-            )
-        )
-        return None
-    known = f"{n_known:,} of {plural(len(read), 'document')}"
-    warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
-    return tags
-
-
-def take_known(source: Opened, gold: Any) -> tuple[Opened, Any]:
-    """Return what is to be fused, and known labels: of tokens or pixels where known spans or masks are given.
-
-    Known spans cut tokens, so that they become a part of the spans. Those that the spans come with are then not used.
-    """
-    given = list(gold) if type(gold) in (list, tuple) else [gold]
-    if isinstance(source, Masks):
-        given = [open_masks(each, source.images) for each in given]
-        return source, [list_known_pixels(source, each) if isinstance(each, Masks) else each for each in given]
-    if not isinstance(source, Spans):
-        return source, gold
-    given = [_open_known(each, source) for each in given]
-    known = [each for each in given if isinstance(each, Spans)]
-    if not known:
-        return source, given
-    spans = reduce(Spans.with_gold, known, source.without_gold())
-    others, tags = [each for each in given if not isinstance(each, Spans)], spans.known_tags()
-    return spans, others if tags is None else [tags, *others]
-
-
-def _open_known(given: Any, source: Spans) -> Any:
-    """Return known spans in a file or a table, whose texts are those of the source; known labels in a file as a table.
-
-    Anything else stays as it is.
-    """
-    opened = open_path(open_spans(given))
-    if isinstance(opened, Spans) or find_span_columns(opened) is None:
-        return opened
-    return read_sole_spans(opened, "gold", source.documents, source.texts)
-
-
-def choose_gold(gold: Any, responses: Responses) -> Any:
-    """Return the known labels to use: those given, or some that the answers come with. A warning tells of the latter.
-
-    They are not used if some are no classes, or if the label of every item is known: there would be nothing to fuse.
-    """
-    if gold is False:
-        return None
-    if gold is not None or not responses.gold:
-        return open_paths(gold)
-    name = shorten(responses.columns.get("gold"))
-    strange = find_strange(responses, to_column(list(responses.gold.values())))
-    if strange:
-        warn(
-            DataWarning(
-                f"Column {name} is not used as known labels: it holds {listing(strange)}, and the classes are "
-                f"{listing(responses.classes.tolist())}.",
-                Sentence("If it holds known labels, name all classes with {classes}."),
-                LEAVE_OUT,
-            )
-        )
-        return None
-    if len(responses.gold) == responses.n_items:
-        warn(
-            DataWarning(
-                f"Column {name} holds a known label of every item. It is not used: there would be nothing to fuse.",
-                "Compare the labels with it by evaluate.",
-                LEAVE_OUT,
-            )
-        )
-        return None
-    known = f"{len(responses.gold):,} of {plural(responses.n_items, 'item')}"
-    warn(DataWarning(f"Column {name} holds known labels of {known}. They are used as gold.", LEAVE_OUT))
-    return responses.gold
 
 
 class Settled(NamedTuple):

@@ -13,7 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.types import Width, freeze
+from ..answers.columns import Codes, Indices
+from ..kernels.types import Floats, Integers, Truths, Width, freeze
 from .responses import Responses
 from .vocabulary import MANY
 
@@ -59,16 +60,16 @@ class Block:
     """
 
     first_item: int
-    codes: NDArray[np.int32] | NDArray[np.uint16]
-    offsets: NDArray[np.int64] | NDArray[np.int32]
-    rows: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    gold: NDArray[np.int32]
-    sequences: NDArray[np.int64]
-    log_prior: NDArray[np.float64]
-    told: NDArray[np.bool_]
+    codes: Codes | NDArray[np.uint16]
+    offsets: Indices | Codes
+    rows: Indices
+    weight: Floats
+    gold: Codes
+    sequences: Indices
+    log_prior: Floats
+    told: Truths
     total_size: int
-    anchor: NDArray[np.float64]
+    anchor: Floats
 
     @property
     def n_items(self) -> int:
@@ -83,11 +84,7 @@ class Block:
 
 
 def cut_blocks(
-    responses: Responses,
-    codes: NDArray[np.signedinteger],
-    n_codes: int,
-    gold: NDArray[np.int32] | None = None,
-    known: NDArray[np.float64] | None = None,
+    responses: Responses, codes: Integers, n_codes: int, gold: Codes | None = None, known: Floats | None = None
 ) -> list[Block]:
     """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows.
 
@@ -136,7 +133,7 @@ def cut_blocks(
     return blocks
 
 
-def renumber(codes: NDArray[np.signedinteger], n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def renumber(codes: Integers, n_codes: int) -> tuple[Indices, Codes]:
     """Return the distinct codes, sorted, and the index of each code among them.
 
     >>> renumber(np.array([7, 2, 7]), 9)

@@ -13,9 +13,10 @@ from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, first_line, listing, shorten
 from ..memory import NUMBER, require_memory
+from .columns import Column, Values, find_missing, spell_surrogates, to_column
 from .previews import ReportTable
 from .tables import Table, check_names
-from .vocabulary import Column, Values, encode_in_order_of_appearance, find_missing, spell_surrogates, to_column
+from .vocabulary import encode_in_order_of_appearance
 
 # The libraries in which results can go back.
 BACKENDS = ("pandas", "polars", "pyarrow")

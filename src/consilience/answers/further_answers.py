@@ -11,16 +11,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..answers.columns import Indices
 from ..errors import DataWarning, InputError, Sentence, plural, quietly, warn
-from .dialects import LONG, translate
+from .columns import Values, find_missing
+from .dialects.register import LONG, translate
 from .items import Sequences
 from .joining import NOTHING, Retracted
-from .long_tables import find_columns, read_answers
+from .long_tables import TableOptions, find_columns, read_answers
 from .responses import Responses, empty_responses
 from .tables import Table
-from .vocabulary import Values, encode_in_order_of_appearance, find_missing, lookup
+from .vocabulary import encode_in_order_of_appearance, lookup
 
 _ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
 
@@ -47,7 +48,7 @@ def read_further(
     """
     table = translate(table.prefer(old.columns), format, dict.fromkeys(_ROLES))
     names = _name_columns(table, old)
-    columns = find_columns(table, **names)
+    columns = find_columns(table, names)
     table, rows = _split_missing(table, columns, duplicates)
     taken_back = NOTHING
     if len(rows):
@@ -60,10 +61,10 @@ def read_further(
         return replace(no_answers(old), columns=columns), taken_back
     gold = columns_of_gold(table, old)
     policy = "error" if "weight" in columns else duplicates
-    options = (None, None, policy, "ignore", None, old.normalised, gold, False, LONG)
+    options = TableOptions(duplicates=policy, normalise=old.normalised, gold=gold, format=LONG)
     # What is to be said of the labels is said of all together.
     with quietly(), tell_duplicates("weight" in columns):
-        return read_answers(table, names, *options), taken_back
+        return Responses.of(read_answers(table, names, options)), taken_back
 
 
 @contextmanager
@@ -104,7 +105,7 @@ def _name_columns(table: Table, old: Responses) -> dict[str, str | None]:
     return names
 
 
-def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tuple[Table, NDArray[np.int64]]:
+def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tuple[Table, Indices]:
     """Return the rows that count, and which of these have no label."""
     missing = find_missing(table.read(columns["label"]))
     if not len(missing) or duplicates != "last":
@@ -156,7 +157,7 @@ def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Re
     return taken_back
 
 
-def _find_given(table: Table, columns: dict[str, str], old: Responses) -> tuple[NDArray[np.int64], Retracted]:
+def _find_given(table: Table, columns: dict[str, str], old: Responses) -> tuple[Indices, Retracted]:
     """Return the rows whose worker answered their item before, and these items and workers."""
     keys = [table.read(columns[role]) for role in ("item", "sequence", "position") if role in columns]
     item, worker = old.find_items(keys), lookup(old.workers, table.read(columns["worker"]))

@@ -1,9 +1,10 @@
-"""Gold answers: labels that are known, matched to the items."""
+"""Gold answers: labels that are known, in a table of their own or a column beside the answers, matched to the items."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -12,23 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
+from ..answers.columns import Codes, Indices
+from ..errors import DataWarning, InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn
+from ..kernels.types import Truths
+from .arrays import AnswerArrays
+from .classes import normalise_column
+from .columns import Column, Values, decode_categories, find_missing, is_missing, is_text, to_column, to_values
 from .frames import is_table, open_frame, open_series
-from .responses import Responses
-from .spelling import normalise_column
 from .tables import Table
-from .vocabulary import (
-    Column,
-    Values,
-    decode_categories,
-    find_missing,
-    is_missing,
-    is_text,
-    lookup,
-    plain_labels,
-    to_column,
-    to_values,
-)
+from .vocabulary import encode_in_order_of_appearance, lookup, plain_labels
 
 KEY_REMEDY = "Say which item each label belongs to."
 EMPTY_REMEDY = (
@@ -37,6 +30,8 @@ EMPTY_REMEDY = (
 )
 # How a column says true or false. In a file 1 may be written 1.0, as where entries are missing, and nothing is false.
 TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
+# How to do without the column, in Python and on the command line.
+LEAVE_OUT = Sentence("To leave it out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
 
 
 class Gold(NamedTuple):
@@ -51,15 +46,15 @@ class Gold(NamedTuple):
         which these are. Items that were chosen because they are doubtful say little about the others.
     """
 
-    codes: NDArray[np.int32]
-    judging: NDArray[np.bool_]
+    codes: Codes
+    judging: Truths
 
     def about(self, items: NDArray[np.int64]) -> Gold:
         """Return the known labels of some of the items."""
         return Gold(self.codes[items], self.judging[items])
 
 
-def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
+def match_gold(gold: Any, responses: AnswerArrays, classes: Values) -> Gold | None:
     """Return the known classes of the items, as indices into `classes`.
 
     Parameters
@@ -82,7 +77,7 @@ def match_gold(gold: Any, responses: Responses, classes: Values) -> Gold | None:
     return _match_one(gold, responses, classes)
 
 
-def _join(rounds: list[Gold], responses: Responses, classes: Values) -> Gold:
+def _join(rounds: list[Gold], responses: AnswerArrays, classes: Values) -> Gold:
     """Return the known labels of several tables as one. An item was drawn at random if any table says so."""
     codes, judging = rounds[0].codes.copy(), rounds[0].judging.copy()
     for each in rounds[1:]:
@@ -95,7 +90,7 @@ def _join(rounds: list[Gold], responses: Responses, classes: Values) -> Gold:
 
 
 def _clash_error(
-    name: str, items: NDArray[np.int64], code: int, other: int, responses: Responses, classes: Values
+    name: str, items: Indices, code: int, other: int, responses: AnswerArrays, classes: Values
 ) -> InputError:
     """Return the error that items have two labels; `code` and `other` are those of the first of them."""
     item = listing(responses.items[items[:1]].tolist())
@@ -106,7 +101,7 @@ def _clash_error(
     )
 
 
-def _match_one(gold: Any, responses: Responses, classes: Values) -> Gold:
+def _match_one(gold: Any, responses: AnswerArrays, classes: Values) -> Gold:
     """Return the known classes of the items from one table; see `match_gold`."""
     paired = responses.sequences is not None
     keyed = _open_keyed(gold, paired)
@@ -154,7 +149,7 @@ def find_label(table: Table, parameter: str | None = None) -> str:
     return table.need("known label", parameter=parameter)
 
 
-def find_classes(labels: Column, known: NDArray[np.bool_], classes: Values, normalised: bool) -> NDArray[np.int64]:
+def find_classes(labels: Column, known: Truths, classes: Values, normalised: bool) -> Indices:
     """Return the class of each label that is known, or -1; normalised labels are the same in any spelling."""
     if normalised:
         labels, classes = normalise_column(labels), to_values(normalise_column(to_column(classes)))
@@ -176,7 +171,7 @@ def _whole_numbers(labels: Column) -> Column:
         return labels
 
 
-def _read_random(table: Table, known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _read_random(table: Table, known: Truths) -> Truths:
     """Return which rows with a label are said to be drawn at random: all of them if there is no such column."""
     name = table.find("random")
     if name is None:
@@ -210,7 +205,7 @@ def _check_origin(table: Table) -> None:
         )
 
 
-def _check_labels(name: str, labels: Column, unknown: NDArray[np.bool_], classes: Values) -> None:
+def _check_labels(name: str, labels: Column, unknown: Truths, classes: Values) -> None:
     """Raise an error if some labels are no classes."""
     if unknown.any():
         found = dict.fromkeys(to_values(labels)[unknown].tolist())
@@ -222,9 +217,7 @@ def _check_labels(name: str, labels: Column, unknown: NDArray[np.bool_], classes
         )
 
 
-def _check_items(
-    name: str, keys: list[Column], known: NDArray[np.bool_], item: NDArray[np.int64], responses: Responses
-) -> None:
+def _check_items(name: str, keys: list[Column], known: Truths, item: Indices, responses: AnswerArrays) -> None:
     """Raise an error if there are no answers about any of the items, and warn if there are none about some."""
     n_known, n_absent = int(known.sum()), int((known & (item < 0)).sum())
     if n_absent == n_known:
@@ -239,12 +232,12 @@ def _check_items(
         warn(DataWarning(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out."))
 
 
-def _ids(responses: Responses) -> Values:
+def _ids(responses: AnswerArrays) -> Values:
     """Return the ids of the items, or of the sequences that they belong to."""
     return responses.items if responses.sequences is None else responses.sequences.ids
 
 
-def find_empty(ids: Values) -> NDArray[np.bool_]:
+def find_empty(ids: Values) -> Truths:
     """Tell which ids are empty text.
 
     >>> find_empty(np.array(["", "a"], dtype=object)), find_empty(np.array([1, 2]))
@@ -266,7 +259,7 @@ def _name_by_text(column: Column, ids: Values) -> Column:
     return to_column(np.array([named.get(str(each), each) for each in to_values(column).tolist()], dtype=object))
 
 
-def find_alike(ids: Values) -> NDArray[np.bool_]:
+def find_alike(ids: Values) -> Truths:
     """Tell which ids have the text of another one, such as 1 and "1".
 
     >>> find_alike(np.array([1, "1", 2], dtype=object))
@@ -279,7 +272,7 @@ def find_alike(ids: Values) -> NDArray[np.bool_]:
     return np.array([counts[text] > 1 for text in texts])
 
 
-def _check_alike(name: str, items: NDArray[np.int64], responses: Responses) -> None:
+def _check_alike(name: str, items: Indices, responses: AnswerArrays) -> None:
     """Raise an error if a table names items whose ids are the same text as others."""
     ids = _ids(responses)
     owner = items if responses.sequences is None else responses.sequences.of_items()[items]
@@ -350,3 +343,82 @@ def _split(keys: list[Any], paired: bool) -> list[Any]:
             "gold of sequences must be keyed by (sequence, position), such as {('s1', 0): 'B'}.", keyword="gold"
         )
     return [[key[0] for key in keys], [key[1] for key in keys]]
+
+
+class Known(NamedTuple):
+    """What a column says about items: their numbers, the label of each, and the column.
+
+    `clash` counts items about which it says two things, and `place` is where it first does.
+    """
+
+    item: Indices
+    label: Column
+    name: str
+    clash: int = 0
+    place: str = ""
+
+
+def find_gold(table: Table, gold: str | bool | None) -> str | None:
+    """Return the column of known labels: the one named, or the one with a usual name; None with ``gold=False``."""
+    if gold is False or gold is None:
+        return None if gold is False else table.find("gold")
+    if not isinstance(gold, str):
+        raise parameter_error("gold", "Responses.from_frame", "the name of a column, or False", gold)
+    return table.find("gold", gold)
+
+
+def match_known(table: Table, name: str, item: NDArray[Any]) -> Known | None:
+    """Return what a column says about the items, None if it is empty.
+
+    Parameters
+    ----------
+    table : Table
+        Of answers.
+    name : str
+        The column of known labels; an empty cell says nothing.
+    item : array of int
+        The item of each row.
+    """
+    column = table.read(name)
+    said = np.ones(table.n_rows, bool)
+    said[find_missing(column)] = False
+    rows = np.flatnonzero(said)
+    if not len(rows):
+        return None
+    column = column.take(rows) if isinstance(column, np.ndarray) else decode_categories(column.take(rows))
+    codes, _ = encode_in_order_of_appearance(column)
+    owner = item[rows]
+    items, first = np.unique(owner, return_index=True)
+    clash = np.flatnonzero(codes != codes[first][np.searchsorted(items, owner)])
+    known = Known(items.astype(np.int64), column.take(first), name)
+    if len(clash):
+        known = known._replace(clash=len(np.unique(owner[clash])), place=table.locate(int(rows[clash[0]])))
+    return known
+
+
+def add_gold(answers: AnswerArrays, known: Known, source: str, named: bool) -> AnswerArrays:
+    """Return answers with the known labels.
+
+    Two labels of one item are an error; unless the column was found by its name, and holds something else than classes.
+    """
+    if known.clash and not named and len(find_strange(answers, known.label)):
+        return answers
+    if known.clash:
+        raise InputError(
+            f"Column {known.name!r} of {source} gives {plural(known.clash, 'item')} more than one known label; the "
+            f"first is at {known.place}.",
+            "Correct it.",
+            LEAVE_OUT,
+        )
+    labels = known.label.tolist() if isinstance(known.label, np.ndarray) else known.label.to_pylist()
+    gold = dict(zip(answers.items[known.item].tolist(), labels, strict=True))
+    return replace(answers, gold=gold, columns={**answers.columns, "gold": known.name})
+
+
+def find_strange(answers: AnswerArrays, labels: Column) -> list[Any]:
+    """Return the different ones of some labels that are no classes. Truth values are none among numbers."""
+    _, distinct = encode_in_order_of_appearance(labels)
+    if distinct.dtype == bool and answers.classes.dtype.kind in "iuf":
+        return list(distinct.tolist())
+    code = find_classes(to_column(distinct), np.ones(len(distinct), bool), answers.classes, answers.normalised)
+    return list(distinct[code < 0].tolist())

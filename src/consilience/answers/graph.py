@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array, csr_array, issparse, sparray, spmatrix
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array, csr_array, sparray, spmatrix
 
-from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
-from ..errors import (
-    DataWarning,
-    InputError,
-    Python,
-    Sentence,
-    first_line,
-    listing,
-    parameter_error,
-    plural,
-    shorten,
-    warn,
-)
+from ..answers.columns import Codes
+from ..arguments import check_seed
+from ..errors import InputError, parameter_error
 from ..kernels.types import Floats, freeze, read_only
-from ..memory import NUMBER, require_memory
-from .frames import open_frame, read_column, read_distinct, read_names
-from .grids import link_pixels
-from .hashing import hash_ids
-from .nearest import TREE_FEATURES, feature_rows, nearest_by_comparison, nearest_by_tree
-from .rewiring import rewire
-from .tables import Table
-from .vocabulary import (
-    Column,
-    Values,
-    encode_in_order_of_appearance,
-    find_missing,
-    find_present,
-    join_columns,
-    lookup,
-    to_column,
-    to_values,
+from .columns import Indices, Values, to_column
+from .edges import (
+    NAME_UNANSWERED,
+    Edges,
+    link_nearest,
+    link_pixels,
+    list_edges,
+    read_adjacency,
+    read_edge_table,
+    say_unknown,
 )
+from .hashing import hash_ids
+from .vocabulary import lookup
 
-METRICS = ("euclidean", "cosine")
 # Neighbours are kept in 32 bits.
 MOST_ITEMS = 2**31 - 1
 # So many nodes are visited in random order: posteriors of that many stay in the cache.
@@ -52,7 +35,6 @@ VISITED_TOGETHER = 4096
 # From this many directed edges, nodes are coloured, so that threads can share them. Colours are picked within runs of
 # nodes: posteriors of that many stay in a cache, too, while one colour after another is updated.
 MANY_EDGES, COLOURED_TOGETHER = 100_000, 2**15
-NAME_UNANSWERED = Sentence("Name items that nobody answered with {items} when the answers are read.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +59,8 @@ class Graph:
     """
 
     items: Values
-    offsets: NDArray[np.int64]
-    neighbours: NDArray[np.int32]
+    offsets: Indices
+    neighbours: Codes
     weights: Floats
     n_self_loops: int = 0
     description: str = "given edges"
@@ -100,7 +82,7 @@ class Graph:
         return len(self.neighbours) // 2
 
     @property
-    def degrees(self) -> NDArray[np.int64]:
+    def degrees(self) -> Indices:
         """Number of neighbours of each node."""
         return np.diff(self.offsets)
 
@@ -123,13 +105,7 @@ class Graph:
         >>> cs.Graph.from_edges(["a", "b", "b"], ["b", "c", "a"])
         Graph(3 items, 2 edges, mean degree 1.33)
         """
-        ends = [read_column(source, "source"), read_column(target, "target")]
-        if len(ends[0]) != len(ends[1]):
-            raise InputError(
-                f"source has {plural(len(ends[0]), 'id')} and target {len(ends[1]):,}: an edge has one of each."
-            )
-        weights = None if weight is None else _read_weights(weight, len(ends[0]), "Edge weights")
-        return cls._from_columns(ends, weights, items, "the edges", "given edges")
+        return cls.of(list_edges(source, target, weight, items))
 
     @classmethod
     def from_frame(
@@ -162,29 +138,7 @@ class Graph:
         >>> cs.Graph.from_frame(edges).weights, cs.Graph.from_frame(edges, weight=None).weights
         (array([0.5, 0.5, 2. , 2. ]), array([1., 1., 1., 1.]))
         """
-        table = open_frame(frame, "the table of edges")
-        chosen = table.find("weight") if is_among(weight, ("auto",)) else weight
-        where = table.name
-        if is_among(source, ("source",)) and is_among(target, ("target",)):
-            source, target = _find_ends(table, chosen)
-            if source != "source" or target != "target":
-                where = f"{table.name}, whose columns {source!r} and {target!r} are taken for the ends of edges,"
-        if chosen is None and weight is not None:
-            _doubt_weights(table, source, target)
-        for role, name in {"source": source, "target": target, "weight": chosen}.items():
-            if name is None and role != "weight":
-                raise parameter_error(role, "Graph.from_frame", "the name of a column", name)
-            if name is not None and not is_among(name, table.names):
-                error = table.no_column(role, name)
-                named = Sentence(f"Or name it with {{{role}}}.", **{role: Python(f"{role}= of Graph.from_frame")})
-                raise InputError(error.problem, *error.remedies, named)
-        remedy = "Every edge needs two ends: fill it in or drop the row."
-        ends = [table.values(source, remedy), table.values(target, remedy)]
-        if chosen is None:
-            return cls._from_columns(ends, None, items, where, "given edges")
-        column = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
-        weights = _read_weights(column, table.n_rows, f"Weights in column {chosen!r} of {table.name}")
-        return cls._from_columns(ends, weights, items, where, f"given edges, weighted by {chosen!r}")
+        return cls.of(read_edge_table(frame, source, target, weight, items))
 
     @classmethod
     def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: Any = None) -> Graph:
@@ -198,23 +152,7 @@ class Graph:
         items : array-like, optional
             Ids of the rows; default 0, 1, 2, ...
         """
-        try:
-            shape = np.shape(matrix)
-            if len(shape) != 2 or shape[0] != shape[1]:
-                raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
-            square = coo_array(matrix, copy=True)
-            if square.dtype.kind not in "biuf":  # not every version of scipy refuses them
-                raise TypeError
-        except (TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
-        require_memory(2 * NUMBER * shape[0], f"An adjacency matrix of {shape[0]:,} rows is too large")
-        square.sum_duplicates()
-        square.eliminate_zeros()
-        names = read_names(items, square.shape[0], "items")
-        weights = _read_weights(square.data, len(square.data), "Edge weights")
-        return cls._from_indices(square.row, square.col, weights, names, "given adjacency matrix")
+        return cls.of(read_adjacency(matrix, items))
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: str | None = "weight", items: Any = None) -> Graph:
@@ -257,8 +195,7 @@ class Graph:
         >>> cs.Graph.grid((3, 4), connectivity=4)
         Graph(12 items, 17 edges, mean degree 2.83)
         """
-        source, target, n_pixels, description = link_pixels(shape, connectivity)
-        return cls._from_indices(source, target, None, read_names(items, n_pixels, "items"), description)
+        return cls.of(link_pixels(shape, connectivity, items))
 
     @classmethod
     def knn(
@@ -291,58 +228,15 @@ class Graph:
         >>> cs.Graph.knn(np.array([[0.0], [0.1], [5.0], [5.2]]), k=1)
         Graph(4 items, 2 edges, mean degree 1.00)
         """
-        if not is_among(metric, METRICS):
-            raise parameter_error("metric", "Graph.knn", "'euclidean' or 'cosine'", metric)
-        check_truth("mutual", "Graph.knn", mutual)
-        rows = feature_rows(features, metric)
-        n_items = rows.shape[0]
-        if not is_whole(k) or not 1 <= k < n_items:
-            raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
-        require_memory(
-            2 * NUMBER * n_items * int(k),
-            f"The {int(k):,} nearest of each of {plural(n_items, 'item')} are too many",
-            Sentence("Lower {k}."),
-            keyword="k",
-        )
-        if issparse(rows) or rows.shape[1] > TREE_FEATURES:
-            chosen, how = nearest_by_comparison(rows, int(k)), "all pairs compared"
-        else:
-            chosen, how = nearest_by_tree(rows, int(k)), "k-d tree"
-        source, target = np.repeat(np.arange(n_items), k), chosen.ravel()
-        if mutual:
-            forth = source.astype(np.int64) * n_items + target
-            back = target.astype(np.int64) * n_items + source
-            both = np.isin(forth, back)
-            source, target = source[both], target[both]
-        described = f"{k} nearest neighbours ({metric}, {'mutual' if mutual else 'union'}, exact: {how})"
-        return cls._from_indices(source, target, None, read_names(items, n_items, "items"), described)
+        return cls.of(link_nearest(features, k, metric, mutual, items))
 
     @classmethod
-    def _from_columns(
-        cls, ends: list[Column], weights: Floats | None, items: Any, name: str, description: str
-    ) -> Graph:
-        for column in ends:
-            n_missing = len(find_missing(column))
-            if n_missing:
-                raise InputError(f"An end of {n_missing:,} of {name} is missing.", "Fill it in or drop the edge.")
-        if items is None:
-            codes, names = encode_in_order_of_appearance(join_columns(*ends))
-            source, target = np.split(codes.astype(np.int64), [len(ends[0])])
-        else:
-            names = read_distinct(items, "items")
-            source, target = lookup(names, ends[0]), lookup(names, ends[1])
-            for index, column in ((source, ends[0]), (target, ends[1])):
-                unknown = dict.fromkeys(to_values(column)[index < 0].tolist())
-                if unknown:
-                    raise InputError(_say_unknown(unknown, f"in {name}", len(names)), NAME_UNANSWERED)
-        return cls._from_indices(source, target, weights, names, description)
-
-    @classmethod
-    def _from_indices(cls, source: Any, target: Any, weights: Floats | None, names: Values, description: str) -> Graph:
-        """Merge, symmetrise, drop self loops."""
+    def of(cls, edges: Edges) -> Graph:
+        """Return the graph of some edges: merged, in both directions, and without self loops."""
+        names, weights = edges.items, edges.weights
         if len(names) > MOST_ITEMS:
             raise InputError(f"A graph has at most {MOST_ITEMS:,} items; got {len(names):,}.")
-        source, target = np.asarray(source, np.int64), np.asarray(target, np.int64)
+        source, target = np.asarray(edges.source, np.int64), np.asarray(edges.target, np.int64)
         proper = source != target
         pair = (np.minimum(source, target) * len(names) + np.maximum(source, target))[proper]
         if weights is None:
@@ -362,11 +256,11 @@ class Graph:
             matrix.indices.astype(np.int32),
             matrix.data,
             int((~proper).sum()),
-            description,
+            edges.description,
         )
 
     @cached_property
-    def reverse_edges(self) -> NDArray[np.int64]:
+    def reverse_edges(self) -> Indices:
         """For each directed edge, the index of the same edge in the other direction."""
         source = np.repeat(np.arange(self.n_items), self.degrees)
         # Edges are sorted by (source, neighbour): sorted by (neighbour, source), each comes where its reverse stands.
@@ -385,12 +279,12 @@ class Graph:
         return self.n_edges == self.n_items - find_levels(self.offsets, self.neighbours, np.arange(self.n_items))[1]
 
     @cached_property
-    def outward_order(self) -> NDArray[np.int64]:
+    def outward_order(self) -> Indices:
         """All nodes, those near the first node of their component before those further away."""
         return self._order_outward(np.arange(self.n_items))
 
     @cached_property
-    def by_visit(self) -> tuple[NDArray[np.int64], Graph]:
+    def by_visit(self) -> tuple[Indices, Graph]:
         """The order in which inference visits the nodes, and the same graph with the nodes in this order.
 
         It depends on ids and edges alone, not on the order of the items. Within runs of nodes that are near each other,
@@ -415,7 +309,7 @@ class Graph:
         parts = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
         return order, Graph(self.items[order], *parts, self.n_self_loops, self.description, self.directed)
 
-    def _sort_by_colour(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _sort_by_colour(self, order: Indices) -> Indices:
         """Return how to sort nodes in this order by run and colour; within a run, neighbours differ in colour."""
         from ..kernels.layout import order_by, pick_colours
 
@@ -427,7 +321,7 @@ class Graph:
         return np.asarray(order_by(colours, int(colours.max()) + 1)[0])
 
     @cached_property
-    def independent_runs(self) -> NDArray[np.int64]:
+    def independent_runs(self) -> Indices:
         """Where runs of nodes begin that have no neighbours among them, and the number of nodes.
 
         In a small graph each node is a run.
@@ -439,7 +333,7 @@ class Graph:
             bounds = bounds[: split_at_neighbours(read_only(self.offsets), read_only(self.neighbours), bounds) + 1]
         return freeze(bounds)
 
-    def _order_outward(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _order_outward(self, starts: Indices) -> Indices:
         """Return all nodes, outward from the one of each component that comes first in `starts`."""
         from ..kernels.layout import find_levels, order_by
 
@@ -460,10 +354,10 @@ class Graph:
         if (linked & (place < 0)).any():
             unknown = self.items[linked & (place < 0)].tolist()
             raise InputError(
-                _say_unknown(unknown, "of the graph", len(items)), "Leave their edges out.", NAME_UNANSWERED
+                say_unknown(unknown, "of the graph", len(items)), "Leave their edges out.", NAME_UNANSWERED
             )
         source = np.repeat(np.arange(self.n_items), self.degrees)
-        moved = Graph._from_indices(place[source], place[self.neighbours], self.weights, items, self.description)
+        moved = Graph.of(Edges(place[source], place[self.neighbours], self.weights, items, self.description))
         return replace(moved, n_self_loops=self.n_self_loops)
 
     def joined_with(self, other: Graph, items: Values) -> Graph:
@@ -479,7 +373,7 @@ class Graph:
         stays = ~np.isin(pairs[0], pairs[1])
         source, target = (np.concatenate([ends[0][i][stays], ends[1][i]]) for i in range(2))
         weights = np.concatenate([first.weights[stays], second.weights])
-        joined = Graph._from_indices(source, target, weights, items, self.description)
+        joined = Graph.of(Edges(source, target, weights, items, self.description))
         return replace(joined, n_self_loops=self.n_self_loops + other.n_self_loops)
 
     def shuffled(self, seed: int = 0) -> Graph:
@@ -496,10 +390,10 @@ class Graph:
         once = source < graph.neighbours
         a, b = rewire(rng, source[once], graph.neighbours[once].astype(np.int64), graph.n_items)
         weights = rng.permutation(graph.weights[once])
-        return Graph._from_indices(order[a], order[b], weights, self.items, f"{self.description}, shuffled")
+        return Graph.of(Edges(order[a], order[b], weights, self.items, f"{self.description}, shuffled"))
 
 
-def rank_of(order: NDArray[np.int64]) -> NDArray[np.int64]:
+def rank_of(order: Indices) -> Indices:
     """Return at which place of an order each node comes.
 
     >>> rank_of(np.array([2, 0, 1]))
@@ -510,53 +404,23 @@ def rank_of(order: NDArray[np.int64]) -> NDArray[np.int64]:
     return rank
 
 
-def _read_weights(weight: Any, n_edges: int, what: str) -> Floats:
-    """Return the weights of edges, after a check; `what` stands for them in messages."""
-    try:
-        weights = to_floats(weight)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} must be positive numbers; {first_line(error)}.") from error
-    if weights.shape != (n_edges,):
-        raise InputError(f"There are {plural(weights.size, 'weight')} for {plural(n_edges, 'edge')}.")
-    bad = weights[~(np.isfinite(weights) & (weights > 0))]
-    if len(bad):
-        raise InputError(
-            f"{what} must be positive numbers; {len(bad):,} of {n_edges:,} are not: {listing(bad.tolist())}.",
-            "Drop edges that do not count.",
-        )
-    return weights
+def rewire(rng: np.random.Generator, source: Indices, target: Indices, n_items: int) -> tuple[Indices, Indices]:
+    """Pair the ends of edges at random (configuration model).
 
-
-def _find_ends(table: Table, weight: str | None) -> tuple[str, str]:
-    """Return the columns source and target; or the only two beside the weights, unless they are those of answers."""
-    others = [name for name in table.names if not is_among(name, (weight,))]
-    has_answers = any(table.find_usual(role) is not None for role in ("worker", "known label", "position"))
-    if {"source", "target"} <= set(table.names) or len(others) != 2 or has_answers:
-        return "source", "target"
-    return others[0], others[1]
-
-
-def _doubt_weights(table: Table, source: str, target: str) -> None:
-    """Warn if the only column beside the ends of edges looks like weights; different whole numbers are ids of edges."""
-    others = [name for name in table.names if not is_among(name, (source, target))]
-    if len(others) != 1 or len(table.names) != 3:
-        return
-    column = table.read(others[0])
-    values = to_values(column)[find_present(column)]
-    try:
-        numbers = to_floats(values.tolist())
-    except ValueError:
-        return
-    are_ids = (numbers == np.round(numbers)).all() and len(np.unique(numbers)) == len(numbers)
-    if len(numbers) and not are_ids:
-        warn(
-            DataWarning(
-                f"Column {others[0]!r} of {table.name} holds numbers, and is not used: all edges count alike.",
-                "If these are weights, call the column weight.",
-            )
-        )
-
-
-def _say_unknown(unknown: Collection[Any], where: str, n_items: int) -> str:
-    verb = "is" if len(unknown) == 1 else "are"
-    return f"{plural(len(unknown), 'id')} {where} {verb} not among the {plural(n_items, 'item')}: {listing(unknown)}."
+    Pairs of edges are then swapped to undo self loops and repeated edges; a few may remain.
+    """
+    ends = rng.permutation(np.concatenate([source, target]))
+    a, b = ends[: len(source)].copy(), ends[len(source) :].copy()
+    for _ in range(20):
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        _, first = np.unique(low * n_items + high, return_index=True)
+        bad = np.ones(len(a), bool)
+        bad[first] = False
+        bad |= a == b
+        if not bad.any():
+            break
+        other = rng.integers(0, len(a), int(bad.sum()))
+        at = np.flatnonzero(bad)
+        for i, j in zip(at.tolist(), other.tolist(), strict=True):
+            b[i], b[j] = b[j], b[i]
+    return a, b

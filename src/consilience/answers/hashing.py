@@ -21,8 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..answers.columns import Indices
+from ..kernels.types import Integers
+from .columns import Values, to_column, to_values
 from .items import Sequences
-from .vocabulary import Values, to_column, to_values
 
 Hashes = NDArray[np.uint64]
 
@@ -62,7 +64,7 @@ def hash_ids(ids: Values) -> Hashes:
     return hashes
 
 
-def hash_items(keys: Values | Sequences, rows: NDArray[np.integer[Any]] | None = None) -> Hashes:
+def hash_items(keys: Values | Sequences, rows: Integers | None = None) -> Hashes:
     """Return a hash of what identifies each item: its id, or its sequence and position.
 
     Parameters
@@ -91,7 +93,7 @@ def draw_numbers(seed: int, *hashes: Hashes) -> Hashes:
     return combine_hashes(*(np.full(1, word, np.uint64) for word in words), *hashes)
 
 
-def draw_units(rows: NDArray[np.int64], unit: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def draw_units(rows: Indices, unit: Indices, most: int) -> Indices:
     """Return some of the rows, ascending: all rows of the first units, until these are `most` rows.
 
     Parameters

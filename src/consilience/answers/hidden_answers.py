@@ -13,7 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Indices
 from ..errors import InputError
+from ..kernels.types import Truths
 from .hashing import Hashes, draw_numbers, hash_ids, hash_items
 from .responses import Responses
 
@@ -23,7 +25,7 @@ SPARE = 10
 
 def hide_answers(
     r: Responses, fraction: float, seed: int, n_folds: int = 1, n_all: int | None = None
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
+) -> Iterator[tuple[Truths, Indices]]:
     """Yield, for each fold, which answers to hide, and the unit (0, 1, ...) that each hidden answer belongs to.
 
     Folds hide different units; there are fewer of them where the units do not suffice.
@@ -76,9 +78,7 @@ def count_hidden(n_units: int, fraction: float, n_folds: int) -> tuple[int, int]
     return n_hidden, min(n_folds, n_units // n_hidden)
 
 
-def hide_items(
-    r: Responses, n_parts: int, enough: int, seed: int, known: NDArray[np.bool_] | None = None
-) -> Iterator[NDArray[np.bool_]]:
+def hide_items(r: Responses, n_parts: int, enough: int, seed: int, known: Truths | None = None) -> Iterator[Truths]:
     """Yield, for each fold, the answers to hide: all answers to some items.
 
     Parameters
@@ -105,7 +105,7 @@ def hide_items(
         yield hidden[r.item_of_answer()]
 
 
-def find_units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_units(r: Responses) -> tuple[Indices, Indices]:
     """Return the unit (0, 1, ...) of each answer, and the first answer of each unit."""
     every = np.arange(r.n_responses)
     if are_alone(r):
@@ -117,7 +117,7 @@ def find_units(r: Responses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return unit, first
 
 
-def find_leaders(r: Responses, answers: NDArray[np.int64]) -> NDArray[np.integer]:
+def find_leaders(r: Responses, answers: Indices) -> NDArray[np.integer]:
     """Return the worker of each of these answers; for workers who count once together, always the same one."""
     worker = r.worker[answers]
     return worker if r.leader is None else r.leader[worker]
@@ -128,9 +128,7 @@ def are_alone(r: Responses) -> bool:
     return r.sequences is None and r.weight is None and r.leader is None
 
 
-def sample_units(
-    r: Responses, first: NDArray[np.int64] | None, hashes: Hashes, seed: int, n_wanted: int
-) -> NDArray[np.int64]:
+def sample_units(r: Responses, first: Indices | None, hashes: Hashes, seed: int, n_wanted: int) -> Indices:
     """Return the units of a random sample of the items, from which `n_wanted` units can be drawn.
 
     It is `SPARE` times as large, so that most answers to an item stay. To draw from all units would take longer. The
@@ -176,7 +174,7 @@ def count_units(r: Responses) -> int:
     return r.n_responses if are_alone(r) else len(find_units(r)[1])
 
 
-def find_owners(r: Responses, answers: NDArray[np.int64]) -> NDArray[np.int64]:
+def find_owners(r: Responses, answers: Indices) -> Indices:
     """Return the item, or the sequence, that each of some answers is about."""
     item = r.items_of(answers)
     return item if r.sequences is None else r.sequences.of_items()[item]

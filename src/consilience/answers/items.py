@@ -9,22 +9,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from ..answers.columns import Codes, Indices
 from ..arguments import to_floats
 from ..errors import InputError, Sentence, listing
+from ..kernels.types import Integers
+from .columns import Column, Values, decode_categories, find_missing, to_column, to_values
 from .frames import is_table, open_frame, read_column
-from .vocabulary import (
-    Column,
-    Values,
-    decode_categories,
-    encode_in_order_of_appearance,
-    find_missing,
-    join_columns,
-    lookup,
-    to_column,
-    to_values,
-)
+from .vocabulary import encode_in_order_of_appearance, join_columns, lookup
 
 NAMED = "the named items"
 
@@ -34,20 +26,18 @@ class Sequences:
     """Where each sequence begins among the items, what it is called, and the position of each item in it."""
 
     ids: Values
-    offsets: NDArray[np.int64]
+    offsets: Indices
     position: Values
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def of_items(self) -> NDArray[np.int64]:
+    def of_items(self) -> Indices:
         """Return the index of the sequence that each item belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
 
-def encode_items(
-    columns: list[Column], named: list[Column] | None, source: str
-) -> tuple[NDArray[np.signedinteger[Any]], Values | Sequences]:
+def encode_items(columns: list[Column], named: list[Column] | None, source: str) -> tuple[Integers, Values | Sequences]:
     """Return the index of each row's item, and the keys of all items.
 
     Parameters
@@ -68,9 +58,7 @@ def encode_items(
     return moved[codes], ids
 
 
-def _encode_positions(
-    columns: list[Column], named: list[Column] | None, source: str
-) -> tuple[NDArray[np.int64], Sequences]:
+def _encode_positions(columns: list[Column], named: list[Column] | None, source: str) -> tuple[Indices, Sequences]:
     """Number the distinct (sequence, position) pairs: sequences as they appear, positions in order within."""
     from ..kernels.layout import number_runs, order_by
 
@@ -93,7 +81,7 @@ def _encode_positions(
     return item[:n_rows], Sequences(ids, offsets.astype(np.int64), place[first])
 
 
-def _put_first(ids: Values, named: Column) -> tuple[Values, NDArray[np.int32], NDArray[np.int32]]:
+def _put_first(ids: Values, named: Column) -> tuple[Values, Codes, Codes]:
     """Return the named ids, then the others; where each of `ids` went, and where each named entry is."""
     codes, distinct = encode_in_order_of_appearance(named)
     index = lookup(ids, to_column(distinct))

@@ -16,31 +16,21 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..answers.columns import Indices
 from ..arguments import is_among
 from ..errors import DataWarning, InputError, Sentence, listing, parameter_error, plural, shorten, warn
+from ..kernels.types import Floats
+from .arrays import keep_weights
+from .columns import Codes, Values, objects, to_column, to_values
 from .items import Sequences
-from .responses import Responses, keep_weights
+from .responses import Responses
 from .slips import Source, warn_of_slips
 from .tagging import SCHEMES, complete_tags, looks_tagged
-from .vocabulary import (
-    Codes,
-    Values,
-    count_codes,
-    is_text,
-    join_columns,
-    lookup,
-    objects,
-    sorted_order,
-    to_column,
-    to_values,
-)
+from .vocabulary import Union, count_codes, join_columns, join_values, lookup
 
-Indices = NDArray[np.int64]
-
+Indices = Indices
 POLICIES = ("error", "last")
 
 
@@ -143,42 +133,14 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     return Joined(joined, item, n_new, len(corrected), n_retracted, len(repeated), n_new_workers)
 
 
-class Union(NamedTuple):
-    """Two vocabularies as one, and where the entries of each are."""
-
-    values: Values
-    old: Codes
-    new: Codes
-
-    @classmethod
-    def of(cls, old: Values, new: Values) -> Union:
-        """Return the union: sorted if the old one is, else with what is new at its end.
-
-        >>> Union.of(np.array(["a", "c"], object), np.array(["b", "c"], object)).values.tolist()
-        ['a', 'b', 'c']
-        >>> Union.of(np.array(["low", "high"], object), np.array(["high", "even"], object)).values.tolist()
-        ['low', 'high', 'even']
-        """
-        index = lookup(old, to_column(new))
-        added = index < 0
-        index[added] = len(old) + np.arange(added.sum())
-        values = join_values(old, new[added])
-        rank = np.arange(len(values), dtype=np.int32)
-        if added.any() and (sorted_order(old) == np.arange(len(old))).all():
-            order = sorted_order(values)
-            rank[order] = np.arange(len(values), dtype=np.int32)
-            values = values[order]
-        return cls(values, rank[: len(old)], rank[index])
-
-
 class Answers(NamedTuple):
     """Some answers, by the codes that all answers have together."""
 
     item: Indices
     worker: Codes
     label: Codes
-    weight: NDArray[np.float64]
-    order: NDArray[np.float64]
+    weight: Floats
+    order: Floats
 
     def pairs(self, n_workers: int) -> Indices:
         """Return one number for the item and the worker of each answer."""
@@ -213,18 +175,6 @@ def _check_kinds(old: Responses, new: Responses) -> None:
             "The new answers must take silence as those of the fit did.",
             Sentence("Read them with the same {abstain} and {background}."),
         )
-
-
-def join_values(old: Values, added: Values) -> Values:
-    """Return the entries of both. Whole numbers become text beside text, as in a file that holds both."""
-    if not len(added):
-        return old
-    first, second = to_column(old), to_column(added)
-    if not isinstance(first, np.ndarray) and not isinstance(second, np.ndarray):
-        kinds = (first.type, second.type)
-        if any(map(is_text, kinds)) and all(is_text(kind) or pa.types.is_integer(kind) for kind in kinds):
-            first, second = pc.cast(first, pa.large_string()), pc.cast(second, pa.large_string())
-    return to_values(join_columns(first, second))
 
 
 def _join_keys(old: Responses, new: Responses) -> tuple[Values | Sequences, Indices, Indices]:
@@ -420,4 +370,30 @@ def _clash_error(
         f"with {said[1]}. {plural(len(clash), 'such pair')} in all.",
         Sentence("To let new answers take the place of old ones, use {duplicates}.", duplicates="last"),
         keyword="duplicates",
+    )
+
+
+def merge_classes(r: Responses, labels: Values, classes: Values) -> Values:
+    """Return the classes of earlier answers and of these.
+
+    If the classes of these are their labels, as they are if none are named, a label that was no class before
+    ("unsure") is none now.
+    """
+    new = r.classes
+    if np.array_equal(new, r.labels):
+        column = to_column(new)
+        new = new[(lookup(labels, column) < 0) | (lookup(classes, column) >= 0)]
+    return Union.of(classes, new).values
+
+
+def grow(r: Responses, workers: Values, labels: Values, classes: Values) -> Responses:
+    """Return the same answers, with the workers, labels and classes of earlier ones among theirs."""
+    who, said = Union.of(workers, r.workers), Union.of(labels, r.labels)
+    return replace(
+        r,
+        worker=who.new[r.worker],
+        label=said.new[r.label],
+        workers=who.values,
+        labels=said.values,
+        classes=merge_classes(r, labels, classes),
     )

@@ -11,26 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import check_truth, to_floats
 from ..errors import DataWarning, InputError, Python, Sentence, first_line, listing, parameter_error, plural, warn
-from ..kernels.types import Floats
+from ..kernels.types import Floats, Truths
 from ..memory import NUMBER, require_memory
-from .classes import choose_classes, list_classes
+from .arrays import AnswerArrays, keep_weights
+from .classes import choose_classes, choose_spelling, list_classes, merge_spellings, normalise_column
+from .columns import Codes, Values, is_missing, objects, to_column, to_values
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
-from .responses import Responses, keep_weights
-from .silence import warn_of_silence
-from .slips import Source, warn_of_slips
-from .spelling import choose_spelling, merge_spellings, normalise_column
-from .vocabulary import (
-    Codes,
-    Values,
-    encode_in_order_of_appearance,
-    encode_sorted,
-    is_missing,
-    lookup,
-    objects,
-    to_column,
-    to_values,
-)
+from .slips import Source, warn_of_silence, warn_of_slips
+from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
 
 LONG_TABLE = "Where most entries are missing, give a table with one row per answer."
 # Probabilities of one vote may exceed 1 by rounding.
@@ -52,7 +41,7 @@ def read_matrix(
     abstain: str,
     background: Any,
     normalise: bool,
-) -> Responses:
+) -> AnswerArrays:
     """Read F[item, worker]; see `Responses.from_matrix`."""
     check_size(F, 1, "F")
     check_truth("normalise", "Responses", normalise)
@@ -70,7 +59,7 @@ def read_matrix(
     n_items, n_workers = matrix.shape
     names, keys = read_names(workers, n_workers, "workers"), _row_keys(items, n_items, lengths)
     known, silent = choose_classes(classes, vocabulary, abstain, background, spell)
-    answers = Responses(
+    answers = AnswerArrays(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
         label=codes,
@@ -94,7 +83,7 @@ def check_size(array: Any, n_bytes: int, name: str) -> None:
         require_memory(n_bytes * math.prod(shape), f"{name} has the shape {shape}", LONG_TABLE)
 
 
-def _warn_of_holes(votes: Floats, answered: NDArray[np.bool_]) -> None:
+def _warn_of_holes(votes: Floats, answered: Truths) -> None:
     """Warn of votes that are missing although only some of their probabilities are NaN."""
     holed = np.argwhere(~answered & ~np.isnan(votes).all(axis=2))
     if len(holed):
@@ -118,7 +107,7 @@ def read_probabilities(
     abstain: str,
     background: Any,
     rescale: bool = False,
-) -> Responses:
+) -> AnswerArrays:
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
     check_size(P, NUMBER, "P")
     check_truth("rescale", "Responses.from_probabilities", rescale)
@@ -130,7 +119,7 @@ def read_probabilities(
         raise InputError(f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.")
     named = None if classes is None else read_distinct(classes, "classes")
     _check_axes(votes, votes.shape[2] if named is None else len(named), rescale)
-    answered: NDArray[np.bool_] = np.logical_not(np.isnan(votes).any(axis=2))
+    answered: Truths = np.logical_not(np.isnan(votes).any(axis=2))
     _warn_of_holes(votes, answered)
     votes = np.where(answered[:, :, None], votes, 0.0)
     total = votes.sum(axis=2)
@@ -157,7 +146,7 @@ def read_probabilities(
     _, worker, label = np.nonzero(voted)
     labels = read_names(named, n_classes, "classes")
     known, silent = choose_classes(None, labels, abstain, background)
-    answers = Responses(
+    answers = AnswerArrays(
         offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
         worker=worker.astype(np.int32),
         label=label.astype(np.int32),
@@ -173,7 +162,7 @@ def read_probabilities(
     return answers
 
 
-def _check_rounding(votes: Floats, total: Floats, answered: NDArray[np.bool_], slack: float) -> None:
+def _check_rounding(votes: Floats, total: Floats, answered: Truths, slack: float) -> None:
     """Raise an error for a vote that sums to less than rounding can explain."""
     low = np.argwhere(answered & (total < 1 - slack))
     if len(low):
@@ -186,7 +175,7 @@ def _check_rounding(votes: Floats, total: Floats, answered: NDArray[np.bool_], s
         )
 
 
-def _check_axes(votes: NDArray[np.float64], n_classes: int, rescale: bool) -> None:
+def _check_axes(votes: Floats, n_classes: int, rescale: bool) -> None:
     """Raise an error if the classes seem to be along another axis than the last.
 
     They are where the names of the classes fit only there, or where all sums along another axis are 1 and those along
@@ -206,7 +195,7 @@ def _check_axes(votes: NDArray[np.float64], n_classes: int, rescale: bool) -> No
             raise InputError(f"P sums to 1 along axis {axis}, and not along its last axis.", remedy)
 
 
-def _sums_to_one(votes: NDArray[np.float64], axis: int, slack: float) -> bool:
+def _sums_to_one(votes: Floats, axis: int, slack: float) -> bool:
     """Tell whether all sums along an axis are 1; those with a missing entry do not count."""
     with np.errstate(invalid="ignore"):  # infinities of both signs, which are an error later
         totals = votes.sum(axis=axis)
@@ -235,7 +224,7 @@ def _is_row(row: Any) -> bool:
     return isinstance(row, Iterable) and not isinstance(row, (str, bytes, Mapping))
 
 
-def _missing_entries(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
+def _missing_entries(matrix: NDArray[Any], missing: Any) -> Truths:
     data = np.ma.getdata(matrix)
     mask = np.ma.getmaskarray(matrix).copy()
     if data.dtype.kind in "fmM":

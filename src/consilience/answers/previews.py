@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.types import Floats
-from .vocabulary import spell_surrogates
+from .columns import spell_surrogates
 
 # So many rows of a table are shown, and so many characters of a cell.
 MOST_ROWS, WIDEST = 20, 40

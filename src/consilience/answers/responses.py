@@ -1,78 +1,28 @@
-"""Responses: who said what about which item, checked once and held as plain integer arrays.
-
-Everything after this file works on these arrays: answers are sorted by item (items of a sequence stand together, in
-order of position), item i owns the answers `offsets[i]:offsets[i + 1]`, and `worker` and `label` are indices into
-`workers` and `labels`.
-"""
+"""Responses: who said what about which item, checked once and held as plain arrays; see `arrays`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import pyarrow as pa
+from numpy.typing import ArrayLike
 
-from ..errors import listing
-from ..kernels.types import Floats, Integers
-from .frames import open_frame
+from ..answers.columns import Indices
+from ..errors import InputError, listing
+from ..memory import NUMBER, require_memory
+from .arrays import AnswerArrays
+from .columns import Column, Values, objects, to_column
+from .frames import build_frame, open_frame
 from .items import Sequences
-from .spelling import merge_spellings, spell_as
-from .vocabulary import Codes, Column, Values, count_codes, lookup, objects, spell_surrogates, to_column
-
-if TYPE_CHECKING:
-    from ..tasks.masks import Pictures
-
-# Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
-LEAST_WEIGHT = 1e-100
+from .long_tables import TableOptions, read_answers
+from .matrices import read_matrix, read_probabilities
 
 
-class Passages(NamedTuple):
-    """The texts whose tokens the items are, so that tags can become spans again.
-
-    Attributes
-    ----------
-    documents : ndarray
-        Ids of all documents, those without a reader included.
-    texts : list of str or None
-        Their texts; None if they were not saved.
-    offsets : int64 array (D + 1,)
-        Document d owns the tokens offsets[d]:offsets[d + 1].
-    start, end : int64 array
-        Where each token is in its text.
-    fused : int64 array
-        The document of each sequence; its tokens are the items.
-    origin : tuple of str or None
-        Path and format of the file.
-    """
-
-    documents: Values
-    texts: list[str] | None
-    offsets: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    fused: NDArray[np.int64]
-    origin: tuple[str, str] | None
-
-    def first_tokens(self) -> NDArray[np.int64]:
-        """Return the first token of each sequence."""
-        return self.offsets[self.fused]
-
-    def read_words(self, items: Sequence[int], offsets: NDArray[np.int64]) -> list[str]:
-        """Return the words of some tokens; sequence s owns the items offsets[s]:offsets[s + 1]."""
-        assert self.texts is not None
-        rows = np.asarray(items, np.int64)
-        number = np.searchsorted(offsets, rows, side="right") - 1
-        document = self.fused[number]
-        token = self.offsets[document] + rows - offsets[number]
-        places = zip(document.tolist(), self.start[token].tolist(), self.end[token].tolist(), strict=True)
-        return [spell_surrogates(self.texts[d][start:end]) for d, start, end in places]
-
-
-@dataclass(frozen=True, eq=False)
-class Responses:
+@dataclass(frozen=True, eq=False, repr=False)
+class Responses(AnswerArrays):
     """Answers of workers about items.
 
     Build one with `from_frame`, `from_matrix`, `from_probabilities` or `consilience.read_responses`.
@@ -106,231 +56,10 @@ class Responses:
     Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
 
-    offsets: NDArray[np.int64]
-    worker: Codes
-    label: Integers
-    weight: NDArray[np.float64] | None
-    workers: Values
-    labels: Values
-    classes: Values
-    keys: Values | Sequences  # what identifies the items
-    backend: str = "pyarrow"  # the frame library in which results go back
-    background: Any = None  # where silence is an answer: the class of items about which all are silent
-    columns: Mapping[str, str] = field(default_factory=dict)
-    normalised: bool = False  # whether labels are in their normal form; then gold and priors are matched by that
-    silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
-    # Where near-copies count once: one worker of the group of each, the same for all of its members.
-    leader: NDArray[np.int64] | None = None
-    passages: Passages | None = None  # of tokens: the texts that they are in
-    gold: Mapping[Any, Any] | None = None  # known labels that the table of answers came with
-    format: str = ""  # the form of table they were read from, if it was none with one row per answer
-    pictures: Pictures | None = None  # where items are pixels: the images that they are in
-    origin: tuple[str, str] | None = None  # path and format of the file they were read from
-    order: Floats | None = None  # when each answer was given, see `data.ordering`; NaN where it is not known
-
-    def __post_init__(self) -> None:
-        # Kernels are compiled for arrays that are read-only.
-        for array in (self.offsets, self.worker, self.label, self.weight, self.order):
-            if array is not None:
-                array.flags.writeable = False
-
-    def __repr__(self) -> str:
-        kind = "" if self.sequences is None else f" in {len(self.sequences):,} sequences"
-        return (
-            f"Responses({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} workers, "
-            f"{self.n_classes} classes: {listing(self.classes.tolist())})"
-        )
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, those nobody answered included."""
-        return len(self.offsets) - 1
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return len(self.workers)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels that workers use."""
-        return len(self.labels)
-
-    @property
-    def n_responses(self) -> int:
-        """Number of answers."""
-        return len(self.worker)
-
-    @property
-    def sequences(self) -> Sequences | None:
-        """The sequences that the items are in; None where items are independent of each other."""
-        return self.keys if isinstance(self.keys, Sequences) else None
-
-    @cached_property
-    def items(self) -> Values:
-        """Item ids, in the order of every per-item result; pairs (sequence, position) for sequences."""
-        if not isinstance(self.keys, Sequences):
-            return self.keys
-        owners = self.keys.ids[self.keys.of_items()].tolist()
-        return objects(list(zip(owners, self.keys.position.tolist(), strict=True)))
-
-    @cached_property
-    def class_of_label(self) -> NDArray[np.int64]:
-        """For each label, the class it names, or -1 ("unsure")."""
-        return lookup(self.classes, to_column(self.labels))
-
-    @cached_property
-    def label_of_class(self) -> NDArray[np.int64]:
-        """For each class, the label that names it, or -1 (nobody said it)."""
-        return lookup(self.labels, to_column(self.classes))
-
-    @property
-    def silence_counts(self) -> bool:
-        """Whether a worker's silence about an item is itself an answer."""
-        return self.background is not None
-
-    def vote_shares(self) -> Floats:
-        """Return what an item without votes is taken for: the background, or each class's share of all votes."""
-        return self._vote_shares.copy()
-
-    @cached_property
-    def _vote_shares(self) -> Floats:
-        shares = np.zeros(self.n_classes)
-        if self.silence_counts:
-            shares[lookup(self.classes, to_column([self.background]))] = 1.0
-            return shares
-        if self.weight is None:
-            votes = count_codes(self.label, self.n_labels)
-        else:
-            votes = np.bincount(self.label, weights=self.weight, minlength=self.n_labels)
-        named = self.class_of_label >= 0
-        shares[self.class_of_label[named]] = votes[named]
-        return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
-
-    def key_columns(self) -> dict[str, Column]:
-        """Return what identifies an item, as named columns: item, or sequence and position."""
-        if self.sequences is None:
-            return {"item": to_column(self.items)}
-        owner = self.sequences.ids[self.sequences.of_items()]
-        return {"sequence": to_column(owner), "position": to_column(self.sequences.position)}
-
-    def find_items(self, keys: Sequence[Column]) -> NDArray[np.int64]:
-        """Return the index of the item with each key (one column, or sequence and position), or -1."""
-        if self.sequences is None:
-            return lookup(self.items, keys[0])
-        owner = lookup(self.sequences.ids, keys[0])
-        places, place_of_item = np.unique(self.sequences.position, return_inverse=True)
-        place = lookup(places, keys[1])
-        known = self.sequences.of_items() * len(places) + place_of_item
-        wanted = np.where((owner < 0) | (place < 0), -1, owner * len(places) + place)
-        # Items stand in order of sequence and position, so `known` is sorted.
-        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(known[at] == wanted, at, -1)
-
-    def keep(self, answers: NDArray[np.bool_]) -> Responses:
-        """Return the same items, workers and labels with only the answers marked True."""
-        kept = np.concatenate([[0], np.cumsum(answers)])
-        return replace(
-            self,
-            offsets=kept[self.offsets].astype(np.int64),
-            worker=self.worker[answers],
-            label=self.label[answers],
-            weight=None if self.weight is None else self.weight[answers],
-            order=None if self.order is None else self.order[answers],
-        )
-
-    def about(self, items: NDArray[np.int64]) -> Responses:
-        """Return the answers about some of the items, which must not be in sequences."""
-        assert not isinstance(self.keys, Sequences)
-        answers, owner = self.answers_about(items)
-        return replace(
-            self,
-            keys=self.keys[items],
-            offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
-            gold=None,
-            pictures=None,
-            worker=self.worker[answers],
-            label=self.label[answers],
-            weight=None if self.weight is None else self.weight[answers],
-            order=None if self.order is None else self.order[answers],
-        )
-
-    def answers_about(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the indices of the answers about some of the items, and for each the place of its item among these."""
-        sizes = self.offsets[items + 1] - self.offsets[items]
-        first = np.cumsum(sizes) - sizes
-        answers = np.arange(sizes.sum()) + np.repeat(self.offsets[items] - first, sizes)
-        return answers, np.repeat(np.arange(len(items)), sizes)
-
-    def with_classes(self, classes: Values) -> Responses:
-        """Return the same answers with other classes."""
-        # A new object, so that nothing derived from the old classes is kept.
-        return self if classes is self.classes else replace(self, classes=classes)
-
-    def spelled_as(self, known: Values) -> Responses:
-        """Return the same answers with labels and classes written as the known labels of the same normal form."""
-        spell = spell_as(known)
-        label, labels = merge_spellings(self.label, self.labels, spell, ordered=True)
-        _, classes = merge_spellings(np.arange(self.n_classes, dtype=np.int32), self.classes, spell, ordered=True)
-        background = None if self.background is None else spell(self.background)
-        return replace(self, label=label, labels=labels, classes=classes, background=background, normalised=True)
-
-    def unweighted(self) -> Responses:
-        """Return the same answers, each with weight 1."""
-        return replace(self, weight=None)
-
-    def weights(self, answers: slice | NDArray[np.int64] = slice(None)) -> Floats:
-        """Return the weight of each answer, or of some answers: 1 where none was given."""
-        return np.ones(len(self.worker[answers])) if self.weight is None else self.weight[answers]
-
-    def orders(self, answers: slice | NDArray[np.int64] = slice(None)) -> Floats:
-        """Return when each answer was given, or some answers: NaN where it is not known."""
-        return np.full(len(self.worker[answers]), np.nan) if self.order is None else self.order[answers]
-
-    def item_of_answer(self) -> NDArray[np.int64]:
-        """Return the index of the item that each answer is about."""
-        return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
-
-    def items_of(self, answers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the index of the item that each of some answers is about: a few of many, by their indices."""
-        return np.searchsorted(self.offsets, answers, side="right") - 1
-
-    def have_several_workers(self) -> NDArray[np.bool_]:
-        """Tell which items, or sequences, at least two workers answered."""
-        ends = self.offsets if self.sequences is None else self.offsets[self.sequences.offsets]
-        several = np.diff(ends) > 1
-        first = ends[:-1][several]
-        if len(first):
-            # Two workers are there if one answer is by another worker than the answer before.
-            changes = np.append(False, self.worker[1:] != self.worker[:-1])
-            changes[ends[:-1][np.diff(ends) > 0]] = False
-            several[several] = np.logical_or.reduceat(changes, first)
-        return several
-
-    def votes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the item and the worker of each vote; an answer that is spread over several labels is one vote."""
-        return (self.item_of_answer(), self.worker.astype(np.int64)) if self.weight is None else self._votes
-
-    @cached_property
-    def _votes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        # `np.unique` takes many times as long for codes that are nearly sorted.
-        codes = np.sort(self.item_of_answer() * self.n_workers + self.worker)
-        item, worker = np.divmod(codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]], self.n_workers)
-        item.flags.writeable = worker.flags.writeable = False
-        return item, worker
-
-    def votes_per_worker(self) -> NDArray[np.int64]:
-        """Return the number of items that each worker answered."""
-        return self._votes_per_worker.copy()
-
-    @cached_property
-    def _votes_per_worker(self) -> NDArray[np.int64]:
-        return count_codes(self.worker if self.weight is None else self._votes[1], self.n_workers)
+    @classmethod
+    def of(cls, answers: AnswerArrays) -> Responses:
+        """Return arrays of answers as responses."""
+        return cls(**{each.name: getattr(answers, each.name) for each in fields(answers)})
 
     @classmethod
     def from_frame(
@@ -433,8 +162,6 @@ class Responses:
         >>> cs.Responses.from_frame(table).classes
         array([False,  True])
         """
-        from .long_tables import read_answers  # which needs this class
-
         names = {
             "item": item,
             "worker": worker,
@@ -444,8 +171,10 @@ class Responses:
             "weight": weight,
             "order": order,
         }
-        options = (classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format)
-        return read_answers(open_frame(frame), names, *options, ignore=ignore)
+        options = TableOptions(
+            classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, ignore
+        )
+        return cls.of(read_answers(open_frame(frame), names, options))
 
     @classmethod
     def from_matrix(
@@ -496,9 +225,7 @@ class Responses:
         >>> cs.Responses.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
         Responses(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
-        from .matrices import read_matrix  # which needs this class
-
-        return read_matrix(F, missing, lengths, labels, classes, items, workers, abstain, background, normalise)
+        return cls.of(read_matrix(F, missing, lengths, labels, classes, items, workers, abstain, background, normalise))
 
     @classmethod
     def from_probabilities(
@@ -542,14 +269,7 @@ class Responses:
         >>> cs.Responses.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
         Responses(4 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
-        from .matrices import read_probabilities  # which needs this class
-
-        return read_probabilities(P, lengths, classes, items, workers, abstain, background, rescale)
-
-
-def keep_weights(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """Return the weights of answers, at least `LEAST_WEIGHT`; None where all are 1: models are faster without."""
-    return None if weight is None or bool(np.all(weight == 1.0)) else np.maximum(weight, LEAST_WEIGHT)
+        return cls.of(read_probabilities(P, lengths, classes, items, workers, abstain, background, rescale))
 
 
 def empty_responses(
@@ -561,3 +281,68 @@ def empty_responses(
     return Responses(
         np.zeros(n_items + 1, np.int64), nobody, nobody, None, workers, labels, classes, keys, normalised=normalised
     )
+
+
+def to_long(responses: Responses) -> Any:
+    """Return a table with one row per answer: item (or sequence and position), worker, label, perhaps weight and gold.
+
+    Items that nobody answered have no row.
+
+    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
+    >>> to_long(Responses.from_frame(answers)).to_pydict() == answers
+    True
+    """
+    owner = responses.item_of_answer()
+    columns = {name: column.take(owner) for name, column in _key_columns(responses).items()}
+    columns["worker"] = to_column(responses.workers).take(responses.worker)
+    columns["label"] = to_column(responses.labels).take(responses.label)
+    if responses.weight is not None:
+        columns["weight"] = to_column(responses.weight)
+    return build_frame(columns, responses.backend)
+
+
+def to_wide(responses: Responses) -> Any:
+    """Return a table with one row per item and one column per worker, empty where a worker gave no answer.
+
+    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
+    >>> to_wide(Responses.from_frame(answers)).to_pydict()
+    {'item': [1, 2], 'ann': ['cat', 'cat'], 'bob': ['dog', None]}
+    """
+    columns = _key_columns(responses)
+    names = [str(worker) for worker in responses.workers.tolist()]
+    taken = [name for name in names if name in columns]
+    if taken or len(set(names)) < len(names):
+        raise InputError(
+            f"Workers would share a column with something else: {listing(taken or names)}.",
+            "Rename them, or write one row per answer.",
+        )
+    require_memory(NUMBER * responses.n_items * len(names), f"A table of {responses.n_items:,} x {len(names):,} cells")
+    codes = np.full((len(names), responses.n_items), -1, np.int64)
+    owner = responses.item_of_answer()
+    codes[responses.worker, owner] = responses.label
+    if np.count_nonzero(codes >= 0) < responses.n_responses:
+        raise InputError(
+            "Some answers are spread over several labels, and a cell holds one.", "Write one row per answer."
+        )
+    for name, row in zip(names, codes, strict=True):
+        columns[name] = _pick(to_column(responses.labels), row)
+    return build_frame(columns, responses.backend)
+
+
+def _key_columns(responses: Responses) -> dict[str, Column]:
+    """Return what identifies the items, and their known labels if there are any."""
+    columns = responses.key_columns()
+    if responses.gold:
+        columns["gold"] = to_column([responses.gold.get(item) for item in responses.items.tolist()])
+    return columns
+
+
+def _pick(labels: Column, codes: Indices) -> Column:
+    """Return the labels of some codes, missing where the code is -1."""
+    if isinstance(labels, np.ndarray):
+        return objects([None if code < 0 else labels[code] for code in codes.tolist()])
+    return labels.take(pa.array(codes, mask=codes < 0))
+
+
+# What answers can be written as, by the names that users give them.
+LAYOUTS: dict[str, Callable[[Responses], Any]] = {"long": to_long, "wide": to_wide}

@@ -1,7 +1,7 @@
-"""Slips in the data that show in the labels: several spellings, abstentions, scores, ids and free text as labels.
+"""Slips in the data that show in the answers: several spellings, abstentions, scores, ids and free text as labels.
 
-Everything is judged by the vocabularies and the number of answers with each label. Only where labels are many, the
-answers are looked at one by one.
+Most is judged by the vocabularies and the number of answers with each label. Only where labels are many, the answers
+are looked at one by one. Answers may also look like those of labelling functions, whose silence means something.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..answers.columns import Indices
 from ..errors import DataWarning, Python, Sentence, listing, plural, shorten, warn
-from .responses import Responses
-from .spelling import group_spellings
-from .vocabulary import Values, lookup, to_column
+from ..kernels.types import Floats
+from .arrays import AnswerArrays
+from .classes import group_spellings
+from .columns import Values, to_column
+from .tagging import looks_tagged
+from .vocabulary import count_codes, lookup
 
 # How other programs write that there is no value. "none" is a common class.
 NO_VALUE = frozenset(["NA", "N/A", "#N/A", "<NA>", "n/a", "nan", "NaN", "NAN", "NaT", "null", "NULL", "Null", "None"])
@@ -28,7 +31,7 @@ MOST_ABSTAIN = 0.5
 MOST_LISTED = 12
 # Fewer labels are always taken for classes. So are fewer whole numbers.
 FEWEST_LABELS, FEWEST_WHOLE = 20, 50
-# Ids are not looked for in fewer answers.
+# Ids are not looked for in fewer answers, nor are tags and single labels judged by fewer.
 FEWEST_IN_ALL = 20
 # With fewer answers per label, on average, hardly anybody agrees with anybody.
 FEWEST_ANSWERS = 3
@@ -38,6 +41,12 @@ LEAST_AGREEMENT = 0.25
 MOST_SAME = 0.9
 # More ids of workers are not compared: that would take long.
 MOST_WORKERS = 20_000
+# A worker with fewer answers is not judged, nor one whose answers would all be alike with a higher probability.
+FEWEST_TO_JUDGE, CHANCE = 5, 0.01
+# Workers count as most, and items as few, beyond this share.
+MOST, FEW = 0.5, 0.5
+# So many answers are looked at together, until everybody who could be one-sided has said two labels.
+AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -50,13 +59,13 @@ class Source:
     unseen: bool = True  # whether there are labels that no earlier warning can have been about
 
 
-def warn_of_slips(r: Responses, source: Source) -> None:
+def warn_of_slips(r: AnswerArrays, source: Source) -> None:
     """Warn of labels that look like a slip."""
     for warning in find_slips(r, source):
         warn(warning)
 
 
-def find_slips(r: Responses, source: Source) -> Iterator[DataWarning]:
+def find_slips(r: AnswerArrays, source: Source) -> Iterator[DataWarning]:
     """Yield the warnings that the labels and workers of these answers call for."""
     doubt = None if source.named else doubt_ids(r, source) or doubt_number(r, source) or doubt_scores(r, source)
     # Where labels are no classes, their spellings do not matter.
@@ -64,7 +73,7 @@ def find_slips(r: Responses, source: Source) -> Iterator[DataWarning]:
     yield from filter(None, [*doubts, doubt_workers(r)])
 
 
-def doubt_spellings(r: Responses, source: Source) -> DataWarning | None:
+def doubt_spellings(r: AnswerArrays, source: Source) -> DataWarning | None:
     """Return the warning that labels differ only in how they are written; not of those that were named as classes."""
     wanted = set(r.classes.tolist()) if source.named else set()
     groups = [group for group in group_spellings(r.labels.tolist()) if not wanted.issuperset(group)]
@@ -79,7 +88,7 @@ def doubt_spellings(r: Responses, source: Source) -> DataWarning | None:
     )
 
 
-def doubt_workers(r: Responses) -> DataWarning | None:
+def doubt_workers(r: AnswerArrays) -> DataWarning | None:
     """Return the warning that ids of workers differ only in how they are written."""
     groups = group_spellings(r.workers.tolist()) if r.n_workers <= MOST_WORKERS else []
     if not groups:
@@ -91,7 +100,7 @@ def doubt_workers(r: Responses) -> DataWarning | None:
     )
 
 
-def doubt_no_value(r: Responses, source: Source) -> DataWarning | None:
+def doubt_no_value(r: AnswerArrays, source: Source) -> DataWarning | None:
     """Return the warning that a label may stand for no answer; not of one that was named as a class."""
     wanted = set(r.classes.tolist()) if source.named else {r.background} if r.silence_counts else set()
     odd = [
@@ -112,7 +121,7 @@ def doubt_no_value(r: Responses, source: Source) -> DataWarning | None:
     )
 
 
-def doubt_abstention(r: Responses, source: Source) -> DataWarning | None:
+def doubt_abstention(r: AnswerArrays, source: Source) -> DataWarning | None:
     """Return the warning that a label which is a class may mean that a worker abstains; not if classes were named."""
     code = _find_abstention(r) if source.unseen and not source.named else None
     if code is None or r.labels[code] not in r.classes.tolist():
@@ -132,7 +141,7 @@ def doubt_abstention(r: Responses, source: Source) -> DataWarning | None:
     )
 
 
-def _find_abstention(r: Responses) -> int | None:
+def _find_abstention(r: AnswerArrays) -> int | None:
     """Return the code of the label that looks like an abstention, or None.
 
     That is a word for it, or -1 beside words or whole numbers from 0 on. Beside 1, -1 is an ordinary answer.
@@ -157,7 +166,7 @@ def _is_word_or_count(text: str) -> bool:
     return number >= 0 and number.is_integer()
 
 
-def doubt_ids(r: Responses, source: Source) -> DataWarning | None:
+def doubt_ids(r: AnswerArrays, source: Source) -> DataWarning | None:
     """Return the warning that labels are ids of the items or workers."""
     if r.n_labels < 3 or r.n_responses < FEWEST_IN_ALL or r.silence_counts:
         return None
@@ -172,7 +181,7 @@ def doubt_ids(r: Responses, source: Source) -> DataWarning | None:
     )
 
 
-def doubt_number(r: Responses, source: Source) -> DataWarning | None:
+def doubt_number(r: AnswerArrays, source: Source) -> DataWarning | None:
     """Return the warning that there are nearly as many labels as answers."""
     if r.n_labels < FEWEST_LABELS or r.n_responses >= FEWEST_ANSWERS * r.n_labels:
         return None
@@ -186,7 +195,7 @@ def doubt_number(r: Responses, source: Source) -> DataWarning | None:
     )
 
 
-def doubt_scores(r: Responses, source: Source) -> DataWarning | None:
+def doubt_scores(r: AnswerArrays, source: Source) -> DataWarning | None:
     """Return the warning that labels are many numbers, on which workers rarely agree."""
     numbers = _read_numbers(r.labels) if r.n_labels >= FEWEST_LABELS else None
     if numbers is None or (r.n_labels < FEWEST_WHOLE and (numbers == np.round(numbers)).all()):
@@ -204,7 +213,7 @@ def doubt_scores(r: Responses, source: Source) -> DataWarning | None:
     )
 
 
-def _say_column(r: Responses, source: Source) -> str | Sentence:
+def _say_column(r: AnswerArrays, source: Source) -> str | Sentence:
     if not source.tabular:
         return "Check that the entries are labels."
     taken = shorten(r.columns["label"]).replace("{", "{{").replace("}", "}}")
@@ -227,7 +236,7 @@ def _list_group(group: list[str]) -> str:
     return listing(texts, 4).replace("\\\\", "\\") if alike else listing(texts, 4)
 
 
-def _are_workers(r: Responses) -> bool:
+def _are_workers(r: AnswerArrays) -> bool:
     """Tell whether labels are ids of workers: of the one who answered in nearly all answers, or names of anyone."""
     if not r.n_workers / 2 <= r.n_labels <= r.n_workers:
         return False
@@ -241,7 +250,7 @@ def _is_name(label: object) -> bool:
     return isinstance(label, str) and len(label) > 1 and not label.strip().isdecimal()
 
 
-def _are_items(r: Responses) -> bool:
+def _are_items(r: AnswerArrays) -> bool:
     """Tell whether the label of nearly every answer is the id of the item, or the sequence, that it is about."""
     ids, owner = (r.items, None) if r.sequences is None else (r.sequences.ids, r.sequences.of_items())
     # Otherwise they cannot be; with millions of items that is much quicker to see.
@@ -252,7 +261,7 @@ def _are_items(r: Responses) -> bool:
     return bool(np.mean(found[r.label] == (item if owner is None else owner[item])) >= MOST_SAME)
 
 
-def _read_numbers(labels: Values) -> NDArray[np.float64] | None:
+def _read_numbers(labels: Values) -> Floats | None:
     """Return labels as finite numbers; None if they are not all numbers."""
     if labels.dtype.kind not in "iufO":
         return None
@@ -263,8 +272,83 @@ def _read_numbers(labels: Values) -> NDArray[np.float64] | None:
     return numbers if np.isfinite(numbers).all() else None
 
 
-def _agree(r: Responses) -> float | None:
+def _agree(r: AnswerArrays) -> float | None:
     """Return how often an answer is the same as the one before it about the same item; None if there are none."""
     item = r.item_of_answer()
     pairs = item[1:] == item[:-1]
     return float(np.mean((r.label[1:] == r.label[:-1])[pairs])) if pairs.any() else None
+
+
+def warn_of_silence(r: AnswerArrays, n_stored: int | None = None) -> None:
+    """Warn if silence may well be an answer, and is ignored. Parameters are those of `doubt_silence`."""
+    doubt = doubt_silence(r, n_stored)
+    if doubt is not None:
+        warn(doubt)
+
+
+def doubt_silence(r: AnswerArrays, n_stored: int | None = None) -> DataWarning | None:
+    """Return the warning that silence may well be an answer, and is ignored; else None.
+
+    Parameters
+    ----------
+    r : Responses
+        The answers.
+    n_stored : int, optional
+        If they are from a store, where silence is never an answer: the number of items there.
+    """
+    if r.silence_counts:
+        return None
+    n_alike, n_judged = count_one_sided(r)
+    tagged = r.sequences is not None and looks_tagged(r.labels) and "O" not in r.labels.tolist()
+    answered, n_places = np.count_nonzero(np.diff(r.offsets)), count_places(r)
+    if n_alike > max(1, MOST * n_judged):
+        problem = f"{n_alike:,} of {plural(n_judged, 'worker')} with enough answers to tell only ever say one label"
+    elif (tagged or r.n_labels == 1) and r.n_responses >= FEWEST_IN_ALL and answered < FEW * n_places:
+        said = "tags and never O" if tagged else f"only {shorten(r.labels.tolist()[0])}"
+        problem = f"Workers say {said}, about {answered:,} of {plural(n_places, 'item')}"
+    else:
+        return None
+    if n_stored is not None and n_stored > r.n_items:
+        problem = f"In a sample of {plural(r.n_items, 'item')}, {problem[0].lower()}{problem[1:]}"
+    read = "read the answers with {abstain}" if n_stored is None else "read the answers into memory, with {abstain}"
+    return DataWarning(
+        f"{problem}, as labelling functions do. Their silence about other items is ignored.",
+        Sentence(f"If it means something, {read}.", abstain="answer"),
+        Sentence("Then {background} is the class of items about which all are silent."),
+        *([] if answered < r.n_items else [Sentence("And {items} names those nobody spoke about, too.")]),
+        keyword="abstain",
+    )
+
+
+def count_places(r: AnswerArrays) -> int:
+    """Return the number of items, with those between the positions of a sequence that nobody answered or named."""
+    if r.sequences is None or r.sequences.position.dtype.kind not in "iu":
+        return r.n_items
+    first, last = r.sequences.offsets[:-1], r.sequences.offsets[1:] - 1
+    return int(np.sum(r.sequences.position[last].astype(float) - r.sequences.position[first] + 1))
+
+
+def count_one_sided(r: AnswerArrays) -> tuple[int, int]:
+    """Return how many workers only ever say one label, and how many there are, of those for whom it would be no chance.
+
+    The first is 0 where such workers gave less than half of all answers.
+    """
+    n_answers = count_codes(r.worker, r.n_workers)
+    judged = (n_answers >= FEWEST_TO_JUDGE) & (chance_of_one_label(r, n_answers) < CHANCE)
+    alike, first = judged.copy(), np.full(r.n_workers, -1, r.label.dtype)
+    for begin in range(0, r.n_responses, AT_ONCE):
+        if not alike.any():
+            break
+        worker, label = r.worker[begin : begin + AT_ONCE], r.label[begin : begin + AT_ONCE]
+        new = np.flatnonzero(first[worker] < 0)[::-1]  # of several answers the first one stays
+        first[worker[new]] = label[new]
+        alike[worker[label != first[worker]]] = False
+    enough = n_answers[alike].sum() > MOST * r.n_responses
+    return int(alike.sum()) if enough else 0, int(judged.sum())
+
+
+def chance_of_one_label(r: AnswerArrays, n_answers: Indices) -> Floats:
+    """Return for each worker how probable it is that all answers are alike, if they are drawn from those of all."""
+    share = count_codes(r.label, r.n_labels) / max(r.n_responses, 1)
+    counts, place = np.unique(n_answers, return_inverse=True)
+    return np.array([np.sum(share**count) for count in counts.tolist()])[place]

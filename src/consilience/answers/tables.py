@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..answers.columns import Indices
 from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, plural, shorten
-from .vocabulary import Column, find_missing
+from .columns import Column, find_missing
 
 ALIASES = {
     "item": ("item", "task", "question", "id"),
@@ -34,6 +32,8 @@ ALIASES = {
     # In a table of answers, beside them.
     "gold": ("gold", "truth"),
 }
+# What a table of spans says of each.
+SPAN_ROLES = ("document", "start", "end", "type")
 # Names that are looked for only where none of the above exists, in letters and digits alone: WorkerId and worker_id are
 # both "workerid". Several columns with names of one row are a doubt, which the user has to settle.
 _ITEMS = (
@@ -112,7 +112,7 @@ class Table:
     preferred : mapping
         For a role, the column to take if there is one of that name.
     format : str
-        How the user calls the form of the table, if that is not one row per answer; see `data.dialects`.
+        How the user calls the form of the table, if that is not one row per answer; see `dialects`.
     items : column or None
         All items, where a table names them also if nobody answered them.
     origin : tuple of str or None
@@ -177,6 +177,14 @@ class Table:
                 raise self.many_columns(role, found, parameter)
         return name
 
+    def find_spans(self) -> dict[str, str] | None:
+        """Return the columns of document, start, end and type of a table of spans; None for any other table.
+
+        A table with positions is one of tokens.
+        """
+        found = {role: name for role in SPAN_ROLES if (name := self.find_usual(role)) is not None}
+        return found if len(found) == len(SPAN_ROLES) and self.find_usual("position") is None else None
+
     def has_sequences(self) -> bool:
         """Tell whether items are identified by sequence and position: there is no column item, and one sequence."""
         return self.find_usual("item") is None and self.find("sequence") is not None
@@ -186,7 +194,7 @@ class Table:
         own = {role: name for role, name in self.preferred.items() if name is not None}
         return replace(self, preferred={**names, **own})
 
-    def keep(self, rows: NDArray[np.int64]) -> Table:
+    def keep(self, rows: Indices) -> Table:
         """Return the table of some of the rows, which know where they came from."""
         return replace(
             self,

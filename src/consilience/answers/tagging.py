@@ -14,12 +14,12 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError, Sentence, listing, parameter_error, shorten
+from ..kernels.types import Truths
 
 if TYPE_CHECKING:
-    from .vocabulary import Values
+    from .columns import Values
 
 SCHEMES = {"bio": "BI", "iob2": "BI", "iob1": "BI", "bilou": "BILU", "bioes": "BIES"}
 # Which tags of the same type a tag cannot do without: to be reached, or for the span to end.
@@ -35,9 +35,9 @@ _TAG = re.compile(r"([A-Z])(?:[-_](.*))?", re.DOTALL)
 class Transitions(NamedTuple):
     """What may follow what: `steps[from, to]`, and what may begin and end a sequence."""
 
-    steps: NDArray[np.bool_]
-    start: NDArray[np.bool_]
-    end: NDArray[np.bool_]
+    steps: Truths
+    start: Truths
+    end: Truths
 
 
 def find_transitions(transitions: object, classes: Values) -> Transitions:

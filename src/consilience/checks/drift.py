@@ -57,8 +57,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Column, to_column, to_values
 from ..answers.responses import Responses
-from ..answers.vocabulary import Column, to_column, to_values
 from ..errors import ParameterError, Sentence
 from ..inference.cells import sum_by
 from ..inference.copy_groups import number_groups

@@ -38,9 +38,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..answers.columns import to_column
 from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..answers.vocabulary import lookup, to_column
+from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import quietly
 from ..inference.recipes.field import FieldRecipe

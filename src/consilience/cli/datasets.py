@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .command import Command, debug_option, json_option, print_json
+from .command import Command, tell
+from .options import as_json, debug
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,33 +16,31 @@ if TYPE_CHECKING:
     from ..datasets import Entry
 
 
-@click.command(cls=Command, short_help="List the real datasets that can be read, or describe one.")
+@click.command(
+    cls=Command,
+    short_help="List the real datasets that can be read, or describe one.",
+    groups={"Options": [as_json, debug]},
+)
 @click.argument("name", required=False)
-@json_option
-@debug_option
-def datasets(name: str | None, as_json: bool, debug: bool) -> None:  # noqa: ARG001
+def datasets(name: str | None) -> None:
     """List the real datasets that can be read, or describe one of them.
 
     They are not part of the package, and are looked for in the folder $CONSILIENCE_DATA.
     """
-    from ..datasets import CATALOGUE, data_folder
-    from ..datasets.catalogue import find_entry
+    from ..datasets.catalogue import CATALOGUE, find_entry
+    from ..datasets.loading import data_folder
 
     if name is not None:
         entry = find_entry(name)
-        if as_json:
-            print_json(describe(entry))
-        else:
-            print_entry(entry)
-    elif as_json:
-        print_json({"folder": data_folder(), "datasets": [describe(entry) for entry in CATALOGUE]})
-    else:
-        print_catalogue()
+        tell(lambda: describe(entry), lambda: print_entry(entry))
+        return
+    everything = {"folder": data_folder(), "datasets": [describe(entry) for entry in CATALOGUE]}
+    tell(lambda: everything, print_catalogue)
 
 
 def describe(entry: Entry) -> dict[str, Any]:
     """Return all that is known of a dataset, and which of its files are here."""
-    from ..datasets import data_folder, is_present
+    from ..datasets.loading import data_folder, is_present
 
     folder = data_folder()
     files = {file: folder is not None and os.path.isfile(folder / entry.name / file) for file in entry.files}
@@ -64,8 +63,9 @@ def describe(entry: Entry) -> dict[str, Any]:
 
 def print_catalogue() -> None:
     """Print one line for each dataset, and where it was looked for."""
-    from ..datasets import CATALOGUE, is_present
-    from .tables import Column, open_console, print_table, print_title
+    from ..datasets.catalogue import CATALOGUE
+    from ..datasets.loading import is_present
+    from .terminal import Column, open_console, print_table, print_title
 
     console = open_console()
     here = [is_present(entry.name) for entry in CATALOGUE]
@@ -98,7 +98,7 @@ def print_catalogue() -> None:
 
 def print_entry(entry: Entry) -> None:
     """Print all that is known of one dataset."""
-    from .tables import open_console, print_facts, print_title
+    from .terminal import open_console, print_facts, print_title
 
     found = describe(entry)
     size = f"{entry.n_items:,} items, {entry.n_classes} classes"
@@ -128,7 +128,7 @@ def print_wrapped(console: Console, facts: list[tuple[str, str]]) -> None:
     """Print names and what is to be said of them, long texts on several lines."""
     from textwrap import wrap
 
-    from .tables import print_facts, spare_width
+    from .terminal import print_facts, spare_width
 
     width = max(len(name) for name, _ in facts)
     room = 76 - width + spare_width(console)  # past the names and the blanks around them
@@ -139,8 +139,8 @@ def print_wrapped(console: Console, facts: list[tuple[str, str]]) -> None:
 
 def tell_folder(name: str = "") -> str:
     """Return where datasets, or one of them, are looked for."""
-    from ..datasets import data_folder
-    from .text import make_inert
+    from ..datasets.loading import data_folder
+    from .command import make_inert
 
     folder = data_folder()
     if folder is None:

@@ -75,7 +75,9 @@ def discard_output() -> None:
         os.close(nowhere)
 
 
-@click.group("consilience", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "consilience", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def program() -> None:
     """Fuse the answers of many fallible workers into one label per item, with the model's probability for each class.

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values, to_column
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values, count_codes, lookup, to_column
-from ..checks.comparison import Comparison
+from ..answers.vocabulary import count_codes, lookup
 from ..formats.register import span_formats
 from ..formats.sources import Opened
 from ..models.base import Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
-from ..models.markov_field import MarkovField, find_answered
+from ..models.markov_field import MarkovField
+from ..planning.next_questions import find_answered
+from ..preparing import Prepared
+from ..results.comparison import Comparison
 from ..results.span_results import read_words
 from ..results.stored import StoredFit
 from ..results.worker_report import rank_accuracy
@@ -75,12 +78,10 @@ class Summary:
 
 def summarise(
     model: Model,
-    opened: Opened,
-    responses: Responses,
+    prepared: Prepared,
     labels: Any,
     workers: Any,
     source: str,
-    n_gold: int,
     all_workers: bool = False,
     undecided: float | None = None,
 ) -> Summary:
@@ -90,21 +91,20 @@ def summarise(
     ----------
     model : Model
         Fitted.
-    opened : Responses, Spans or Masks
+    prepared : Prepared
         To what.
-    responses : Responses
-        The same as answers.
     labels, workers : pyarrow.Table
         Its `to_frame` and `tabulate_workers`.
     source : str
         Where the answers came from.
-    n_gold : int
-        Number of items whose label was known.
     all_workers : bool
         Whether all workers are among the most reliable, also those with few answers.
     undecided : float, optional
         The least confidence of a label that is not left open.
     """
+    opened, responses = prepared.source, prepared.answers
+    assert isinstance(responses, Responses)
+    assert not isinstance(opened, StoredResponses)
     best, worst, n_few = _choose_workers(workers, all_workers)
     return Summary(
         source=source,
@@ -118,7 +118,7 @@ def summarise(
         classes=model.classes_.tolist(),
         outside_classes=_count_outside(model, responses.labels, count_codes(responses.label, responses.n_labels)),
         spans=_describe_spans(model, opened),
-        gold=n_gold,
+        gold=count_known(model),
         iterations=model.n_iter_,
         converged=model.converged_,
         chain=_describe_chain(model),

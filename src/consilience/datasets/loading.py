@@ -11,10 +11,10 @@ from ..errors import InputError, listing, plural
 from .catalogue import ANSWERS, GOLD, ITEMS, SPARSE, Entry, find_entry
 
 if TYPE_CHECKING:
+    from ..answers.columns import Values
     from ..answers.graph import Graph
     from ..answers.responses import Responses
     from ..answers.tables import Table
-    from ..answers.vocabulary import Values
 
 VARIABLE = "CONSILIENCE_DATA"
 
@@ -204,7 +204,7 @@ def _read_gold(entry: Entry, path: Path) -> tuple[dict[Any, Any], dict[Any, Any]
 
 def _to_list(table: Table, name: str) -> list[Any]:
     """Return a column in plain Python values."""
-    from ..answers.vocabulary import to_values
+    from ..answers.columns import to_values
 
     values: list[Any] = to_values(table.values(name, "Fill it in or drop the row.")).tolist()
     return values
@@ -212,7 +212,7 @@ def _to_list(table: Table, name: str) -> list[Any]:
 
 def _read_items(entry: Entry, path: Path, gold: dict[Any, Any]) -> Values | None:
     """Return the ids of the nodes: those listed, else those of gold in its order."""
-    from ..answers.vocabulary import to_column, to_values
+    from ..answers.columns import to_column, to_values
     from ..formats.reading import open_file
 
     if entry.kind != "network":
@@ -237,7 +237,7 @@ def _read_answers(entry: Entry, path: Path, items: Values | None, gold: dict[Any
 
 def _choose_rows(path: Path, column: str, value: str) -> Any:
     """Return the rows of a table that have a value in a column."""
-    from ..answers.vocabulary import to_column, to_values
+    from ..answers.columns import to_column, to_values
     from ..formats.reading import read_table
 
     table = read_table(path).table

@@ -12,41 +12,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..answers.classes import choose_spelling, normalise_column, normalise_label
+from ..answers.columns import Column, Values, find_missing, is_text, spell_surrogates, to_values
 from ..answers.frames import open_frame
 from ..answers.gold import KEY_REMEDY, find_label, open_gold
 from ..answers.items import read_positions
-from ..answers.spelling import choose_spelling, normalise_column, normalise_label
 from ..answers.tables import Table
 from ..answers.tagging import looks_iob2
-from ..answers.vocabulary import (
-    Column,
-    Values,
-    encode_in_order_of_appearance,
-    find_missing,
-    is_text,
-    lookup,
-    plain_labels,
-    spell_surrogates,
-    to_values,
-)
+from ..answers.vocabulary import encode_in_order_of_appearance, lookup, plain_labels
 from ..arguments import check_truth, is_among
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..kernels.types import Floats
-from ..metrics import (
-    ClassScore,
-    SpanScore,
-    brier,
-    calibration_error,
-    class_f1,
-    count_invalid_transitions,
-    log_loss,
-    relaxed_span_score,
-    span_score,
-)
+from ..metrics import log_loss
+from ..metrics.labels import ClassScore, class_f1
+from ..metrics.probabilities import brier, calibration_error
+from ..metrics.spans import SpanScore, count_invalid_transitions, relaxed_span_score, span_score
 from ..models.base import Model
 from ..tasks.span_tables import find_span_columns
-from ..tasks.spans import FUSED, Spans
+from ..tasks.spans import Spans
+from ..tasks.texts import FUSED
 from .spans import evaluate_spans, open_both
 
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import objects, to_column
 from ..answers.frames import is_table
-from ..answers.vocabulary import lookup, objects, to_column
+from ..answers.vocabulary import lookup
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..formats.sources import open_spans
-from ..metrics import SpanScore, compare_spans
+from ..metrics.span_sets import compare_spans
+from ..metrics.spans import SpanScore
 from ..models.base import Model
-from ..tasks.known_spans import check_texts, find_truth, read_sole_spans, renumber
-from ..tasks.span_tables import find_span_columns
-from ..tasks.spans import FUSED, Marks, Spans, pick_marks
+from ..tasks.span_tables import check_texts, find_span_columns, find_truth, read_sole_spans, renumber
+from ..tasks.spans import Spans
+from ..tasks.texts import FUSED, Marks, pick_marks
 
 N_BINS = 10
 
@@ -84,9 +86,9 @@ def open_both(labels: Any, gold: Any) -> tuple[Any, Any]:
     else:
         found = open_path(open_spans(labels))
     if isinstance(found, Spans):
-        return found, read_sole_spans(gold, "gold", found.documents, found.texts)
+        return found, Spans.of(read_sole_spans(gold, "gold", found.documents, found.texts))
     if find_span_columns(found) is not None:
-        return found, read_sole_spans(gold, "gold", objects([]), [])
+        return found, Spans.of(read_sole_spans(gold, "gold", objects([]), []))
     return found, gold
 
 
@@ -140,7 +142,7 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
 
 def _read_table(given: Any, gold: Spans) -> Spans:
     """Return the spans of a table, as `to_spans` gives it, in the texts that gold has. All of these count as read."""
-    found = read_sole_spans(open_path(given), "labels", gold.documents, gold.texts, fused=True)
+    found = Spans.of(read_sole_spans(open_path(given), "labels", gold.documents, gold.texts, fused=True))
     assert found.gold is not None
     n_documents = len(gold.documents)
     document = lookup(gold.documents, to_column(found.documents))[found.gold.document]

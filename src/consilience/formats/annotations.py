@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from ..answers.vocabulary import Values
+from ..answers.columns import Values
 from ..errors import DataWarning, InputError, first_line, listing, plural, shorten, warn
-from ..tasks.spans import Marks, Origin, SpanCollector, Spans
+from ..tasks.spans import SpanCollector, Spans
+from ..tasks.texts import Marks, Origin
 from .files import find_format
 from .records import Place, plain
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..answers.dialects import list_names
+from ..answers.dialects.register import list_names
 from ..answers.responses import Responses
 from ..answers.tables import Table
 from ..arguments import is_among, to_path

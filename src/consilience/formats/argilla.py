@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..errors import InputError, listing, shorten
-from ..tasks.spans import FUSED, SpanCollector, Spans
+from ..tasks.spans import SpanCollector, Spans
+from ..tasks.texts import FUSED
 from .annotations import (
     Reading,
     Span,

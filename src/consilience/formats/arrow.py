@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..answers.vocabulary import is_text
+from ..answers.columns import is_text
 from ..errors import plural
 from ..memory import require_memory
 from .files import ROWS_AT_ONCE, choose_columns, open_raw

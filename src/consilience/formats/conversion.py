@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers.layouts import LAYOUTS
-from ..answers.responses import Responses
+from ..answers.responses import LAYOUTS, Responses
 from ..errors import InputError, Sentence, listing, plural
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans

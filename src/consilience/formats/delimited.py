@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.vocabulary import decode_categories
+from ..answers.columns import decode_categories
 from ..errors import InputError, plural, shorten
 from .files import BLOCK, LONGEST_ROW, ROWS_PER_WRITE, TEXT_AT_ONCE, choose_columns, open_input, open_output
 from .lines import find_long_row, long_row_error, place_of_row, read_text
@@ -164,7 +164,8 @@ def read_integers(texts: Any) -> Any:
     except pa.ArrowInvalid:
         return texts
     unique = pc.unique(texts)
-    return numbers if pc.cast(pc.cast(unique, pa.int64()), pa.string()).equals(unique) else texts
+    # Arrow knows several types of text, and columns of different types are never equal.
+    return numbers if pc.cast(pc.cast(unique, pa.int64()), unique.type).equals(unique) else texts
 
 
 def _ends_in_quote(path: str) -> bool:

@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import DataWarning, InputError, plural, shorten, warn
-from ..tasks.spans import FUSED, SpanCollector, Spans
+from ..tasks.spans import SpanCollector, Spans
+from ..tasks.texts import FUSED
 from .annotations import (
     Reading,
     Span,

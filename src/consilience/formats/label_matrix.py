@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..answers.dialects import DIALECTS
+from ..answers.dialects.register import DIALECTS
 from ..answers.frames import open_frame
 from ..answers.tables import Table
 from ..errors import InputError, first_line, listing

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple, NoReturn
 import pyarrow as pa
 
 from ..errors import DataWarning, listing, plural, shorten, warn
-from ..tasks.spans import FUSED, SpanCollector, Spans
+from ..tasks.spans import SpanCollector, Spans
+from ..tasks.texts import FUSED
 from .annotations import (
     Reading,
     Span,

@@ -22,9 +22,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.contents import UNANSWERED, Colours, Pictures
 from ..arguments import is_among, to_path
 from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
-from ..tasks.masks import UNANSWERED, Colours, FusedMasks, MaskCollector, Masks, Pictures
+from ..tasks.mask_arrays import MaskCollector
+from ..tasks.masks import FusedMasks, Masks
 from .features import check_unpacked
 from .files import PathLike
 from .png import SUFFIX as PNG
@@ -172,7 +174,7 @@ def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | No
     for (folder, name), values in zip(found, coloured, strict=True):
         image, reader = (name, folder) if meaning == "readers" else (folder, name)
         collector.add(image, reader, values, f"mask {found[folder, name].path!r}")
-    masks = collector.finish(classes, missing)
+    masks = Masks(*collector.finish(classes, missing))
     _warn_of_scales(masks)
     return masks
 

@@ -23,7 +23,8 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import shorten
-from ..tasks.spans import FUSED, SpanCollector, Spans
+from ..tasks.spans import SpanCollector, Spans
+from ..tasks.texts import FUSED
 from .annotations import (
     Reading,
     Span,

@@ -17,9 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..answers.columns import is_text
 from ..answers.frames import open_arrow
 from ..answers.tables import Table
-from ..answers.vocabulary import is_text
 from ..arguments import to_path
 from ..errors import InputError, Sentence, first_line, listing
 from .annotations import QUESTION, say_spans

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from typing import Any, TypeAlias
 
-from ..answers.dialects import list_names
+from scipy.sparse import issparse
+
+from ..answers.columns import Values
+from ..answers.dialects.register import list_names
+from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values
 from ..arguments import is_among, to_path
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, warn
 from ..tasks.masks import Masks
@@ -22,6 +25,7 @@ from .brat import is_brat
 from .files import STANDARD_INPUT, find_format
 from .masks import NPY, are_masks, read_masks
 from .png import SUFFIX as PNG
+from .reading import open_path
 from .register import FORMATS, Format, find_by_name
 from .spans import read_spans
 
@@ -105,6 +109,19 @@ def open_masks(source: Any, images: Values) -> Any:
     ids = set(map(str, images.tolist()))
     by_image = {os.path.basename(folder) for folder in inner} <= ids and not files <= ids
     return read_masks(path, folders="images" if by_image else "readers")
+
+
+def as_graph(graph: Any, responses: Responses) -> Graph:
+    """Return a graph over these items from whatever describes one."""
+    if isinstance(graph, Graph):
+        return graph
+    if issparse(graph):
+        return Graph.from_scipy(graph, items=responses.items)
+    if isinstance(graph, list) and all(isinstance(edge, tuple) and len(edge) == 2 for edge in graph):
+        return Graph.from_edges([edge[0] for edge in graph], [edge[1] for edge in graph], items=responses.items)
+    if hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
+        return Graph.from_networkx(graph)
+    return Graph.from_frame(open_path(graph), items=responses.items)
 
 
 def find_source(path: str, format: Any = None) -> Format | None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ..answers.columns import to_values
 from ..answers.frames import open_frame
-from ..answers.vocabulary import to_values
 from ..arguments import to_path
 from ..errors import InputError, parameter_error
 from .annotations import Verdict, Verdicts, is_folder

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import softmax
 
-from ..answers.vocabulary import Values, lookup, to_column
+from ..answers.columns import Values, to_column
+from ..answers.vocabulary import lookup
 from ..errors import InputError, MissingDependencyError, first_line, parameter_error
 from ..kernels.types import Floats
 

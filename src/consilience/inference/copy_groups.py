@@ -12,9 +12,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values
 from ..answers.hashing import hash_ids
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values
 from ..kernels.types import Floats
 from ..specs import is_whole
 

@@ -17,16 +17,13 @@ objective of the batch is
 
 where <S, log theta> is the expected log probability of what was counted: the logarithms of the factors that the E-step
 multiplies, each times its expected count. So what was learned yesterday is the prior of today.
-
-The loop can be accelerated (see `consilience.inference.acceleration`). An iteration is one E-step then, too, whether
-what it found is kept or not.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
 from typing import NamedTuple, cast
@@ -38,7 +35,6 @@ from ..answers.blocks import Block
 from ..answers.graph import Graph
 from ..engines.base import Engine, Placed
 from ..kernels.types import Floats
-from .acceleration import CYCLE, Path
 from .distributions import Distributions
 from .statistics import Statistics, add_statistics
 from .steps import Steps
@@ -129,49 +125,28 @@ def run_em(
     max_iter: int,
     tol: float,
     callback: Callable[[Progress], object] | None = None,
-    acceleration: str | None = None,
 ) -> Fit:
     """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
 
     With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result. A prior
-    that is learned must have settled too: the last step before the end has looked at it. An accelerated loop ends when
-    all iterations from one leap to the next gain less than `tol`: a leap may gain much where plain steps gain little.
+    that is learned must have settled too: the last step before the end has looked at it.
     """
     parameters, trace, trail = start, list[float](), Trail()
     prior, prior_is_new = start.prior, not start.prior.learns
-    path, plain = Path() if acceleration else None, None  # plain: the parameters without the leap to the present ones
-    n_calm = 1 if path is None else CYCLE  # iterations of little gain after which the loop ends
-    calm = 0
     for iteration in range(max_iter + 1):
-        before = replace(trail)
         statistics = expect(problem, parameters, trail)
-        value = problem.judge(parameters, statistics)
-        is_back = plain is not None and not value >= trace[-1]
-        trace.append(trace[-1] if is_back else value)
+        trace.append(problem.judge(parameters, statistics))
         gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
         if callback is not None and iteration < max_iter:
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
         # The gain may be negative where the objective is only a guide: that is no reason to stop.
-        calm = calm + 1 if tol > 0 and abs(gain) < tol else 0
-        if path is not None and plain is not None:
-            if is_back:
-                path.retract()
-                parameters, trail, plain = plain, before, None
-                continue
-            path.confirm()
-        settled = calm >= n_calm
+        settled = tol > 0 and abs(gain) < tol
         if (settled and (prior_is_new or not prior.learns)) or iteration == max_iter:
             break
         prior_is_new = prior.learns and (settled or iteration in LEARNING)
         if prior_is_new:
             prior = problem.workers.learn_prior(statistics.counts, statistics.summary.mass, prior)
-            if path is not None:
-                path.recent = []  # another prior leads along another path
-        parameters, plain = maximise(problem, statistics, prior), None
-        # A leap in the last iteration could not be taken back.
-        leapt = path.leap(statistics) if path is not None and iteration < max_iter - 1 else None
-        if leapt is not None:
-            parameters, plain = maximise(problem, leapt, prior), parameters
+        parameters = maximise(problem, statistics, prior)
     converged = settled and (prior_is_new or not prior.learns)
     return Fit(parameters, statistics, np.array(trace), iteration, bool(converged))
 

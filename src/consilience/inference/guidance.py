@@ -39,9 +39,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.features import Features
+from ..answers.contents import Features
 from ..answers.hashing import draw_numbers, draw_units, hash_ids, hash_items
-from ..answers.item_priors import ItemPriors, class_shares
+from ..answers.item_tables import ItemPriors, class_shares
 from ..answers.responses import Responses
 from ..errors import DataWarning, listing, plural, warn
 from ..kernels.types import Floats

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..answers.crowd import Crowd
-from ..answers.vocabulary import Values
+from ..answers.arrays import Crowd
+from ..answers.columns import Values
 from ..kernels.types import Floats
 from .distributions import Distributions
 from .em import Parameters, Problem

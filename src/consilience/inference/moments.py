@@ -4,7 +4,6 @@ The idea is the paper's (section III-B, after Traganitis, Pages-Zamora & Giannak
 that the expected single, pairwise and triple co-occurrences of answers match the observed ones. The paper stores all
 M^3 moment tensors, which ends at about a hundred workers; here every pair and triple counts by how often it answered
 together, and then no tensor is needed (see `consilience.kernels.moments`): time and memory are linear in the answers.
-`consilience.inference.explicit_moments` is the paper's form, for comparison.
 
 Pairs alone do not identify the model, so triples have the say wherever items have three answers.
 """
@@ -171,37 +170,18 @@ def learn_moments(
     confusion: Floats,
     prior: Floats,
     *,
-    match: Callable[..., MomentFit] = match_moments,
     shrinkage: float = SHRINKAGE,
     **settings: Any,
 ) -> MomentFit:
-    """Match moments (with `match` and its settings), then put classes in their places and shrink what is uncertain.
+    """Match moments, then put classes in their places and shrink what is uncertain.
 
     Workers who count once together have the matrix of their leader, who gave their answers; see `answers_to_match`.
     """
-    found = match(responses, confusion, prior, **settings)
+    found = match_moments(responses, confusion, prior, **settings)
     n_answers = np.bincount(responses.worker, minlength=responses.n_workers)
     aligned, ordered = align_classes(found.confusion, found.prior, n_answers, responses.label_of_class)
     shrunk = shrink(aligned, n_answers, shrinkage)
     return found._replace(confusion=shrunk if responses.leader is None else shrunk[responses.leader], prior=ordered)
-
-
-def objective_and_gradient(
-    responses: Responses, weights: Floats, confusion: Floats, prior: Floats
-) -> tuple[float, Floats, Floats]:
-    """Return the objective (without its constant) and its gradients in the matrices (M, L, K) and in the prior.
-
-    `weights` (U, 3) are those of singles, pairs and triples for each distinct set of workers.
-    """
-    from ..kernels.moments import worker_terms
-
-    products = Products(responses, lay_out(responses), weights, confusion.shape[2])
-    hessian, linear = products.renew(confusion)
-    gradient = np.zeros_like(confusion)
-    for m, matrix in enumerate(confusion):
-        own_hessian, own_linear = worker_terms(m, products.by_worker, confusion, products.gram, prior)
-        gradient[m] = matrix @ own_hessian - own_linear
-    return float(0.5 * prior @ hessian @ prior - linear @ prior), gradient, hessian @ prior - linear
 
 
 def lay_out(responses: Responses) -> Layout:

@@ -7,10 +7,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..answers.crowd import Crowd
+from ..answers.arrays import Crowd
+from ..answers.classes import normalise_column, spell_as
+from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.frames import read_column
-from ..answers.spelling import normalise_column, spell_as
-from ..answers.vocabulary import Column, Values, lookup, to_column, to_values
+from ..answers.vocabulary import lookup
 from ..arguments import is_number, to_floats
 from ..errors import listing, parameter_error
 from ..kernels.types import Floats, freeze

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values
 from ..engines.base import Engine
 from ..kernels.types import Floats
 from .coupling import CouplingScore

@@ -7,9 +7,10 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import to_column
 from ..answers.hashing import hash_ids
 from ..answers.responses import Responses
-from ..answers.vocabulary import lookup, to_column
+from ..answers.vocabulary import lookup
 from ..arguments import to_floats
 from ..errors import (
     DataWarning,

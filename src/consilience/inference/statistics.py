@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from ..kernels.types import Floats
 from .structures.base import Summary
 
@@ -18,10 +16,6 @@ class Statistics(NamedTuple):
 
     counts: Floats  # (n_rows, K)
     summary: Summary
-
-    def arrays(self) -> dict[str, Floats]:
-        """Return what the summary holds beside the objective: the expected counts of the structure, by name."""
-        return {name: np.asarray(value) for name, value in vars(self.summary).items() if name != "log_normaliser"}
 
 
 def add_statistics(first: Statistics, second: Statistics) -> Statistics:

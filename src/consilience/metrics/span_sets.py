@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.types import Floats
-from ..tasks.spans import Marks, Spans
+from ..tasks.spans import Spans
+from ..tasks.texts import Marks
 from .spans import SpanScore, make_score
 
 

@@ -9,9 +9,9 @@ from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 import numpy as np
 
+from ..answers.columns import Values
 from ..answers.frames import build_frame
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values
 from ..arguments import check_truth
 from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, quietly, shorten
 from ..inference.recipes.base import Recipe

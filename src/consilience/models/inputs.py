@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from scipy.sparse import issparse
-
-from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..errors import ParameterError, listing
-from ..formats.answers import read_source
-from ..formats.reading import open_path
+from ..errors import InputError, ParameterError, Sentence, listing
+from ..formats.answers import COLUMNS, read_source
 from ..formats.sources import Opened, open_source
 from ..storage.answers import StoredResponses
 from ..tasks.masks import Masks
@@ -39,19 +35,21 @@ def open_answers(source: Any, **columns: Any) -> Opened:
 
 
 def as_responses(source: Any, **columns: Any) -> Responses:
-    """Return answers in any form as `Responses`, those of spans and masks too; see `open_answers`."""
-    opened = open_answers(source, **columns)
+    """Return answers in any form as `Responses`, those of spans and masks too; see `open_answers`.
+
+    Whoever calls it cannot name columns. So errors name the function that can.
+    """
+    try:
+        opened = open_answers(source, **columns)
+    except InputError as error:
+        is_path = isinstance(source, (str, os.PathLike))
+        call = "read_responses(path, " if is_path else "Responses.from_frame(df, "
+        remedies = [_name_reader(remedy, call) for remedy in error.remedies]
+        raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
     return opened if isinstance(opened, Responses) else opened.to_responses()
 
 
-def as_graph(graph: Any, responses: Responses) -> Graph:
-    """Return a graph over these items from whatever describes one."""
-    if isinstance(graph, Graph):
-        return graph
-    if issparse(graph):
-        return Graph.from_scipy(graph, items=responses.items)
-    if isinstance(graph, list) and all(isinstance(edge, tuple) and len(edge) == 2 for edge in graph):
-        return Graph.from_edges([edge[0] for edge in graph], [edge[1] for edge in graph], items=responses.items)
-    if hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
-        return Graph.from_networkx(graph)
-    return Graph.from_frame(open_path(graph), items=responses.items)
+def _name_reader(remedy: str | Sentence, call: str) -> str | Sentence:
+    """Return a remedy with what reads answers, if it names parameters of that."""
+    is_about_reading = isinstance(remedy, Sentence) and bool(remedy.names) and COLUMNS.issuperset(remedy.names)
+    return remedy.within(call) if isinstance(remedy, Sentence) and is_about_reading else remedy

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ..answers.columns import to_column
 from ..answers.frames import build_frame, build_report
-from ..answers.vocabulary import to_column
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import check_order, find_drift, has_order, name_falls, tabulate_drift
 from ..errors import parameter_error

@@ -20,19 +20,20 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..answers.crowd import Crowd
+from ..answers.arrays import Crowd
+from ..answers.columns import Column, to_column
 from ..answers.frames import open_frame
 from ..answers.further_answers import no_answers, read_further, tell_duplicates
 from ..answers.gold import Gold, match_gold
 from ..answers.joining import NOTHING, Joined, Retracted, check_join_policy, join_responses
 from ..answers.responses import Responses
-from ..answers.vocabulary import Column, lookup, to_column
+from ..answers.vocabulary import lookup
 from ..checks.judging import judge
 from ..engines import open_engine
 from ..errors import InputError, NotFittedError, ParameterError, listing, plural
 from ..formats.answers import open_table
 from ..formats.reading import open_paths
-from ..formats.sources import find_source, open_source
+from ..formats.sources import as_graph, find_source, open_source
 from ..inference.recipes.base import LatentRecipe, Recipe
 from ..inference.settings import Before as Earlier
 from ..inference.sources import InMemory
@@ -43,7 +44,7 @@ from ..storage.answers import StoredResponses
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans
 from .base import Model
-from .inputs import as_graph, as_responses
+from .inputs import as_responses
 
 # A model is fitted from the beginning when so many of the answers have come or changed.
 SHARE = 0.1

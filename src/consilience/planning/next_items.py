@@ -26,8 +26,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from ..answers.columns import Column, decode_categories, to_column, to_values
 from ..answers.hashing import Hashes, combine_hashes, draw_numbers, hash_ids
-from ..answers.vocabulary import Column, decode_categories, encode_in_order_of_appearance, to_column, to_values
+from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels.types import Floats
 from ..results.fusion import Fusion
 from ..results.span_results import read_words

@@ -45,11 +45,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.frames import open_frame
 from ..answers.hashing import draw_numbers, hash_ids
-from ..answers.joining import join_values
 from ..answers.tables import Table
-from ..answers.vocabulary import Column, Values, lookup, to_column, to_values
+from ..answers.vocabulary import join_values, lookup
 from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..inference.copy_groups import number_groups

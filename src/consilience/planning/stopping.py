@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ..answers.vocabulary import Column, to_column
+from ..answers.columns import Column, to_column
 from ..results.fusion import Labelled, Labels
 from ..results.undecided import find_open
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from ..answers.vocabulary import to_values
+from ..answers.columns import to_values
 from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..models.base import Model

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values
 from ..answers.gold import find_alike, find_empty
-from ..answers.vocabulary import Values
 from ..planning.next_items import choose_next_items
 from .content import Content
 from .subject import Subject, spell

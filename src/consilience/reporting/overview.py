@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers.silence import doubt_silence
-from ..answers.vocabulary import find_missing, to_values
-from ..api import doubt_checks, find_doubts, tell_copies
-from ..checks.comparison import LEAST_HIDDEN, Comparison, are_checked, is_unclear
+from ..answers.columns import find_missing, to_values
+from ..answers.slips import doubt_silence
+from ..checks.comparison import LEAST_HIDDEN, are_checked
+from ..checks.doubts import doubt_checks, find_doubts, tell_copies
 from ..checks.drift import find_drift, has_order
 from ..errors import Message, Python, plural, spell_in_python, to_sentence
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from ..models.markov_field import MarkovField
+from ..results.comparison import Comparison, is_unclear
 from ..results.span_results import find_model_spans
 from .subject import Subject, to_name
 from .workers import is_number

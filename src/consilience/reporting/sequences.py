@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.tagging import split_tag
-from ..checks.graph_check import describe_usual
 from ..models.hidden_markov import HiddenMarkov
-from ..models.markov_field import MarkovField, find_answered
+from ..models.markov_field import MarkovField
+from ..planning.next_questions import find_answered
+from ..results.comparison import describe_usual
 from ..results.span_results import are_tags, find_runs
 from .charts import Chart, draw_heat
 from .confusions import MOST_CLASSES, choose_classes, fold_table

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values, spell_surrogates
 from ..answers.gold import Gold
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values, spell_surrogates
 from ..errors import quietly
 from ..inference.cells import Cells
+from ..inference.recipes.votes import find_tied
 from ..kernels.types import Floats
-from ..models.majority_vote import MajorityVote, find_tied
+from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
 from .content import Content
 

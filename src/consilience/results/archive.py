@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.vocabulary import Column, to_column
+from ..answers.columns import Column, to_column
 from ..errors import StoreError, first_line, listing, plural, shorten
 from ..formats.json_traps import find_trap
 from ..formats.writing import replace_file

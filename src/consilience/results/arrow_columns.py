@@ -8,7 +8,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.vocabulary import find_missing, to_values
+from ..answers.columns import find_missing, to_values
 from ..specs import Fault
 
 # The format begins so; what follows is the same as a stream, up to an index at the end that is not needed.

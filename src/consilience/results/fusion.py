@@ -16,10 +16,11 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Column, Values, spell_surrogates, to_column
+from ..answers.contents import Passages, Pictures
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.responses import Passages, Responses
-from ..answers.vocabulary import Column, Values, spell_surrogates, to_column
+from ..answers.responses import Responses
 from ..errors import NotFittedError, Python, Sentence
 from ..inference.coupling import CouplingScore
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
@@ -29,7 +30,6 @@ from ..inference.powers import Calibration, Evidence
 from ..inference.sources import Source
 from ..inference.structures.field import FieldParameters
 from ..kernels.types import Floats
-from ..tasks.masks import Pictures
 from .batches import Past
 from .intervals import Intervals
 

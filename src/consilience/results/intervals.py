@@ -44,8 +44,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.responses import Responses
+from ..inference.cells import ITEMS_AT_ONCE
 from ..kernels.types import Floats
-from .answer_worth import ITEMS_AT_ONCE, LEAST_LEFT, sum_chances
+from .answer_worth import LEAST_LEFT, sum_chances
 from .interval_ends import accuracy_ends, beta_ends, few_units, open_ends
 from .interval_sums import (
     Estimates,

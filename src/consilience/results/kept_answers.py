@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.dialects import DIALECTS
+from ..answers.columns import Column, Values, decode_categories, to_values
+from ..answers.dialects.register import DIALECTS
+from ..answers.edges import Edges
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..answers.responses import Responses
-from ..answers.vocabulary import Column, Values, decode_categories, encode_in_order_of_appearance, to_values
+from ..answers.vocabulary import encode_in_order_of_appearance
 from ..specs import (
     ANSWER_WEIGHTS,
     BOOLEANS,
@@ -227,7 +229,7 @@ def _unpack_graph(words: Mapping[str, Any], arrays: Arrays, items: Values) -> Gr
     low = np.repeat(np.arange(len(items)), counts)
     if (steps < 1).any() or (low + steps >= len(items)).any():
         raise Fault("an edge must lead from an item to a later one")
-    graph = Graph._from_indices(low, low + steps, weights, items, words["description"])
+    graph = Graph.of(Edges(low, low + steps, weights, items, words["description"]))
     if graph.n_edges < len(steps):
         raise Fault("an edge occurs twice")
     return Graph(items, graph.offsets, graph.neighbours, graph.weights, words["self_loops"], words["description"])

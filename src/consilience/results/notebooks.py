@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
+from ..answers.columns import to_values
 from ..answers.previews import draw_histogram, frame_html, html_table, paragraph, to_word
-from ..answers.vocabulary import to_values
 from ..errors import plural
 from .fusion import Fusion, Labels
 
@@ -27,7 +27,9 @@ def show_model(call: str, found: Fusion | None) -> str:
     picture = draw_histogram(confidence, alt) if len(confidence) else ""
     n_more = len(confidence) - FIRST
     rest = [paragraph(f"... {plural(n_more, 'more label')}; to_frame() has them all.")] if n_more > 0 else []
-    return frame_html(head, html_table((), list_facts(found), (False, False)), picture, show_labels(found.labels), *rest)
+    return frame_html(
+        head, html_table((), list_facts(found), (False, False)), picture, show_labels(found.labels), *rest
+    )
 
 
 def list_facts(found: Fusion) -> list[tuple[str, str]]:

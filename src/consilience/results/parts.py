@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.blocks import Block
-from ..answers.vocabulary import to_column
+from ..answers.columns import to_column
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..inference.cells import sum_by

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.features import list_items
+from ..answers.columns import to_column
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
-from ..answers.item_priors import ItemPriors, match_item_prior
+from ..answers.item_tables import ItemPriors, list_items, match_item_prior
 from ..answers.responses import Responses, empty_responses
-from ..answers.vocabulary import lookup, to_column
+from ..answers.vocabulary import lookup
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..errors import DataWarning, InputError, NotFittedError, Sentence, listing, shorten, warn

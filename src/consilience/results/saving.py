@@ -8,8 +8,6 @@ from pathlib import Path
 from .fusion import Fusion
 
 
-def save_fusion(
-    fusion: Fusion, parameters: Mapping[str, object], path: str, *, answers: bool, texts: bool
-) -> Path:
+def save_fusion(fusion: Fusion, parameters: Mapping[str, object], path: str, *, answers: bool, texts: bool) -> Path:
     """Write a result to one file."""
     raise NotImplementedError

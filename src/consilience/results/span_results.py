@@ -25,23 +25,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.responses import Passages
+from ..answers.columns import Column, Values, objects, to_column, to_values
+from ..answers.contents import Passages
 from ..answers.tagging import split_tag
-from ..answers.vocabulary import (
-    Column,
-    Values,
-    encode_in_order_of_appearance,
-    objects,
-    to_column,
-    to_values,
-)
+from ..answers.vocabulary import encode_in_order_of_appearance
 from ..errors import InputError, NotFittedError, listing
 from ..inference.em import Fit, Problem
 from ..inference.label_runs import follow_labels
 from ..kernels.types import Floats
 from ..metrics.spans import find_continuations, find_spans, split_tags
 from ..specs import Fault
-from ..tasks.spans import FUSED, Marks, Origin, Spans, Tokens, sort_marks
+from ..tasks.spans import Spans
+from ..tasks.texts import FUSED, Marks, Origin, Tokens, sort_marks
 from .fusion import Fusion, Labels
 
 _LETTERS = "OBIELSU"

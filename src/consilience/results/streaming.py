@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import to_column
 from ..answers.gold import match_gold
-from ..answers.growing import grow
+from ..answers.joining import grow
 from ..answers.responses import Responses
-from ..answers.vocabulary import lookup, to_column
+from ..answers.vocabulary import lookup
 from ..engines import open_engine
 from ..errors import NotFittedError, ParameterError, Python, Sentence
 from ..formats.reading import open_paths

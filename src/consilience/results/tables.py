@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..answers.vocabulary import Column, Values, lookup, to_column, to_values
+from ..answers.columns import Column, Values, to_column, to_values
+from ..answers.vocabulary import lookup
 from ..errors import ParameterError, Sentence, parameter_error
 from ..inference.cells import Cells
 from ..inference.guidance import ComparedOpinions

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.vocabulary import Column
+from ..answers.columns import Column
 from ..arguments import is_number
 from ..errors import parameter_error, plural
 from ..kernels.types import Floats

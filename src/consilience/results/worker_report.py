@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.vocabulary import Column, Values, lookup, spell_surrogates, to_column, to_values
+from ..answers.columns import Column, Values, spell_surrogates, to_column, to_values
+from ..answers.vocabulary import lookup
 from ..inference.cells import Cells, sum_by
 from ..kernels.types import Floats
 from .information import informativeness, informativeness_of_speech

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values
 from ..answers.items import Sequences
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values
 from ..kernels.types import Floats
 from .checks import cumulate
 from .workers import Crew

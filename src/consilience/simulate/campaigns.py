@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import to_column
 from ..answers.frames import build_report, open_frame
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.hashing import draw_numbers, hash_ids, hash_items
 from ..answers.responses import Responses
-from ..answers.vocabulary import lookup, to_column
+from ..answers.vocabulary import lookup
 from ..arguments import is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
 from ..kernels.types import Floats

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..answers.vocabulary import Values
 from ..kernels.types import Floats
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Simulation:
         0.930
         """
         from ..answers.blocks import cut_blocks
-        from ..engines import Threads
+        from ..engines.local import Threads
         from ..inference.em import decode_labels, infer_posterior
         from ..inference.workers.confusion import ConfusionWorkers
 

@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..answers.arrays import keep_weights
+from ..answers.columns import Values, to_column, to_values
 from ..answers.hashing import Hashes, combine_hashes, hash_ids
 from ..answers.items import Sequences
-from ..answers.responses import Responses, keep_weights
-from ..answers.vocabulary import Values, lookup, to_column, to_values
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup
 from ..errors import StoreError, first_line, listing
 from ..kernels.types import Floats
 from .building import HEADER, SCHEMA, read_values

@@ -25,11 +25,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers import blocks
-from ..answers.duplicates import check_policy
+from ..answers.columns import Column, Values, find_missing, is_text, to_column, to_values
 from ..answers.frames import open_arrow
-from ..answers.long_tables import DROP_ROWS, find_columns, read_answers, read_weights
+from ..answers.long_tables import DROP_ROWS, TableOptions, check_policy, find_columns, read_answers, read_weights
+from ..answers.responses import Responses
 from ..answers.tables import Table
-from ..answers.vocabulary import Column, Values, find_missing, is_text, lookup, to_column, to_values
+from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import InputError, Sentence, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
@@ -54,7 +55,7 @@ from .partitioning import (
 
 log = logging.getLogger("consilience")
 
-SCHEMA = 3
+SCHEMA = 4
 # What a store says of itself. It is written last.
 HEADER = "store.json"
 # While a store is built, rows and partitions are in these folders. An engine may do some work twice. So whoever does it
@@ -104,7 +105,7 @@ def build_store(
         Where to work.
     """
     check_policy(duplicates)
-    columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), **names)
+    columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), names)
     try:
         with claim_beside(folder, "building") as work:
             write_store(work, scan, columns, duplicates, drop_missing, engine)
@@ -216,7 +217,7 @@ def split_rows(
     vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
     codes: dict[str, list[NDArray[np.int32]]] = {role: [] for role in vocabularies}
     found: dict[str, set[pa.DataType]] = {role: set() for role in ROLES if role in columns and role != "weight"}
-    whole, n_rows = [scan.all_text] * (len(found) - len(vocabularies)), 0
+    whole, n_rows = dict.fromkeys(found, scan.all_text), 0
     pieces, task = list[Piece](), list[int]()
     placed = engine.place(list(enumerate(stretches)))
     shared = (str(work), scan, columns, drop_missing, n_partitions, kinds or {})
@@ -225,7 +226,7 @@ def split_rows(
             codes[role].append(vocabulary.merge(split.vocabularies[role]))
         for role, types in found.items():
             types |= split.kinds[role]
-        whole = [both and here for both, here in zip(whole, split.whole, strict=True)]
+        whole = {role: whole[role] and split.whole[role] for role in whole}
         pieces += split.pieces
         task += [number] * len(split.pieces)
         n_rows += split.n_rows
@@ -237,8 +238,8 @@ def split_rows(
         for piece in pieces:
             (work / piece.name).unlink()
         return split_rows(work, scan, columns, drop_missing, engine, common)
-    workers, worker_index = vocabularies["worker"].settle(common["worker"], scan.all_text)
-    labels, label_index = vocabularies["label"].settle(common["label"], scan.all_text)
+    workers, worker_index = vocabularies["worker"].settle(common["worker"], whole["worker"])
+    labels, label_index = vocabularies["label"].settle(common["label"], whole["label"])
     return Rows(
         columns=columns,
         n_partitions=n_partitions,
@@ -248,7 +249,7 @@ def split_rows(
         labels=labels,
         worker_index=[worker_index[own] for own in codes["worker"]],
         label_index=[label_index[own] for own in codes["label"]],
-        whole=whole,
+        whole=[is_whole for role, is_whole in whole.items() if role not in vocabularies],
     )
 
 
@@ -259,7 +260,7 @@ class Split(NamedTuple):
     pieces: list[Piece]
     vocabularies: dict[str, GrowingVocabulary]  # of workers and labels
     kinds: dict[str, set[pa.DataType]]  # the types that each column had
-    whole: list[bool]
+    whole: dict[str, bool]  # whether text may be read as whole numbers; of workers and labels, that in rows left out
 
 
 def split_stretch(
@@ -279,7 +280,7 @@ def split_stretch(
     keys = [role for role in ("item", "sequence", "position") if role in columns]
     vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
     found: dict[str, set[pa.DataType]] = {role: set() for role in (*keys, *vocabularies)}
-    pieces, whole = list[Piece](), [scan.all_text] * len(keys)
+    pieces, whole = list[Piece](), dict.fromkeys(found, scan.all_text)
     waiting, n_waiting, n_bytes, n_rows = list[dict[str, Any]](), 0, 0, 0
 
     def write() -> None:
@@ -292,8 +293,11 @@ def split_stretch(
         row = np.arange(first, first + part.num_rows) + stretch.file * ROWS_PER_FILE
         if drop_missing:
             missing = find_missing(table.read(columns["label"]))
-            kept = np.setdiff1d(np.arange(len(row)), missing, assume_unique=True) if len(missing) else None
-            table, row = (table, row) if kept is None else (table.keep(kept), row[kept])
+            if len(missing):
+                # As in memory, the values of a column have one type, which those of rows that are left out decide too.
+                left_out, kept = table.keep(missing), np.setdiff1d(np.arange(len(row)), missing, assume_unique=True)
+                whole = {role: whole[role] and is_whole(left_out.read(columns[role])) for role in whole}
+                table, row = table.keep(kept), row[kept]
         if not len(row):
             continue
         n_rows += len(row)
@@ -309,7 +313,7 @@ def split_stretch(
         if "weight" in columns:
             ready["weight"] = read_weights(table, columns["weight"])
         for place, role in enumerate(keys):
-            whole[place] = whole[place] and not is_text(read_integers(given[role]).type)
+            whole[role] = whole[role] and is_whole(given[role])
             ready[f"key {place}"] = plain(given[role])
         waiting.append(ready)
         n_waiting += len(row)
@@ -320,6 +324,11 @@ def split_stretch(
     if waiting:
         write()
     return Split(n_rows, pieces, vocabularies, found, whole)
+
+
+def is_whole(texts: Column) -> bool:
+    """Tell whether a column of text is read as whole numbers."""
+    return not is_text(read_integers(texts).type)
 
 
 def give_type(column: Column, kind: pa.DataType | None, name: str) -> pa.Array:
@@ -384,7 +393,7 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
     names |= {role: f"key {i}" for i, role in enumerate(roles)}
     names |= {role: role for role in ("worker", "label", "weight") if role in columns}
     with quietly():
-        answers = read_answers(given, names, None, None, duplicates, "ignore", None, False)
+        answers = Responses.of(read_answers(given, names, TableOptions(duplicates=duplicates)))
     all_labels = lookup(rows.labels, to_column(answers.labels))[answers.label]
     all_workers = lookup(rows.workers, to_column(answers.workers))[answers.worker]
     codes = all_workers * len(rows.labels) + all_labels

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..answers.columns import Column, Values, decode_categories, is_categorical, is_text, to_values
 from ..answers.hashing import hash_ids
-from ..answers.vocabulary import Column, Values, decode_categories, is_categorical, is_text, sorted_order, to_values
+from ..answers.vocabulary import sorted_order
 from ..errors import InputError, listing
 
 # Rows that a partition has on average, at most: they and their blocks take a few hundred megabytes.

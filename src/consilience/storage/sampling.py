@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import to_values
 from ..answers.gold import Gold, match_gold, open_gold
 from ..answers.hashing import Hashes, draw_numbers, hash_ids
 from ..answers.responses import Responses
-from ..answers.vocabulary import to_values
 from .answers import StoredResponses
 
 # Somewhat more units than are wanted lie below the limit that is expected to suffice.

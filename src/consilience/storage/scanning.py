@@ -13,9 +13,10 @@ import numpy as np
 
 from ..answers.classes import choose_classes
 from ..answers.responses import Responses
-from ..answers.silence import warn_of_silence
+from ..answers.slips import warn_of_silence
 from ..arguments import check_truth, to_path
-from ..engines import Threads, open_engine
+from ..engines import open_engine
+from ..engines.local import Threads
 from ..errors import DataWarning, listing, parameter_error, warn
 from ..formats.scanning import scan_table
 from ..memory import available_memory

@@ -4,107 +4,40 @@ The pixels of all images are numbered one after the other, each image row by row
 the items o_i, ..., o_i + P_i - 1, where o_i = P_0 + ... + P_{i-1}. These numbers are the ids of the items, since ids
 such as (image, row, column) would take far more memory than the masks. `Masks.locate` and `Masks.pixels` lead back.
 
-Masks are held as codes of 8 bits: code c stands for the class `labels[c]`, and -1 for a pixel without an answer.
+How to fuse large masks is found out on a part of them. Whether neighbouring pixels help, and how strongly to couple
+them, takes many fits. For large images a few tiles tell as much, since errors show only where readers disagree, and
+that is a small part of the pixels. So `N_TILES` tiles in which readers disagree are taken, and fused as small masks
+are. Half of them are drawn at random. The others are those of `N_LOOKED_AT` further ones in which the answers vary
+most, since within one region all neighbours agree whatever readers do. All pixels are then fitted once, with the
+coupling found on the tiles, or without a graph if it is of no use there.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..answers.columns import Indices, Values, objects, to_column
+from ..answers.contents import UNANSWERED, ClassCodes, Pictures
+from ..answers.edges import NEIGHBOURHOODS
 from ..answers.frames import read_names
 from ..answers.graph import Graph
-from ..answers.grids import NEIGHBOURHOODS
-from ..answers.vocabulary import Values, encode_in_order_of_appearance, encode_sorted, objects, to_column
-from ..arguments import is_whole
-from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, shorten
-from ..kernels.types import Floats
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup
+from ..errors import DataWarning, InputError, listing, parameter_error, plural, shorten, warn
+from ..kernels.types import Floats, Truths
+from .mask_arrays import MaskCollector, to_numbers
 
-if TYPE_CHECKING:
-    from ..answers.responses import Responses
-
-ClassCodes: TypeAlias = NDArray[np.int8]
-# Codes have 8 bits. More values than this are hardly classes.
-MOST_CLASSES = 128
-UNANSWERED = -1
-# In arrays of numbers: no number.
-NOTHING = np.iinfo(np.int64).min
-
-
-class Colours(NamedTuple):
-    """How pixel values are shown in a picture.
-
-    Attributes
-    ----------
-    channels : int
-        0: a value is a number in the mask. 3 or 4: it is a colour, of 8 bits each for red, green, blue, and opacity.
-    palette : bytes or None
-        Of numbers: the colours in which a picture shows 0, 1, 2, ..., three bytes each.
-    """
-
-    channels: int = 0
-    palette: bytes | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Coding:
-    """What the values in masks stand for.
-
-    Attributes
-    ----------
-    labels : ndarray
-        The classes.
-    values : ndarray
-        The number, or colour, that stands for each of them.
-    missing : int or None
-        The number of pixels without an answer.
-    dtype : dtype
-        Type of the arrays.
-    colours : Colours
-        How pictures show them.
-    suffix : str
-        What files are called: ".png" or ".npy".
-    """
-
-    labels: Values
-    values: NDArray[np.int64]
-    missing: int | None
-    dtype: np.dtype[Any]
-    colours: Colours = field(default_factory=Colours)
-    suffix: str = ".npy"
-
-    def decode(self, codes: ClassCodes) -> NDArray[Any]:
-        """Return the array that has these codes. Colours are along its last axis."""
-        if self.colours.channels:
-            values = self.values.astype(np.uint32)[codes]
-            shifts = 8 * np.arange(self.colours.channels)[::-1]
-            return np.stack([(values >> shift).astype(np.uint8) for shift in shifts], axis=-1)
-        unanswered = codes < 0
-        if not unanswered.any():
-            return self.values.astype(self.dtype)[codes]
-        missing = UNANSWERED if self.missing is None else self.missing
-        wide = np.result_type(self.dtype, np.min_scalar_type(missing))
-        return np.where(unanswered, missing, self.values[codes]).astype(wide)
-
-
-class Pictures(NamedTuple):
-    """The images that the items are pixels of: their ids and shapes, and what values of pixels stand for."""
-
-    images: Values
-    shapes: tuple[tuple[int, ...], ...]
-    coding: Coding
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """Where the pixels of each image begin among the items, and their number."""
-        sizes = [math.prod(shape) for shape in self.shapes]
-        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+# Tiles have this many pixels along each axis, in two dimensions and in three.
+N_TILES, SIDES = 12, {2: 48, 3: 13}
+N_LOOKED_AT = 200
+# So many pixels are fused as they are. The tiles have as many.
+SMALL = 30_000
 
 
 class FusedMasks(Mapping[Any, NDArray[Any]]):
@@ -218,7 +151,7 @@ class Masks:
                 raise parameter_error("readers", "Masks.from_arrays", "None, since the dicts name the readers", readers)
             given = _read_dicts(arrays)
         else:
-            stack = _to_numbers(arrays, "The array")
+            stack = to_numbers(arrays, "The array")
             if stack.ndim - 1 not in NEIGHBOURHOODS or not len(stack):
                 raise InputError(
                     f"An array of masks has the readers along its first axis, then two or three axes of pixels. This "
@@ -231,12 +164,10 @@ class Masks:
         for image, by_reader in given.items():
             for reader, array in by_reader.items():
                 collector.add(image, reader, array, f"mask of {shorten(image)} by {shorten(reader)}")
-        return collector.finish(classes, missing)
+        return cls(*collector.finish(classes, missing))
 
     def to_responses(self) -> Responses:
         """Return every pixel as an item, and every reader's class of it as an answer. Item ids are 0, 1, 2, ..."""
-        from ..answers.responses import Responses
-
         starts = self.pictures.offsets
         n_pixels = int(starts[-1])
         counts = np.zeros(n_pixels, np.int64)
@@ -299,7 +230,7 @@ class Masks:
             for i, pixel in zip(owner.tolist(), wanted.tolist(), strict=True)
         ]
 
-    def pixels(self, image: Any) -> NDArray[np.int64]:
+    def pixels(self, image: Any) -> Indices:
         """Return the items that are the pixels of an image, in its shape.
 
         Examples
@@ -325,109 +256,6 @@ class Masks:
         }
 
 
-class MaskCollector:
-    """Masks as they are met, one by one."""
-
-    def __init__(self, colours: Colours | None = None, suffix: str = ".npy") -> None:
-        self._entries: dict[tuple[Any, Any], NDArray[Any]] = {}
-        self._shapes: dict[Any, tuple[tuple[int, ...], str]] = {}
-        self._colours, self._suffix = colours or Colours(), suffix
-
-    def add(self, image: Any, reader: Any, array: ArrayLike, name: str) -> None:
-        """Add a mask: an array of numbers; `name` stands for it in messages."""
-        numbers = _to_numbers(array, f"The {name}")
-        if numbers.ndim not in NEIGHBOURHOODS or 0 in numbers.shape:
-            raise InputError(
-                f"The {name} has the shape {numbers.shape}.", "Give one with two axes, or with three for a volume."
-            )
-        shape, first = self._shapes.setdefault(image, (numbers.shape, name))
-        if shape != numbers.shape:
-            raise InputError(
-                f"The {name} has the shape {numbers.shape}, and the {first} has {shape}.",
-                "All masks of an image must have one size: give them that of the image.",
-            )
-        self._entries[image, reader] = numbers
-
-    def finish(self, classes: Mapping[Any, Any] | None, missing: int | None) -> Masks:
-        """Return all that was added; see `Masks.from_arrays`."""
-        if not self._entries:
-            raise InputError("There are no masks.", "Give at least one.")
-        if missing is not None and not is_whole(missing):
-            raise parameter_error("missing", "Masks", "a whole number or None", missing)
-        values = np.unique(np.concatenate([_find_values(array) for array in self._entries.values()]))
-        values = values[(values != NOTHING) & (values != missing)]
-        self._check_values(values)
-        labels, shown, code_of_value = self._name_values(values, classes)
-        dtype = np.result_type(*{array.dtype for array in self._entries.values()})
-        images = list(self._shapes)
-        names = list(dict.fromkeys(reader for _, reader in self._entries))
-        reader_codes, readers = encode_sorted(to_column(names, "Ids of readers"))
-        place_of_reader = dict(zip(names, reader_codes.tolist(), strict=True))
-        by_image: dict[Any, dict[int, ClassCodes]] = {image: {} for image in images}
-        for image, reader in list(self._entries):
-            array = self._entries.pop((image, reader))  # not needed any more
-            by_image[image][place_of_reader[reader]] = _encode(array, values, code_of_value)
-        pictures = Pictures(
-            encode_in_order_of_appearance(to_column(images, "Ids of images"))[1],
-            tuple(shape for shape, _ in self._shapes.values()),
-            Coding(labels, shown, missing, dtype, self._colours, self._suffix),
-        )
-        return Masks(pictures, readers, tuple(by_image.values()))
-
-    def _check_values(self, values: NDArray[np.int64]) -> None:
-        """Raise an error for values that are hardly classes."""
-        if not len(values):
-            raise InputError("The masks have no answers: every pixel of them is missing.")
-        if len(values) > MOST_CLASSES:
-            found = listing(self._spell(value) for value in values.tolist())
-            raise InputError(
-                f"The masks hold {len(values):,} different values: {found}. There can be {MOST_CLASSES} classes.",
-                "Check that these are masks of classes, and not images, numbers of single objects, or pictures whose "
-                "edges are smoothed.",
-            )
-
-    def _name_values(
-        self, values: NDArray[np.int64], classes: Any
-    ) -> tuple[Values, NDArray[np.int64], NDArray[np.int8]]:
-        """Return the classes, the value that stands for each, and the class of each of `values`."""
-        if classes is None:
-            labels = objects([self._spell(value) for value in values.tolist()]) if self._colours.channels else values
-            return labels, values, np.arange(len(values), dtype=np.int8)
-        if not isinstance(classes, Mapping) or not classes:
-            raise parameter_error("classes", "Masks", "a dict that names values, such as {0: 'background'}", classes)
-        named = {self._read_value(value): name for value, name in classes.items()}
-        unnamed = [self._spell(value) for value in values.tolist() if value not in named]
-        if unnamed:
-            raise InputError(
-                f"The masks hold {listing(unnamed)}, and only {listing(classes)} have a name.",
-                Sentence("Name all values with {classes}."),
-                Sentence("If it is the value of pixels without an answer, name it with {missing}."),
-                keyword="classes",
-            )
-        codes, labels = encode_in_order_of_appearance(to_column(list(named.values()), "Names of classes"))
-        if len(labels) > MOST_CLASSES:
-            raise parameter_error("classes", "Masks", f"a dict with at most {MOST_CLASSES} names", classes)
-        shown = np.array(list(named), np.int64)[np.unique(codes, return_index=True)[1]]
-        place = dict(zip(named, codes.tolist(), strict=True))
-        return labels, shown, np.array([place[value] for value in values.tolist()], np.int8)
-
-    def _spell(self, value: int) -> Any:
-        """Return a value as users write it."""
-        digits = 2 * self._colours.channels
-        return f"#{value:0{digits}x}" if digits else value
-
-    def _read_value(self, value: Any) -> int:
-        """Return the value that a user writes."""
-        channels = self._colours.channels
-        with suppress(ValueError):
-            if channels and isinstance(value, str) and len(value) == 1 + 2 * channels and value[0] == "#":
-                return int(value[1:], 16)
-        if not channels and is_whole(value):
-            return int(value)
-        example = "colours such as '#ff0000'" if channels else "whole numbers"
-        raise parameter_error("classes", "Masks", f"a dict whose keys are {example}", value)
-
-
 def split_pixels(pictures: Pictures, values: NDArray[Any]) -> list[NDArray[Any]]:
     """Return what is known of each item as one array for each image."""
     parts = np.split(values, pictures.offsets[1:-1])
@@ -450,45 +278,110 @@ def _read_dicts(arrays: Mapping[Any, Any]) -> Mapping[Any, Mapping[Any, Any]]:
     return arrays
 
 
-def _to_numbers(array: Any, name: str) -> NDArray[Any]:
-    """Return an array of whole numbers or truth values, with `NOTHING` where it holds none."""
-    try:
-        numbers = np.asarray(np.ma.getdata(array))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be an array of whole numbers; {first_line(error)}.") from error
-    if numbers.dtype.kind not in "biuf":
-        raise InputError(f"{name} must hold whole numbers or truth values. It holds {numbers.dtype}.")
-    empty = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros((), bool)
-    if isinstance(array, np.ma.MaskedArray):
-        empty = empty | np.ma.getmaskarray(array)
-    if numbers.dtype.kind == "f":
-        odd = numbers[~empty & ((numbers != np.round(numbers)) | (np.abs(numbers) >= 2**53))]
-        if len(odd):
+def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
+    """Return the classes of pixels that are known, as a table that models take as `gold`: item and label.
+
+    Parameters
+    ----------
+    masks : Masks
+        Whose pixels are the items.
+    known : Masks
+        Those of one reader, who is right. Images are found by their ids.
+    """
+    if len(known.readers) > 1:
+        raise InputError(
+            f"No masks are known: there are those of {plural(len(known.readers), 'reader')}, "
+            f"{listing(known.readers.tolist())}.",
+            "Give the masks of one reader.",
+            keyword="gold",
+        )
+    place = lookup(masks.images, to_column(known.images))
+    if (place < 0).all():
+        raise InputError(
+            f"No image is in both: the masks are of {listing(masks.images.tolist(), 3)}, those known of "
+            f"{listing(known.images.tolist(), 3)}.",
+            "Check that both use the same names.",
+            keyword="gold",
+        )
+    if (place < 0).any():
+        absent = f"{int((place < 0).sum()):,} of {plural(len(place), 'image')}"
+        warn(DataWarning(f"{absent} whose masks are known do not occur here and were left out."))
+    items, codes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for i, (image, shape) in enumerate(zip(place.tolist(), known.shapes, strict=True)):
+        if image < 0:
+            continue
+        if masks.shapes[image] != shape:
             raise InputError(
-                f"{name} holds {listing(odd[:10].tolist())}.",
-                "Give the classes as whole numbers; compare probabilities with .5 first.",
+                f"The known mask of {shorten(known.images[i])} has the shape {shape}, and those of the readers "
+                f"{masks.shapes[image]}.",
+                "Give masks of the same size.",
+                keyword="gold",
             )
-    elif numbers.dtype == np.uint64 and numbers.size and numbers.max() > np.iinfo(np.int64).max:
-        raise InputError(f"{name} holds {numbers.max()}, which is too large for a class.")
-    if empty.any():
-        return np.where(empty, NOTHING, np.where(empty, 0, numbers).astype(np.int64))
-    return numbers.astype(np.int64) if numbers.dtype.kind == "f" or numbers.dtype == np.uint64 else numbers
+        found = known.codes[i][0].ravel().astype(np.int64)
+        pixels = np.flatnonzero(found >= 0)
+        items.append(masks.pictures.offsets[image] + pixels)
+        codes.append(found[pixels])
+    return {"item": np.concatenate(items), "label": known.classes[np.concatenate(codes)]}
 
 
-def _find_values(array: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the values of a mask, sorted; only pixels that differ from the one before them are looked at."""
-    flat = array.ravel()
-    first = np.ones(flat.size, bool)
-    np.not_equal(flat[1:], flat[:-1], out=first[1:])
-    return np.unique(flat[first]).astype(np.int64)
+class Tile(NamedTuple):
+    """A part of an image: the index of the image, and where the part is in it."""
+
+    image: int
+    place: tuple[slice, ...]
 
 
-def _encode(array: NDArray[Any], values: NDArray[np.int64], codes: ClassCodes) -> ClassCodes:
-    """Return the code of each pixel, `codes[i]` where it has `values[i]`, and -1 where it has none of them."""
-    if array.dtype in (np.bool_, np.uint8):
-        table = np.full(256, UNANSWERED, np.int8)
-        inside = (values >= 0) & (values < 256)
-        table[values[inside]] = codes[inside]
-        return table[array.astype(np.uint8, copy=False)]
-    place = np.minimum(np.searchsorted(values, array), len(values) - 1)
-    return np.where(values[place] == array, codes[place], np.int8(UNANSWERED))
+def is_small(masks: Masks) -> bool:
+    """Tell whether masks are small enough to be fused without a look at a part of them."""
+    return bool(masks.pictures.offsets[-1] <= SMALL)
+
+
+def cut_tiles(masks: Masks) -> Masks | None:
+    """Return the tiles as images of their own; None if readers agree about all pixels."""
+    disputed = [
+        Tile(i, place)
+        for i, by_reader in enumerate(masks.codes)
+        for place in _find_disputed(masks.shapes[i], find_disputes(by_reader))
+    ]
+    if not disputed:
+        return None
+    tiles = choose_tiles(masks, disputed)
+    codes = tuple({m: whole[each.place] for m, whole in masks.codes[each.image].items()} for each in tiles)
+    shapes = tuple(next(iter(by_reader.values())).shape for by_reader in codes)
+    pictures = masks.pictures._replace(images=objects([f"tile {i}" for i in range(len(tiles))]), shapes=shapes)
+    return replace(masks, pictures=pictures, codes=codes)
+
+
+def choose_tiles(masks: Masks, tiles: list[Tile]) -> list[Tile]:
+    """Return the tiles to look at, in order of place."""
+    drawn = np.random.default_rng(0).permutation(len(tiles))
+    first, others = drawn[: N_TILES // 2], drawn[N_TILES // 2 :][:N_LOOKED_AT]
+    varied = sorted(others.tolist(), key=lambda i: -measure_variety(masks, tiles[i]))
+    return [tiles[i] for i in sorted([*first.tolist(), *varied[: N_TILES - len(first)]])]
+
+
+def measure_variety(masks: Masks, tile: Tile) -> float:
+    """Return the share of the answers in a tile that are not the most frequent one."""
+    codes = np.concatenate([whole[tile.place].ravel() for whole in masks.codes[tile.image].values()])
+    counts = np.bincount(codes[codes >= 0])
+    return float(1 - counts.max() / counts.sum())
+
+
+def find_disputes(by_reader: Mapping[int, ClassCodes]) -> Truths:
+    """Return the pixels to which readers give different classes."""
+    first, *others = by_reader.values()
+    known, disputed = first.copy(), np.zeros(first.shape, bool)
+    for codes in others:
+        disputed |= (codes != known) & (codes >= 0) & (known >= 0)
+        np.copyto(known, codes, where=known < 0)
+    return disputed
+
+
+def _find_disputed(shape: tuple[int, ...], disputed: Truths) -> list[tuple[slice, ...]]:
+    """Return the places of tiles with disputed pixels, row by row."""
+    side = SIDES[len(shape)]
+    starts = [range(0, extent, side) for extent in shape]
+    for axis, firsts in enumerate(starts):
+        disputed = np.logical_or.reduceat(disputed, list(firsts), axis=axis)
+    places = product(*([slice(first, first + side) for first in firsts] for firsts in starts))
+    return [place for place, found in zip(places, disputed.ravel().tolist(), strict=True) if found]

@@ -14,21 +14,19 @@ What is left out is told in a warning and listed by `Spans.left_out`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..answers.columns import Codes, Column, Indices, objects, to_column
+from ..answers.contents import Passages
 from ..answers.items import Sequences
-from ..answers.responses import Passages, Responses
-from ..answers.vocabulary import Column, objects, to_column
+from ..answers.responses import Responses
 from ..errors import DataWarning, InputError, plural, shorten, warn
 from ..kernels.types import freeze
-from .tokens import Placed, Tokenised, tokenise
-
-if TYPE_CHECKING:
-    from .spans import Marks, Spans
+from .texts import MarkedTexts, Marks, Placed, Tokenised, tokenise
 
 # Why a span is not fused.
 KEPT, OVERLAPS, BLANK, REPEATED = range(4)
@@ -39,18 +37,18 @@ class Layers(NamedTuple):
     """Tokens, and for each span whether it is fused or why not."""
 
     tokenised: Tokenised
-    marks: NDArray[np.int64]  # (S,): one of KEPT, OVERLAPS, BLANK, REPEATED
-    gold: NDArray[np.int64]
+    marks: Indices  # (S,): one of KEPT, OVERLAPS, BLANK, REPEATED
+    gold: Indices
 
 
-def choose_layers(spans: Spans) -> Layers:
+def choose_layers(spans: MarkedTexts) -> Layers:
     """Return the tokens of all documents, and which spans are fused."""
     found = tokenise(spans)
     gold = np.empty(0, np.int64) if spans.gold is None else choose_layer(spans.gold, found.gold)
     return Layers(found, choose_layer(spans.marks, found.marks), gold)
 
 
-def choose_layer(marks: Marks, placed: Placed) -> NDArray[np.int64]:
+def choose_layer(marks: Marks, placed: Placed) -> Indices:
     """Return for each span of each reading whether it is in the layer that is fused, or why not."""
     verdict = np.full(len(marks.start), KEPT, np.int64)
     verdict[placed.blank()] = BLANK
@@ -94,9 +92,8 @@ def _take_longest(first: list[int], stop: list[int], length: list[int], label: l
     return verdict
 
 
-def make_responses(spans: Spans) -> Responses:
+def make_responses(spans: MarkedTexts, layers: Layers) -> Responses:
     """Return the tags that workers gave to the tokens; see `Spans.to_responses`."""
-    layers = spans._layers
     _tell_left_out(spans, layers)
     tokens = layers.tokenised.tokens
     n_tokens, n_readers = np.diff(tokens.offsets), np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
@@ -108,7 +105,7 @@ def make_responses(spans: Spans) -> Responses:
     readers_of_item = np.repeat(readers, sizes)
     offsets = np.concatenate([[0], np.cumsum(readers_of_item)]).astype(np.int64)
     label, names = _write_tags(spans, layers, documents, offsets[bounds[:-1]], readers)
-    known = find_known(spans)
+    known = find_known(spans, layers)
     classes = np.array(sorted({*names.tolist(), *_distinct(known), "O"}), object) if len(names) else names
     position = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)
     return Responses(
@@ -134,8 +131,8 @@ def make_responses(spans: Spans) -> Responses:
 
 
 def _write_tags(
-    spans: Spans, layers: Layers, documents: NDArray[np.int64], base: NDArray[np.int64], readers: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
+    spans: MarkedTexts, layers: Layers, documents: Indices, base: Indices, readers: Indices
+) -> tuple[Codes, NDArray[np.object_]]:
     """Return the tag of each answer, as an index into the tags, and these.
 
     Answers to the tokens of a document begin at `base`, token by token, and for each token reader by reader.
@@ -165,9 +162,7 @@ def _write_tags(
     return renamed[label], objects([tags[code] for code in said])
 
 
-def _list_readers(
-    spans: Spans, documents: NDArray[np.int64], sizes: NDArray[np.int64], readers: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def _list_readers(spans: MarkedTexts, documents: Indices, sizes: Indices, readers: Indices) -> Codes:
     """Return the worker of each answer."""
     workers = spans.readings[:, 1].astype(np.int32)
     first = np.searchsorted(spans.readings[:, 0], documents)
@@ -179,14 +174,13 @@ def _list_readers(
     return np.asarray(workers[number])
 
 
-def find_known(spans: Spans) -> dict[str, Column] | None:
+def find_known(spans: MarkedTexts, layers: Layers) -> dict[str, Column] | None:
     """Return the tags of documents whose spans are known, as a table of sequence, position and label, or None.
 
     Documents that nobody read are left out, as they are by `Spans.to_responses`.
     """
     if spans.gold is None:
         return None
-    layers = spans._layers
     tokens, placed = layers.tokenised.tokens, layers.tokenised.gold
     documents = np.intersect1d(spans.gold_documents, spans.readings[:, 0])
     documents = documents[np.diff(tokens.offsets)[documents] > 0]
@@ -214,7 +208,7 @@ def _distinct(known: dict[str, Column] | None) -> list[str]:
     return [] if known is None else np.unique(np.asarray(known["label"], object)).tolist()
 
 
-def _tell_left_out(spans: Spans, layers: Layers) -> None:
+def _tell_left_out(spans: MarkedTexts, layers: Layers) -> None:
     """Warn of spans that are not fused."""
     for code, problem in ((OVERLAPS, "overlap longer ones of the same worker"), (BLANK, "are white space only")):
         found = np.flatnonzero(layers.marks == code)
@@ -232,7 +226,7 @@ def _tell_left_out(spans: Spans, layers: Layers) -> None:
             )
 
 
-def _tell_unused(spans: Spans, n_tokens: NDArray[np.int64], n_readers: NDArray[np.int64]) -> None:
+def _tell_unused(spans: MarkedTexts, n_tokens: Indices, n_readers: Indices) -> None:
     """Warn of documents that are left out, or raise an error if all are."""
     unread, empty = (n_readers == 0).sum(), ((n_tokens == 0) & (n_readers > 0)).sum()
     if unread + empty == len(spans.documents):

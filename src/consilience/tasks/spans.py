@@ -1,8 +1,4 @@
-"""Texts in which several workers marked spans.
-
-A span is the stretch ``text[start:end]`` of a document, with a type. Offsets count characters (Unicode code points), as
-Python does. A *reading* is one worker's annotation of one document: all spans that the worker marked there, perhaps
-none. A document that a worker never saw has no reading by that worker, which is not the same as an empty one.
+"""Spans that several workers marked in texts, as users hold them and as readers of files collect them.
 
 Readers of files fill a `SpanCollector`; writers take a `Spans`. The fused spans of a model are a `Spans` too, with one
 worker and a confidence for each span. So anything that can be read can be written in any of the formats.
@@ -11,56 +7,25 @@ worker and a confidence for each span. So anything that can be read can be writt
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from ..answers.columns import Column, Indices, Values, objects, to_column
 from ..answers.frames import build_frame
-from ..answers.vocabulary import Column, Values, encode_in_order_of_appearance, encode_sorted, objects, to_column
+from ..answers.responses import Responses
+from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted
 from ..errors import InputError, listing, parameter_error, plural, shorten
-from ..kernels.types import Floats
-
-if TYPE_CHECKING:
-    from ..answers.responses import Responses
-    from .span_tags import Layers
+from .span_tables import add_known, read_span_table
+from .span_tags import REASONS, Layers, choose_layers, find_known, make_responses
+from .texts import MarkedTexts, Marks, Origin, Tokens, check_offsets, cut_texts, pick_marks, sort_marks
 
 
-# What fused spans and labels are called, as a worker.
-FUSED = "consilience"
-
-
-class Marks(NamedTuple):
-    """Spans as columns, in order of document, then worker, start and end."""
-
-    document: NDArray[np.int64]  # (S,): index of the document
-    worker: NDArray[np.int64]  # (S,): index of the worker; 0 for known spans
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    label: NDArray[np.int64]  # (S,): index of the type
-    confidence: Floats | None = None  # (S,), NaN for a span that has none; None if no span has one
-
-
-class Tokens(NamedTuple):
-    """The tokens of all documents, in order: those of document d are ``offsets[d]:offsets[d + 1]``."""
-
-    offsets: NDArray[np.int64]  # (D + 1,)
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-
-
-class Origin(NamedTuple):
-    """Where spans were read, so that they can be written back with all that the file has beside them."""
-
-    path: str
-    format: str
-
-
-@dataclass(frozen=True, eq=False)
-class Spans:
+@dataclass(frozen=True, eq=False, repr=False)
+class Spans(MarkedTexts):
     """Texts, and the spans that several workers marked in them.
 
     Build one with `consilience.read_spans`, or `Spans.from_frame`.
@@ -91,25 +56,10 @@ class Spans:
         Questions about whole texts that the same file answers; `consilience.read_responses` reads these answers.
     """
 
-    documents: Values
-    texts: list[str]
-    workers: Values
-    labels: Values
-    marks: Marks
-    readings: NDArray[np.int64]
-    tokens: Tokens | None = None
-    gold: Marks | None = None
-    gold_documents: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    origin: Origin | None = None
-    questions: tuple[str, ...] = ()
-    backend: str = "pyarrow"  # the frame library in which results go back
-
-    def __repr__(self) -> str:
-        return (
-            f"Spans({plural(len(self.marks.start), 'span')} in {plural(len(self.documents), 'document')} by "
-            f"{plural(len(self.workers), 'worker')}, {plural(len(self.labels), 'type')}: "
-            f"{listing(self.labels.tolist())})"
-        )
+    @classmethod
+    def of(cls, texts: MarkedTexts) -> Spans:
+        """Return marked texts as spans."""
+        return cls(**{each.name: getattr(texts, each.name) for each in fields(texts)})
 
     def to_frame(self) -> Any:
         """Return the spans as a table: document, worker, start, end, label, text, and confidence if they have one."""
@@ -172,10 +122,8 @@ class Spans:
         >>> cs.Spans.from_frame(table, {1: "Ann Lee met Bob.", 2: "No one."}, readings="all")
         Spans(2 spans in 2 documents by 2 workers, 1 type: 'PER')
         """
-        from .span_tables import read_span_table  # which needs this class
-
         names = {"document": document, "worker": worker, "start": start, "end": end, "type": label}
-        return read_span_table(spans, texts, readings, gold, names)
+        return cls.of(read_span_table(spans, texts, readings, gold, names))
 
     def to_responses(self) -> Responses:
         """Return the spans as answers about tokens, in the form of IOB2 tags.
@@ -201,18 +149,14 @@ class Spans:
         >>> cs.Spans.from_frame(table, {1: "Ann Lee met Bob."}).to_responses()
         Responses(5 answers: 5 items in 1 sequences x 1 workers, 3 classes: 'B-PER', 'I-PER', 'O')
         """
-        from .span_tags import make_responses  # which needs this class
-
-        return make_responses(self)
+        return make_responses(self, self.layers)
 
     def left_out(self) -> Any:
         """Return the spans that are not fused, as a table: document, worker, start, end, label, text and reason.
 
         The reason is "overlaps another", for spans that overlap a longer one of the same worker, or "white space only".
         """
-        from .span_tags import REASONS
-
-        verdict = self._layers.marks
+        verdict = self.layers.marks
         rows = np.flatnonzero(np.isin(verdict, list(REASONS)))
         marks = pick_marks(self.marks, rows)
         columns: dict[str, Column] = {
@@ -232,9 +176,7 @@ class Spans:
         Columns: sequence (the document), position (the number of the token) and label. It holds the documents that
         `to_responses` has, and is None if there are none. `fuse` uses it by itself.
         """
-        from .span_tags import find_known
-
-        columns = find_known(self)
+        columns = find_known(self, self.layers)
         return None if columns is None else build_frame(columns, self.backend)
 
     def with_gold(self, known: Spans) -> Spans:
@@ -256,8 +198,6 @@ class Spans:
         >>> spans.known_tags()["label"].to_pylist()
         ['B-PER', 'I-PER', 'O', 'O', 'O']
         """
-        from .known_spans import add_known  # which needs this class
-
         if not isinstance(known, Spans):
             raise parameter_error("known", "with_gold", "a Spans, such as read_spans returns", known)
         return add_known(self, known)
@@ -267,21 +207,9 @@ class Spans:
         return replace(self, gold=None, gold_documents=np.empty(0, np.int64))
 
     @cached_property
-    def _layers(self) -> Layers:
-        from .span_tags import choose_layers
-
+    def layers(self) -> Layers:
+        """The tokens of all documents, and which spans are fused."""
         return choose_layers(self)
-
-
-def pick_marks(marks: Marks, rows: NDArray[np.int64]) -> Marks:
-    """Return some of the spans."""
-    return Marks(*(None if column is None else column[rows] for column in marks))  # type: ignore[arg-type]
-
-
-def cut_texts(texts: list[str], marks: Marks) -> list[str]:
-    """Return the stretch of text of each span."""
-    places = zip(marks.document.tolist(), marks.start.tolist(), marks.end.tolist(), strict=True)
-    return [texts[document][start:end] for document, start, end in places]
 
 
 class SpanCollector:
@@ -376,14 +304,14 @@ class SpanCollector:
             origin,
         )
 
-    def _encode_labels(self) -> tuple[NDArray[np.int64], Values]:
+    def _encode_labels(self) -> tuple[Indices, Values]:
         said = [span[3] for span in self._spans] + [span[3] for span in self._gold]
         if not said:
             return np.empty(0, np.int64), objects([])
         codes, labels = encode_sorted(to_column(said, "Types of spans"))
         return codes.astype(np.int64), labels
 
-    def _check_readings(self, readings: NDArray[np.int64], workers: Values) -> None:
+    def _check_readings(self, readings: Indices, workers: Values) -> None:
         _, first, count = np.unique(readings, axis=0, return_index=True, return_counts=True)
         if (count > 1).any():
             document, worker = readings[first[count > 1][0]]
@@ -405,7 +333,7 @@ class SpanCollector:
         self._check_tokens(np.repeat(np.arange(len(sizes)), sizes), start, end)
         return Tokens(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), start, end)
 
-    def _check_tokens(self, document: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+    def _check_tokens(self, document: Indices, start: Indices, end: Indices) -> None:
         lengths = np.array([len(text) for text in self._texts], np.int64)
         meets = (document[1:] == document[:-1]) & (start[1:] < end[:-1])
         bad = (start < 0) | (end < start) | (end > lengths[document]) | np.append(False, meets)[: len(start)]
@@ -418,28 +346,5 @@ class SpanCollector:
             )
 
 
-def _columns(rows: list[Any], width: int = 3) -> NDArray[np.int64]:
+def _columns(rows: list[Any], width: int = 3) -> Indices:
     return np.array(rows, np.int64).reshape(-1, width).T
-
-
-def sort_marks(marks: Marks) -> Marks:
-    """Return the spans in order."""
-    order = np.lexsort((marks.label, marks.end, marks.start, marks.worker, marks.document))
-    confidence = None if marks.confidence is None else marks.confidence[order]
-    return Marks(
-        marks.document[order], marks.worker[order], marks.start[order], marks.end[order], marks.label[order], confidence
-    )
-
-
-def check_offsets(marks: Marks, lengths: NDArray[np.int64], documents: Values) -> None:
-    """Raise an error unless all spans are within their texts, which have these lengths."""
-    bad = np.flatnonzero((marks.start < 0) | (marks.end <= marks.start) | (marks.end > lengths[marks.document]))
-    if len(bad):
-        first = bad[0]
-        document = int(marks.document[first])
-        raise InputError(
-            f"{plural(len(bad), 'span')} are not within their text, such as {marks.start[first]} to "
-            f"{marks.end[first]} in document {shorten(documents[document])}, which has "
-            f"{plural(int(lengths[document]), 'character')}.",
-            "Check that the offsets belong to this text.",
-        )

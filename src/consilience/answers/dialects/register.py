@@ -73,9 +73,9 @@ class Dialect:
 
 
 DIALECTS = (
-    Dialect("mturk", "MTurk batch results", "mturk:MTURK"),
-    Dialect("toloka", "Toloka assignments", "toloka:TOLOKA"),
-    Dialect("appen", "Appen full reports", "appen:APPEN"),
+    Dialect("mturk", "MTurk batch results", "platforms:MTURK"),
+    Dialect("toloka", "Toloka assignments", "platforms:TOLOKA"),
+    Dialect("appen", "Appen full reports", "platforms:APPEN"),
     Dialect("wide", "one column per worker", "wide:WIDE"),
     Dialect("matrix", "one column per worker, row n is item n, -1 is no answer", "wide:MATRIX", ".npy"),
 )
@@ -90,7 +90,7 @@ def list_names() -> list[str]:
     return [LONG, *(dialect.name for dialect in DIALECTS)]
 
 
-def translate(table: Table, format: str | None, names: Names, ignore: Sequence[str] = ()) -> Table:
+def translate(table: Table, format: str | None, names: Names, ignore: Sequence[str] | str = ()) -> Table:
     """Return a table with one row per answer.
 
     Parameters
@@ -101,10 +101,13 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
         The name of its form; None: the one that is recognised, else one row per answer.
     names : mapping
         The columns that the user named.
-    ignore : sequence of str
+    ignore : str or sequence of str
         Columns that are no workers.
     """
-    table = replace(table, ignored=ignore)
+    ignored = [ignore] if isinstance(ignore, str) else ignore
+    if not isinstance(ignored, (list, tuple)):
+        raise parameter_error("ignore", "Responses.from_frame", "the name of a column, or a list of names", ignore)
+    table = replace(table, ignored=ignored)
     if format is None:
         if table.format:
             return table

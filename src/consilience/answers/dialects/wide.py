@@ -15,25 +15,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ...arguments import is_among
 from ...errors import DataWarning, InputError, Sentence, listing, shorten, warn
 from ...memory import NUMBER, require_memory
-from ..tables import Table
-from ..vocabulary import (
+from ..columns import (
+    Codes,
     Column,
-    are_distinct,
+    Indices,
     decode_categories,
-    encode_in_order_of_appearance,
     find_missing,
     find_present,
     is_text,
-    join_columns,
-    lookup,
     to_column,
     to_values,
 )
+from ..tables import Table
+from ..vocabulary import are_distinct, encode_in_order_of_appearance, join_columns, lookup
 from .register import Names, Reader
 
 # A table is recognised as wide only if its cells hold few different labels.
@@ -225,7 +223,7 @@ def melt(
     )
 
 
-def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Column]:
+def _encode(table: Table, workers: Sequence[str]) -> tuple[Codes, Column]:
     """Return for each row and worker the index of the label, -1 for none, and the labels."""
     codes = np.full((table.n_rows, len(workers)), -1, np.int32)
     vocabularies = []
@@ -247,7 +245,7 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[NDArray[np.int32], Co
     return codes, to_column(distinct)
 
 
-def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[NDArray[np.int64]]) -> list[int]:
+def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[Indices]) -> list[int]:
     """Return columns of many values that no other holds, which are no answers; warn of these, and of those of few."""
     times = np.bincount(np.concatenate([np.unique(place) for place in places]).astype(np.int64))
     alone = [w for w, place in enumerate(places) if len(place) and times[place].max() == 1]

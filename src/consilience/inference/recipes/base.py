@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.crowd import Crowd
+from ...answers.arrays import Crowd
 from ...answers.graph import Graph
 from ...answers.responses import Responses
 from ...engines.base import Engine

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.crowd import Crowd
+from ...answers.arrays import Crowd
 from ...answers.graph import Graph
 from ...answers.hidden_answers import count_units, hide_answers
 from ...answers.responses import Responses

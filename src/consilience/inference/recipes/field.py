@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ...answers.crowd import Crowd
+from ...answers.arrays import Crowd
 from ...answers.graph import Graph
 from ...answers.responses import Responses
 from ...arguments import check_truth, is_number

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.crowd import Crowd
+from ...answers.arrays import Crowd
 from ...answers.responses import Responses
 from ..structures.independent import Independent, IndependentParameters
 from .base import LatentRecipe

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.blocks import cut_blocks
+from ...answers.columns import Values
 from ...answers.hashing import Hashes, draw_numbers, hash_ids, hash_items
 from ...answers.items import Sequences
 from ...answers.responses import Responses
-from ...answers.vocabulary import Values
 from ...engines.base import Engine
 from ...kernels.types import Floats
 from ..cells import ITEMS_AT_ONCE

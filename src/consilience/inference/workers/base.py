@@ -20,9 +20,9 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.crowd import Crowd
+from ...answers.arrays import Crowd
+from ...answers.columns import Column, Values
 from ...answers.responses import Responses
-from ...answers.vocabulary import Column, Values
 from ...errors import ParameterError, Sentence
 from ...kernels.types import Floats
 from ...memory import NUMBER

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.crowd import Crowd
+from ...answers.arrays import Crowd
 from ...answers.responses import Responses
 from ...arguments import to_floats
 from ...errors import plural

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.columns import Column, Values, to_column
 from ...answers.responses import Responses
-from ...answers.vocabulary import Column, Values, to_column
 from ...kernels.types import Floats
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
 from ..distributions import Distributions, fit_distributions

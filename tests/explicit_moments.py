@@ -1,4 +1,4 @@
-"""The paper's moment matching, with its tensors written out: the readable reference, for a few workers.
+"""The paper's moment matching, with its tensors written out: the readable oracle, for a few workers.
 
 Objective (paper, section III-B), with Gamma_m as (L, K), P = diag(pi), and weights v (1 in the paper) where the
 workers answered together:
@@ -17,13 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Responses
-from ..errors import ParameterError
-from ..kernels.types import Floats
-from .em import Progress
-from .moments import MomentFit, order_of_sweeps, repeat_sweeps
-
-MOST_CELLS = 20_000_000
+from consilience.answers.responses import Responses
+from consilience.inference.em import Progress
+from consilience.inference.moments import MomentFit, order_of_sweeps, repeat_sweeps
+from consilience.kernels.moments import solve_on_simplex
+from consilience.kernels.types import Floats
 
 
 class Moments(NamedTuple):
@@ -36,11 +34,6 @@ class Moments(NamedTuple):
 def compute_moments(responses: Responses, count_weights: bool = False) -> Moments:
     """Return all moments of workers who answered together; weights are 1, or the number of items in common."""
     n_workers, n_labels = responses.n_workers, responses.n_labels
-    if n_workers**3 * n_labels**3 > MOST_CELLS:
-        raise ParameterError(
-            f"Explicit moments of {n_workers} workers and {n_labels} labels need {n_workers**3 * n_labels**3:,} "
-            "numbers. Use method='implicit', which needs none."
-        )
     answer = np.zeros((responses.n_items, n_workers, n_labels))
     answer[responses.item_of_answer(), responses.worker, responses.label] = 1.0
     answered = answer.sum(axis=2)
@@ -84,8 +77,6 @@ def sweep(
     prior_dual: Floats,
 ) -> None:
     """Solve for each worker's matrix, in this order, then for the prior, the rest held; in place."""
-    from ..kernels.moments import solve_on_simplex
-
     _, n_labels, n_classes = confusion.shape
     for m in order:
         hessian, linear = np.zeros((n_classes, n_classes)), np.zeros((n_labels, n_classes))

@@ -1,6 +1,10 @@
-r"""Tokens of texts, such that every span is a run of whole tokens.
+r"""Texts in which several workers marked spans, and their tokens.
 
-The contract, for each document:
+A span is the stretch ``text[start:end]`` of a document, with a type. Offsets count characters (Unicode code points), as
+Python does. A *reading* is one worker's annotation of one document: all spans that the worker marked there, perhaps
+none. A document that a worker never saw has no reading by that worker, which is not the same as an empty one.
+
+**Tokens** are such that every span is a run of whole tokens. The contract, for each document:
 
 1. Tokens are those of the tool that wrote the file, where it has any (`Spans.tokens`). Characters that belong to none
    of them, and texts without such tokens, are cut by a rule: a token is a run of word characters (letters, digits, the
@@ -21,30 +25,121 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from .spans import Marks, Spans, Tokens
+from ..answers.columns import Indices, Values
+from ..errors import InputError, listing, plural, shorten
+from ..kernels.types import Floats, Truths
 
+# What fused spans and labels are called, as a worker.
+FUSED = "consilience"
 # Documents are taken together up to this many characters.
 CHUNK = 1 << 22
 _SPACE, _WORD, _OTHER = 0, 1, 2
 # Code points of Unicode.
 _N_CODES = 0x110000
 
+Kinds = NDArray[np.uint8]
+
+
+class Marks(NamedTuple):
+    """Spans as columns, in order of document, then worker, start and end."""
+
+    document: Indices  # (S,): index of the document
+    worker: Indices  # (S,): index of the worker; 0 for known spans
+    start: Indices
+    end: Indices
+    label: Indices  # (S,): index of the type
+    confidence: Floats | None = None  # (S,), NaN for a span that has none; None if no span has one
+
+
+class Tokens(NamedTuple):
+    """The tokens of all documents, in order: those of document d are ``offsets[d]:offsets[d + 1]``."""
+
+    offsets: Indices  # (D + 1,)
+    start: Indices
+    end: Indices
+
+
+class Origin(NamedTuple):
+    """Where spans were read, so that they can be written back with all that the file has beside them."""
+
+    path: str
+    format: str
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedTexts:
+    """What `Spans` hold, whose attributes are told there."""
+
+    documents: Values
+    texts: list[str]
+    workers: Values
+    labels: Values
+    marks: Marks
+    readings: Indices
+    tokens: Tokens | None = None
+    gold: Marks | None = None
+    gold_documents: Indices = field(default_factory=lambda: np.empty(0, np.int64))
+    origin: Origin | None = None
+    questions: tuple[str, ...] = ()
+    backend: str = "pyarrow"  # the frame library in which results go back
+
+    def __repr__(self) -> str:
+        return (
+            f"Spans({plural(len(self.marks.start), 'span')} in {plural(len(self.documents), 'document')} by "
+            f"{plural(len(self.workers), 'worker')}, {plural(len(self.labels), 'type')}: "
+            f"{listing(self.labels.tolist())})"
+        )
+
+
+def pick_marks(marks: Marks, rows: Indices) -> Marks:
+    """Return some of the spans."""
+    return Marks(*(None if column is None else column[rows] for column in marks))  # type: ignore[arg-type]
+
+
+def cut_texts(texts: list[str], marks: Marks) -> list[str]:
+    """Return the stretch of text of each span."""
+    places = zip(marks.document.tolist(), marks.start.tolist(), marks.end.tolist(), strict=True)
+    return [texts[document][start:end] for document, start, end in places]
+
+
+def sort_marks(marks: Marks) -> Marks:
+    """Return the spans in order."""
+    order = np.lexsort((marks.label, marks.end, marks.start, marks.worker, marks.document))
+    confidence = None if marks.confidence is None else marks.confidence[order]
+    return Marks(
+        marks.document[order], marks.worker[order], marks.start[order], marks.end[order], marks.label[order], confidence
+    )
+
+
+def check_offsets(marks: Marks, lengths: Indices, documents: Values) -> None:
+    """Raise an error unless all spans are within their texts, which have these lengths."""
+    bad = np.flatnonzero((marks.start < 0) | (marks.end <= marks.start) | (marks.end > lengths[marks.document]))
+    if len(bad):
+        first = bad[0]
+        document = int(marks.document[first])
+        raise InputError(
+            f"{plural(len(bad), 'span')} are not within their text, such as {marks.start[first]} to "
+            f"{marks.end[first]} in document {shorten(documents[document])}, which has "
+            f"{plural(int(lengths[document]), 'character')}.",
+            "Check that the offsets belong to this text.",
+        )
+
 
 class Placed(NamedTuple):
     """Where spans are among the tokens of their documents."""
 
-    first: NDArray[np.int64]  # (S,): number of the first token
-    stop: NDArray[np.int64]  # (S,): number of the token after the last one; that of the first for white space only
-    start: NDArray[np.int64]  # (S,): offsets after trimming
-    end: NDArray[np.int64]
+    first: Indices  # (S,): number of the first token
+    stop: Indices  # (S,): number of the token after the last one; that of the first for white space only
+    start: Indices  # (S,): offsets after trimming
+    end: Indices
 
-    def blank(self) -> NDArray[np.bool_]:
+    def blank(self) -> Truths:
         """Tell which spans are white space only."""
         return np.asarray(self.first == self.stop)
 
@@ -57,7 +152,7 @@ class Tokenised(NamedTuple):
     gold: Placed
 
 
-def tokenise(spans: Spans) -> Tokenised:
+def tokenise(spans: MarkedTexts) -> Tokenised:
     """Return the tokens of all documents, as the module's contract says.
 
     Examples
@@ -72,8 +167,6 @@ def tokenise(spans: Spans) -> Tokenised:
     >>> found.marks.first.tolist(), found.marks.stop.tolist(), found.marks.start.tolist()
     ([2, 4], [3, 7], [4, 9])
     """
-    from .spans import Tokens
-
     layers = [spans.marks] if spans.gold is None else [spans.marks, spans.gold]
     sizes = np.array([len(text) for text in spans.texts], np.int64)
     n_tokens = np.zeros(len(sizes), np.int64)
@@ -100,7 +193,7 @@ def tokenise(spans: Spans) -> Tokenised:
     return Tokenised(tokens, joined[0], joined[1] if len(joined) > 1 else nothing)
 
 
-def classify(text: str) -> NDArray[np.uint8]:
+def classify(text: str) -> Kinds:
     """Return what each character is: white space, part of a word, or something else.
 
     >>> classify("a_1 -").tolist()
@@ -120,11 +213,11 @@ def classify(text: str) -> NDArray[np.uint8]:
 
 
 def _cut_text(
-    kind: NDArray[np.uint8],
-    base: NDArray[np.int64],
-    tool: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
-    ranges: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Placed]]:
+    kind: Kinds,
+    base: Indices,
+    tool: tuple[Indices, Indices] | None,
+    ranges: list[tuple[Indices, Indices]],
+) -> tuple[Indices, Indices, list[Placed]]:
     """Return start and end of the tokens of several documents, which begin at `base`, and where spans are among them.
 
     `tool` are tokens that are given, and each of `ranges` spans, both as starts and ends.
@@ -153,9 +246,7 @@ def _cut_text(
     return token_start, token_end, [Placed(number[start], number[end], start, end) for start, end in trimmed]
 
 
-def _trim(
-    start: NDArray[np.int64], end: NDArray[np.int64], inked: NDArray[np.int64], n_before: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _trim(start: Indices, end: Indices, inked: Indices, n_before: Indices) -> tuple[Indices, Indices]:
     """Return spans without the white space at their ends; those of white space only are empty, where they begin."""
     low, high = n_before[start], n_before[end]
     if not len(inked):
@@ -167,7 +258,7 @@ def _trim(
     )
 
 
-def _cut_chunks(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _cut_chunks(sizes: Indices) -> Iterator[tuple[int, int]]:
     """Yield first and last document (excluded) of runs of documents with about `CHUNK` characters."""
     total = np.cumsum(sizes)
     first = 0
@@ -178,31 +269,25 @@ def _cut_chunks(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _slice_of(marks: Marks, first: int, last: int) -> tuple[slice, NDArray[np.int64]]:
+def _slice_of(marks: Marks, first: int, last: int) -> tuple[slice, Indices]:
     """Return where the spans of a run of documents are, and the document of each within the run."""
     low, high = np.searchsorted(marks.document, [first, last])
     part = slice(int(low), int(high))
     return part, marks.document[part] - first
 
 
-def _shift_marks(
-    marks: Marks, first: int, last: int, base: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _shift_marks(marks: Marks, first: int, last: int, base: Indices) -> tuple[Indices, Indices]:
     part, document = _slice_of(marks, first, last)
     return marks.start[part] + base[document], marks.end[part] + base[document]
 
 
-def _shift_tokens(
-    tokens: Tokens, first: int, last: int, base: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _shift_tokens(tokens: Tokens, first: int, last: int, base: Indices) -> tuple[Indices, Indices]:
     part = slice(int(tokens.offsets[first]), int(tokens.offsets[last]))
     shift = np.repeat(base, np.diff(tokens.offsets[first : last + 1]))
     return tokens.start[part] + shift, tokens.end[part] + shift
 
 
-def _relative(
-    placed: Placed, numbers: NDArray[np.int64], base: NDArray[np.int64], document: NDArray[np.int64]
-) -> Placed:
+def _relative(placed: Placed, numbers: Indices, base: Indices, document: Indices) -> Placed:
     """Return places counted from the beginning of their documents."""
     return Placed(
         placed.first - numbers[document],
