@@ -34,6 +34,10 @@ class Crowd(Protocol):
         """Worker ids."""
 
     @property
+    def backend(self) -> str:
+        """The frame library in which results go back."""
+
+    @property
     def labels(self) -> Values:
         """What workers say."""
 

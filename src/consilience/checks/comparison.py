@@ -42,7 +42,7 @@ from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
 from ..kernels.types import Floats
 from ..memory import release_unused
 from ..metrics.agreement import krippendorff_interval
-from ..results.comparison import UNANIMOUS, Comparison
+from ..results.comparison import UNANIMOUS, Comparison, count_differing
 from ..results.fitting import Asked, fit_source, learn_votes
 from ..results.fusion import Fusion, Labels
 from ..results.intervals import choose
@@ -183,14 +183,6 @@ def withhold_accuracy(comparison: Comparison, checked: bool) -> Comparison:
             expected_gain=math.nan,
         )
     return comparison
-
-
-def count_differing(expected: float) -> int:
-    """Return how many labels differ from the vote's, by the number that is expected over random ties.
-
-    If there are any, it is at least one: 0 means that all labels are those of the vote.
-    """
-    return max(round(expected), int(expected > 1e-9))
 
 
 def count_unanimous(

@@ -514,7 +514,7 @@ def write_report(options: Options, model: Any, path: str) -> None:
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
     given = split_arguments("fuse", options.arguments, options.gold or (options.source,))
-    given = given._replace(keeps=bool(options.gold) and model._passages is not None)
+    given = given._replace(keeps=bool(options.gold) and model.fusion_.passages is not None)
     write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 

@@ -88,8 +88,7 @@ def check_files(options: Options) -> None:
     """Raise the error that writing would meet, also where an output would overwrite an input."""
     from pathlib import Path
 
-    from ..results.label_files import is_one_file
-    from ..results.stored_labels import check_folder
+    from ..results.label_files import check_folder, is_one_file
     from .fuse import check_report
     from .outputs import check_folder as check_input
     from .outputs import check_outputs

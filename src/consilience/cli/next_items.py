@@ -13,7 +13,7 @@ from .options import TABLES, flag, number, option, printing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..models.base import Model
+    from ..models.fitted import FittedModel as Model
 
 # Rows shown in the table; the file and --json have all.
 MOST_ROWS = 20
@@ -87,7 +87,7 @@ def next_items(
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
     the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for.
     """
-    from ..datasets.loading import load
+    from ..models.loading import load
     from .outputs import check_outputs
 
     check_outputs([output], [], [model, asking["workers"], asking["asked"]])
@@ -106,7 +106,7 @@ def _list_items(fitted: Model, model: str, n: int, output: str | None) -> None:
     from ..formats.writing import write_table
     from ..planning.next_items import add_label, list_next_items
 
-    columns = list_next_items(fitted, n, words=True)
+    columns = list_next_items(fitted.fusion_, n, words=True)
     table = build_frame(columns, "pyarrow")
     if output is not None:
         write_table(build_frame(add_label(columns), "pyarrow"), output)
@@ -133,7 +133,7 @@ def _list_questions(
 
     n = N_LISTED if n is None and budget is None else n
     who, costs, limits = (None, cost, per_worker) if workers is None else _read_workers(workers, cost, per_worker)
-    columns = list_questions(fitted, n, who, budget, costs, limits, open_path(asked))
+    columns = list_questions(fitted.fusion_, n, who, budget, costs, limits, open_path(asked))
     table = build_frame(columns, "pyarrow")
     if output is not None:
         write_table(build_frame(add_empty_label(columns), "pyarrow"), output)
@@ -171,12 +171,11 @@ def _to_number(entry: Any) -> Any:
 
 def _list_certain(fitted: Model, model: str, stop: float, output: str | None) -> None:
     """List the items that are certain enough."""
-    import pyarrow as pa
-
+    from ..answers.frames import build_frame
     from ..formats.writing import write_table
+    from ..planning.stopping import list_stop_items
 
-    fitted._backend = "pyarrow"
-    table = pa.table(fitted.stop_items(stop).to_pydict())
+    table = build_frame(list_stop_items(fitted.fusion_.labelled, stop), "pyarrow")
     found = fitted.undecided(stop)
     if output is not None:
         write_table(table, output)

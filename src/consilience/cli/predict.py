@@ -11,7 +11,7 @@ from .options import TABLES, option, printing
 
 if TYPE_CHECKING:
     from ..answers.responses import Responses
-    from ..models.predicting import PredictingModel
+    from ..models.fitted import FittedModel
 
 _EXAMPLES = """\b
 Examples:
@@ -40,9 +40,9 @@ def predict(model: str, source: str, output: str | None, gold: tuple[str, ...], 
     """
     from dataclasses import replace
 
-    from ..datasets.loading import load
     from ..formats.sources import as_graph
     from ..formats.writing import write_table
+    from ..models.loading import load
     from ..models.updating import read_like
     from .outputs import check_outputs
 
@@ -62,13 +62,14 @@ def predict(model: str, source: str, output: str | None, gold: tuple[str, ...], 
     )
 
 
-def warn_of_known(model: PredictingModel, responses: Responses) -> None:
+def warn_of_known(model: FittedModel, responses: Responses) -> None:
     """Warn if some of the items were there at the fit, whose answers are not looked at."""
     from ..errors import DataWarning, plural, warn
 
     n_known = 0
-    if model._answers is not None:
-        n_known = int((model._answers.find_items(list(responses.key_columns().values())) >= 0).sum())
+    known = model.fusion_.given.answers
+    if known is not None:
+        n_known = int((known.find_items(list(responses.key_columns().values())) >= 0).sum())
     if n_known:
         warn(
             DataWarning(

@@ -32,7 +32,7 @@ def report(model: str, output: str, content: str | None) -> None:
     """
     import os
 
-    from ..datasets.loading import load
+    from ..models.loading import load
     from ..reporting.write import write_page
     from .outputs import check_content, check_outputs, check_page
     from .terminal import fit_text, open_console, print_facts

@@ -14,15 +14,15 @@ from ..answers.responses import Responses
 from ..answers.vocabulary import count_codes, lookup
 from ..formats.register import span_formats
 from ..formats.sources import Opened
-from ..models.base import Model
+from ..inference.sources import InMemory
+from ..models.fitted import FittedModel as Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
-from ..planning.next_questions import find_answered
 from ..preparing import Prepared
 from ..results.comparison import Comparison
+from ..results.parts import StoredLabels
 from ..results.span_results import read_words
-from ..results.stored import StoredFit
 from ..results.worker_report import rank_accuracy
 from ..storage.answers import StoredResponses
 from ..tasks.masks import Masks
@@ -195,15 +195,16 @@ def _count_outside(model: Model, labels: Values, counts: NDArray[Any] | None) ->
 
 def _count_found(model: Model) -> int:
     """Return how many steps of an earlier run a fit to answers on disk has used."""
-    fit = model._stored
-    return fit.problem.steps.n_found if isinstance(fit, StoredFit) and fit.problem.steps is not None else 0
+    labels = model.fusion_.labelled
+    return labels.steps.n_found if isinstance(labels, StoredLabels) and labels.steps is not None else 0
 
 
 def count_known(model: Model) -> int:
     """Return how many items have a label that was known."""
-    if model._stored is not None:
-        return model._stored.answers.n_known
-    return 0 if model._gold is None else int((model._gold.codes >= 0).sum())
+    labels, gold = model.fusion_.labelled, model.fusion_.given.gold
+    if isinstance(labels, StoredLabels):
+        return labels.answers.n_known
+    return 0 if gold is None else int((gold.codes >= 0).sum())
 
 
 def tabulate_workers(model: Model) -> Any:
@@ -211,7 +212,7 @@ def tabulate_workers(model: Model) -> Any:
     from ..checks.drift import has_order  # which loads a compiler
 
     table = model.worker_report()
-    if has_order(model):
+    if has_order(model.fusion_):
         changes = model.drift_report()
         for name in _CHANGES:
             table = table.append_column(name, changes[name])
@@ -274,7 +275,7 @@ def find_least_certain(model: Model, labels: Any) -> list[Record]:
     rows = np.argsort(confidence, kind="stable")[:N_ITEMS]
     keys = labels.column_names[: labels.column_names.index("label")]
     records: list[Record] = labels.select([*keys, "label", "confidence"]).take(rows).to_pylist()
-    words = read_words(model, rows)
+    words = read_words(model.fusion_, rows)
     if words is not None:
         named = zip(words, records, strict=True)
         records = [{**{key: record[key] for key in keys}, "text": word, **record} for word, record in named]
@@ -306,7 +307,7 @@ def _describe_field(model: Model, responses: Responses) -> Record | None:
         return None
     explanation = str(model.graph_check_)
     if model.listeners == "unanswered":
-        all_answered = find_answered(responses).all()
+        all_answered = InMemory(responses).find_told().all()
         used = "is not used" if all_answered else "is used only for items that nobody answered"
         repeats = model.graph_check_.sound and model.graph_check_.repeats_errors
         explanation += f" So the graph {used}." if repeats else f" The graph {used}."
@@ -347,7 +348,7 @@ def say_verdict(model: Model, comparison: Comparison) -> str:
 
 def knows_all(model: Model) -> bool:
     """Tell whether the label of every item was known."""
-    n_items = len(model._label_codes) if model._stored is None else model._stored.answers.n_items
+    n_items = model.fusion_.labelled.n_items
     return count_known(model) == n_items > 0
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from .options import TABLES, choice, option
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..models.predicting import PredictingModel
+    from ..models.fitted import FittedModel
 
 # As in `consilience.answers.joining`, which takes long to import.
 POLICIES = ("error", "last")
@@ -88,8 +88,8 @@ def update(
     same roles. Items, workers and labels may be new. MODEL is replaced, together with the labels, when all is done. If
     another run replaced it meanwhile, the update stops and writes nothing.
     """
-    from ..datasets.loading import load
     from ..formats.writing import write_table
+    from ..models.loading import load
     from ..models.updating import check_answers
     from ..reporting.write import write_page
     from .fuse import split_arguments
@@ -107,15 +107,14 @@ def update(
         display.say("Loading")
         version = find_version(model)
         fitted = load(model)
-        check_answers(fitted)
+        check_answers(fitted.fusion_)
         inputs = [source, graph, content, *gold, *([model] if save else [])]
         check_outputs([output, changes, workers_report], [save or model, report], inputs)
         before = getattr(fitted, "comparison_", None)
         if "callback" in fitted.get_params():
             fitted.set_params(callback=display.show_iteration)
         fitted.update(source, graph, list(gold) or None, duplicates=duplicates)
-        shown = copy.copy(fitted)
-        shown._backend = "pyarrow"
+        shown = fitted.fresh().adopt(replace(fitted.fusion_, backend="pyarrow"))
         changed = shown.changes()
         given = split_arguments("update", click.get_current_context().meta[TYPED], gold)
 
@@ -164,7 +163,7 @@ def check_version(path: str, version: tuple[int, ...] | None) -> None:
 
 
 def describe(
-    model: PredictingModel, before: Any, changed: pa.Table, files: dict[str, str], seconds: float
+    model: FittedModel, before: Any, changed: pa.Table, files: dict[str, str], seconds: float
 ) -> dict[str, Any]:
     """Return what an update brought, for `--json`."""
     found = model.update_
@@ -179,7 +178,7 @@ def describe(
         "verdict_before": None if before is None else before.verdict,
         "verdict": None if comparison is None else comparison.verdict,
         "reason": found.verdict,
-        "mean_confidence": float(model._confidence().mean()),
+        "mean_confidence": model.fusion_.labelled.mean_confidence,
         "copies": model.copies_,
         "changes": changed.to_pylist(),
         "files": files,
@@ -187,7 +186,7 @@ def describe(
     }
 
 
-def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
+def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
     """Print what is new, which labels changed, and the verdict before and after."""
     from ..errors import plural, to_sentence
     from .summary import knows_all, say_verdict
@@ -216,7 +215,7 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
     ]
     comparison = getattr(model, "comparison_", None)
     if comparison is None:
-        facts.append(("Confidence", f"{format_number(float(model._confidence().mean()))} on average"))
+        facts.append(("Confidence", f"{format_number(model.fusion_.labelled.mean_confidence)} on average"))
     else:
         if before is not None:
             facts.append(("Before", to_sentence(before.describe_test())))

@@ -28,7 +28,7 @@ from ..metrics import log_loss
 from ..metrics.labels import ClassScore, class_f1
 from ..metrics.probabilities import brier, calibration_error
 from ..metrics.spans import SpanScore, count_invalid_transitions, relaxed_span_score, span_score
-from ..models.base import Model
+from ..models.fitted import FittedModel
 from ..tasks.span_tables import find_span_columns
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
@@ -180,7 +180,7 @@ def evaluate(
     if isinstance(gold, Spans):
         return evaluate_spans(labels, gold)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
-    labels = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
+    labels = labels.to_frame() if isinstance(labels, FittedModel) else open_path(labels)
     table = replace(open_frame(labels, "the table of labels"), preferred=names)
     in_sequences = sequence is not None or position is not None
     paired = in_sequences or table.has_sequences()

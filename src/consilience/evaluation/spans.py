@@ -17,7 +17,7 @@ from ..formats.reading import open_path
 from ..formats.sources import open_spans
 from ..metrics.span_sets import compare_spans
 from ..metrics.spans import SpanScore
-from ..models.base import Model
+from ..models.fitted import FittedModel
 from ..tasks.span_tables import check_texts, find_span_columns, find_truth, read_sole_spans, renumber
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED, Marks, pick_marks
@@ -81,8 +81,8 @@ def open_both(labels: Any, gold: Any) -> tuple[Any, Any]:
         return open_spans(labels), gold
     if find_span_columns(gold) is None:
         return labels, gold
-    if isinstance(labels, Model):
-        found = labels.to_span_set() if labels._passages is not None else labels
+    if isinstance(labels, FittedModel):
+        found = labels.to_span_set() if labels.fusion_.passages is not None else labels
     else:
         found = open_path(open_spans(labels))
     if isinstance(found, Spans):
@@ -94,7 +94,7 @@ def open_both(labels: Any, gold: Any) -> tuple[Any, Any]:
 
 def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
     """Compare fused spans with known ones; see `consilience.evaluate`."""
-    found = labels.to_span_set() if isinstance(labels, Model) else labels
+    found = labels.to_span_set() if isinstance(labels, FittedModel) else labels
     if isinstance(found, (str, os.PathLike)) or is_table(found):
         found = _read_table(found, gold)
     if not isinstance(found, Spans):

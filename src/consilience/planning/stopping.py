@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ..answers.columns import Column, to_column
+from ..answers.columns import Column, to_column, to_values
 from ..results.fusion import Labelled, Labels
 from ..results.undecided import find_open
 
@@ -30,4 +30,6 @@ def pick_certain(labels: Labels, least: float) -> dict[str, Column]:
 
 def join(columns: list[Column]) -> Column:
     """Return columns of several parts as one."""
-    return pa.concat_arrays([part for column in columns for part in to_column(column).chunks])
+    if any(isinstance(column, np.ndarray) for column in columns):
+        return np.concatenate([to_values(column) for column in columns])
+    return pa.chunked_array(columns).combine_chunks()

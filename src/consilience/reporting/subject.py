@@ -20,6 +20,7 @@ from ..inference.recipes.votes import find_tied
 from ..kernels.types import Floats
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
+from ..results.tables import count_answers
 from .content import Content
 
 # The most characters of a label or an id that are shown.
@@ -68,7 +69,7 @@ class Subject:
     @property
     def has_spans(self) -> bool:
         """Whether the items are the words of texts in which workers marked spans."""
-        return self.model._passages is not None
+        return self.model.fusion_.passages is not None
 
     @property
     def called(self) -> str:
@@ -98,13 +99,12 @@ class Subject:
     @cached_property
     def codes(self) -> NDArray[np.int64]:
         """The fused label of each item, as an index into the classes."""
-        return np.asarray(self.model._label_codes)
+        return np.asarray(self.model.fusion_.labels.codes)
 
     @cached_property
     def counts(self) -> Floats | Cells:
         """How often each worker gave each label to items of each class, as the fit expects it, (M, L, K)."""
-        counts: Floats | Cells = self.model._answer_counts()
-        return counts
+        return count_answers(self.model.fusion_)
 
     @cached_property
     def confidence(self) -> Floats:

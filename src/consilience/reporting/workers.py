@@ -38,14 +38,14 @@ def tabulate(subject: Subject) -> list[dict[str, Any]]:
         row["bias"], row["number"] = bias, number
         row["name"] = subject.workers[number]
         row["change"], row["change_interval"] = None, ""
-    if has_order(model):
+    if has_order(model.fusion_):
         add_changes(model, rows)
     return rows
 
 
 def add_changes(model: Any, rows: list[dict[str, Any]]) -> None:
     """Give each worker the change of accuracy over time, and its interval in words."""
-    found = find_drift(model)
+    found = find_drift(model.fusion_)
     for row in rows:
         change, low, high = (float(ends[row["number"]]) for ends in (found.change, found.low, found.high))
         if is_number(change):

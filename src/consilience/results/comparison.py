@@ -245,6 +245,14 @@ def explain_move(before: Comparison, after: Comparison) -> str:
     return f"the verdict went from {before.verdict!r} to {after.verdict!r}: {reason}"
 
 
+def count_differing(expected: float) -> int:
+    """Return how many labels differ from the vote's, by the number that is expected over random ties.
+
+    If there are any, it is at least one: 0 means that all labels are those of the vote.
+    """
+    return max(round(expected), int(expected > 1e-9))
+
+
 def is_unclear(accuracy: float, low: float, high: float) -> bool:
     """Tell whether only the interval of an expected accuracy is worth telling: the estimate is at its lower end.
 

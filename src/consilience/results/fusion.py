@@ -112,6 +112,11 @@ class Labels:
         return np.asarray(self.posterior[np.arange(len(self.codes)), self.codes])
 
     @property
+    def fitted(self) -> Floats:
+        """The probabilities of the fit itself."""
+        return self.posterior if self.uncalibrated is None else self.uncalibrated
+
+    @property
     def mean_confidence(self) -> float:
         """The mean probability of the labels: their expected accuracy."""
         return float(self.confidence.mean())

@@ -24,7 +24,7 @@ from ..inference.learned import as_used
 from ..inference.powers import raise_to
 from ..inference.recipes.base import LatentRecipe
 from ..inference.recipes.votes import VoteRecipe, collect_votes, find_tied
-from ..inference.sources import InMemory, prepare_block
+from ..inference.sources import InMemory, OnDisk, prepare_block
 from ..inference.steps import Steps
 from ..inference.structures.base import BlockwiseParameters
 from ..inference.workers.base import WorkerModel
@@ -35,7 +35,8 @@ from ..kernels.types import Floats, Integers
 from ..storage.answers import StoredResponses
 from ..storage.layout import StoredBlock
 from ..storage.sampling import Sample
-from .fusion import Labels
+from .comparison import count_differing
+from .fusion import Fusion, Given, Labels
 from .intervals import VoteSums
 
 Sums = TypeVar("Sums", bound=tuple[Any, ...])
@@ -83,6 +84,29 @@ class StoredLabels:
     def parts(self) -> Iterator[Labels]:
         """Yield the labels part by part."""
         return map(self.part, self.numbers())
+
+
+def view_sample(found: Fusion) -> Fusion:
+    """Return a result as if it were of the items of the sample, with what was learned from all.
+
+    The comparison with majority vote is that of all items, except for what is counted.
+    """
+    labelled, source = found.labelled, found.source
+    assert isinstance(labelled, StoredLabels)
+    assert isinstance(source, OnDisk)
+    assert labelled.sample is not None
+    gold, r, comparison = labelled.sample.gold(labelled.answers), labelled.sample.responses, found.comparison
+    if comparison is not None:
+        share = r.n_items / labelled.n_items
+        n_differ = count_differing(share * comparison.n_differ)
+        comparison = replace(comparison, n_items=r.n_items, n_differ=n_differ)
+    return replace(
+        found,
+        labelled=labelled.judge.label_sample(source.bring(labelled.sample)),
+        given=Given(r, gold),
+        source=None,
+        comparison=comparison,
+    )
 
 
 class Judge(NamedTuple):

@@ -28,7 +28,7 @@ from .checks import check_whole
 from .results import Simulation
 
 if TYPE_CHECKING:
-    from ..models.predicting import PredictingModel
+    from ..results.fusion import Fusion
 
 Policy = str | Callable[[Any, int], Any]
 POLICIES = ("information", "random")
@@ -135,7 +135,7 @@ def campaign(
         if policy == "random":
             wanted = stock.random_questions(arrived, batch)
         elif policy == "information":
-            wanted = stock.best_questions(fitted, arrived, batch, budget)
+            wanted = stock.best_questions(fitted.fusion_, arrived, batch, budget)
         else:
             wanted = stock.find(policy(fitted, batch))  # type: ignore[operator]
         if not stock.reveal(wanted, budget) and n_arrived == n_items:
@@ -206,9 +206,7 @@ class Stock:
     def _in_turn(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         return pairs[np.lexsort((self.draw[pairs], self.turn[pairs]))]
 
-    def best_questions(
-        self, model: PredictingModel, items: NDArray[np.int64], n: int, budget: float
-    ) -> NDArray[np.int64]:
+    def best_questions(self, found: Fusion, items: NDArray[np.int64], n: int, budget: float) -> NDArray[np.int64]:
         """Return the pairs that `next_questions` lists, of those to which there is an answer."""
         from ..planning.next_questions import list_questions
 
@@ -222,7 +220,7 @@ class Stock:
             item, worker = np.nonzero(~there[items])
             keys = {name: column.take(items[item]) for name, column in self.pool.key_columns().items()}
             missing = keys | {"worker": self.pool.workers[worker]}
-        return self.find(list_questions(model, n, None, budget - self.spent, self.cost, None, None, missing))
+        return self.find(list_questions(found, n, None, budget - self.spent, self.cost, None, None, missing))
 
     def find(self, questions: Any) -> NDArray[np.int64]:
         """Return the pairs that a table of questions asks for; those without an answer are left out."""
@@ -268,13 +266,13 @@ def _open_crowd(crowd: Any, truth: Any) -> tuple[Responses, NDArray[np.int64], G
 def _open_model(model: Any, graph: Graph | None) -> Any:
     """Return the model to fit."""
     from ..models.dawid_skene import DawidSkene
-    from ..models.predicting import PredictingModel
+    from ..models.fitted import FittedModel
 
     if model is None:
         return DawidSkene()
-    if not isinstance(model, PredictingModel):
+    if not isinstance(model, FittedModel):
         raise parameter_error("model", "campaign", "a model, such as DawidSkene()", model)
-    if model._takes_graph and graph is None:
+    if model.recipe().takes_graph and graph is None:
         raise ParameterError(f"{type(model).__name__} needs a crowd with a graph.", keyword="model")
     return model
 

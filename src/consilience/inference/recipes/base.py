@@ -163,7 +163,7 @@ class Recipe(ABC):
 class LatentRecipe(Recipe):
     """A hidden label per item, a structure over the labels, and workers who answer as their worker model says."""
 
-    start_choices = ("majority", "moments", "best")
+    start_choices: ClassVar[tuple[str, ...]] = ("majority", "moments", "best")
     takes_content = True
 
     workers: str
