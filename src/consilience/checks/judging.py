@@ -56,6 +56,7 @@ def judge(
     before, `verdict` says how.
     """
     changed: dict[str, Any] = {}
+    source = source if found.source is None else found.source  # where near-copies count once
     if verdict is None and isinstance(recipe, FieldRecipe):
         log.info("Comparing with a shuffled graph")
         found, changed, verdict = settle_graph(recipe, found, cast(InMemory, source), cast(Graph, graph), engine)

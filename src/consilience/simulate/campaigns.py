@@ -108,7 +108,7 @@ def campaign(
     batch = max(1, n_items // ROUNDS_PER_ANSWER) if batch is None else batch
     arrivals = n_items if arrivals is None else arrivals
     check_whole(1, batch=batch, arrivals=arrivals)
-    if arrivals < n_items and (pool.sequences is not None or fresh._takes_graph):
+    if arrivals < n_items and (pool.sequences is not None or fresh.recipe().takes_graph):
         raise ParameterError(
             "Only independent items can arrive one after the other.", Sentence("Leave out {arrivals}.")
         )
@@ -128,8 +128,8 @@ def campaign(
         with quietly():
             answers = pool.keep(stock.revealed[stock.pair])
             answers = answers if n_arrived == n_items else answers.about(arrived)
-            fitted = fresh.fresh().fit(answers, **({"graph": graph} if fresh._takes_graph else {}))
-        right = (fitted._label_codes == known[arrived])[known[arrived] >= 0]
+            fitted = fresh.fresh().fit(answers, **({"graph": graph} if fresh.recipe().takes_graph else {}))
+        right = (fitted.fusion_.labels.codes == known[arrived])[known[arrived] >= 0]
         accuracy = float(right.mean()) if len(right) else float("nan")
         rows.append((n_arrived, int(stock.revealed.sum()), stock.spent, accuracy, float(fitted.expected_accuracy_)))
         if policy == "random":
