@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from consilience.results.hidden_fits import Fold, Judged
 
 import consilience as cs
 from consilience.answers.hidden_answers import hide_answers
 from consilience.api import doubt_gain
 from consilience.checks.comparison import (
-    RECORD,
-    Comparison,
     are_checked,
     compare_with_vote,
     judge,
@@ -24,7 +23,7 @@ from consilience.checks.comparison import (
     vote_without,
 )
 from consilience.evaluation.held_out import shrink_rows
-from consilience.results.hidden_fits import Fold, Judged
+from consilience.results.comparison import RECORD, Comparison
 
 PLAIN = Comparison(
     n_items=100,

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import consilience as cs
 from benchmarks.masks import dice, draw_masks, draw_noise
 from command_line import run
-from consilience.checks.graph_check import GraphCheck, correlate_errors, measure_agreement
+from consilience.checks.graph_check import correlate_errors, measure_agreement
 from consilience.errors import DataWarning, ParameterError
+from consilience.results.comparison import GraphCheck
 from effort import examples, rest_robust
 from real_data import FOLDER, gold_of, needs_data
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import math
 from pathlib import Path
 
@@ -578,23 +577,6 @@ def test_intervals_are_saved(model, tmp_path):
     model.fit(small_crowd().responses)
     loaded = cs.load(model.save(tmp_path / "a.model"))
     assert np.array_equal(all_ends(loaded), all_ends(model))
-
-
-@pytest.mark.parametrize("schema", [1, 2, 3])
-@pytest.mark.parametrize("name", ["dawid-skene", "majority", "moments", "markov-field", "hidden-markov"])
-def test_earlier_fits_have_no_intervals(schema, name, tmp_path):
-    packed = Path(__file__).parent / "saved" / f"schema-{schema}" / f"{name}.model.gz"
-    (tmp_path / "old.model").write_bytes(gzip.decompress(packed.read_bytes()))
-    model = cs.load(tmp_path / "old.model")
-    assert np.isnan([*model.prior_low_, model.expected_accuracy_low_, model.expected_accuracy_high_]).all()
-    assert len(model.prior_low_) == len(model.classes_)
-    assert 0 < model.expected_accuracy_ <= 1
-    low = pa.table(model.worker_report())["accuracy_low"].to_pylist()
-    # Those of a vote come from the votes.
-    assert len(low) == len(model.workers_)
-    assert all(each is None or math.isnan(each) for each in low) == (name != "majority")
-    again = cs.load(model.save(tmp_path / "new.model"))
-    assert np.isnan(again.prior_high_).all()
 
 
 def test_hard_items_are_answered_as_if_another_class_were_true():

@@ -109,12 +109,14 @@ def test_files_of_models_on_disk_are_checked(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
     model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
     good = model.save(tmp_path / "good.model")
-    for totals in ({"n_items": 0, "confidence": 0.5}, {"n_items": 5, "confidence": 2.0}, {"n_items": 5}, None):
+    for found in ({"n_items": 0, "mean_confidence": 0.5}, {"n_items": 5, "mean_confidence": 2.0}, {"n_items": 5}, None):
         with zipfile.ZipFile(good) as source, zipfile.ZipFile(tmp_path / "bad.model", "w") as target:
             for name in source.namelist():
                 content = source.read(name)
                 if name == "model.json":
-                    content = json.dumps(json.loads(content) | {"totals": totals})
+                    header = json.loads(content)
+                    header["fusion"]["labelled"] = found
+                    content = json.dumps(header)
                 target.writestr(name, content)
         with pytest.raises(StoreError, match="damaged"):
             cs.load(tmp_path / "bad.model")

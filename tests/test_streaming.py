@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -426,13 +424,6 @@ def test_what_needs_all_answers_does_not_work():
             ask()
     assert model.stop_items(0.5).num_rows
     assert not any(model.worker_report()["remarks"].to_pylist())
-
-
-def test_files_of_earlier_releases_hold_too_little(tmp_path):
-    packed = Path(__file__).parent / "saved" / "schema-7" / "dawid-skene.model.gz"
-    (tmp_path / "old.model").write_bytes(gzip.decompress(packed.read_bytes()))
-    with pytest.raises(NotFittedError, match="does not hold what further batches need"):
-        cs.load(tmp_path / "old.model").partial_fit(crowd_of(20).responses)
 
 
 def test_the_coupling_of_the_first_batch_is_kept():

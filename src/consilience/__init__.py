@@ -32,7 +32,7 @@ _HOMES = {
     "fuse": "api",
     "held_out_score": "evaluation.held_out",
     "evaluate": "evaluation.labels",
-    "load": "results.saved",
+    "load": "models.loading",
     "report": "reporting.write",
     "chart": "reporting.one_chart",
 }
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from .answers.graph import Graph as Graph
     from .answers.responses import Responses as Responses
     from .api import fuse as fuse
-    from .datasets.loading import load as load
     from .evaluation.held_out import held_out_score as held_out_score
     from .evaluation.labels import evaluate as evaluate
     from .formats.answers import read_responses as read_responses
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from .formats.targets import write_labels as write_labels
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
+    from .models.loading import load as load
     from .models.majority_vote import MajorityVote as MajorityVote
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
 
-Column: TypeAlias = "pa.Array | NDArray[np.object_]"
+Column: TypeAlias = pa.Array | NDArray[np.object_]
 Codes = NDArray[np.int32]
 Values = NDArray[Any]
 Indices = NDArray[np.int64]

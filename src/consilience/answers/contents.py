@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import Indices
 from ..errors import InputError, listing, plural
+from ..specs import WHOLE_COUNTS, ArraySpec, ColumnSpec
 from .columns import Values, spell_surrogates
 
 ClassCodes: TypeAlias = NDArray[np.int8]
@@ -37,12 +38,12 @@ class Passages(NamedTuple):
         Path and format of the file.
     """
 
-    documents: Values
-    texts: list[str] | None
-    offsets: Indices
-    start: Indices
-    end: Indices
-    fused: Indices
+    documents: Annotated[Values, ColumnSpec("*", "values")]
+    texts: Annotated[list[str], ColumnSpec("*", "texts")] | None
+    offsets: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
+    start: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
+    end: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
+    fused: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
     origin: tuple[str, str] | None
 
     def first_tokens(self) -> Indices:

@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from ..answers.columns import Values, to_column
 from ..answers.vocabulary import lookup
 from ..errors import InputError, MissingDependencyError, first_line, parameter_error
 from ..kernels.types import Floats
+from ..specs import CLASS_CODES, FINITE, POSITIVE, ArraySpec, Fault, Sizes
 
 # Classes for which an item is repeated: those that have this much of its posterior, and no more than so many.
 COVERED, MOST_CLASSES = 0.99, 3
@@ -61,12 +62,20 @@ class Trainer(Protocol):
 class LinearJudge:
     """Logistic regression after training, as plain arrays."""
 
-    centre: Floats  # (D,)
-    scale: Floats  # (D,)
-    weights: Floats  # (J, D)
-    offsets: Floats  # (J,)
-    codes: NDArray[np.int64]  # (J,): the classes it knows, ascending
+    centre: Annotated[Floats, ArraySpec("*", FINITE)]  # (D,)
+    scale: Annotated[Floats, ArraySpec("*", POSITIVE)]  # (D,)
+    weights: Annotated[Floats, ArraySpec("* *", FINITE)]  # (J, D)
+    offsets: Annotated[Floats, ArraySpec("*", FINITE)]  # (J,)
+    codes: Annotated[NDArray[np.int64], ArraySpec("*", CLASS_CODES)]  # (J,): the classes it knows, ascending
     n_classes: int
+
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless the arrays fit together."""
+        shape = len(self.codes), len(self.centre)
+        alike = self.weights.shape == shape and (len(self.offsets), len(self.scale)) == shape
+        rising = len(self.codes) > 1 and bool((np.diff(self.codes) > 0).all())
+        if not alike or not rising or self.n_classes != sizes["K"]:
+            raise Fault("the arrays of the classifier do not fit together")
 
     def judge(self, rows: Any) -> Floats:
         """Return class probabilities (n, K) from features (n, D)."""

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..specs import is_finite
+from ..specs import Figure
 
 
 class CouplingScore(NamedTuple):
     """How well hidden answers were predicted with one coupling."""
 
     coupling: float
-    score: float  # mean log probability
-    error: float  # its standard error
-
-
-def are_scores(value: object) -> bool:
-    """Tell whether a value from JSON is a list of `CouplingScore`, of which an error may be infinite."""
-    return isinstance(value, list) and all(
-        isinstance(entry, list) and len(entry) == 3 and is_finite(entry[0]) and all(type(x) is float for x in entry[1:])
-        for entry in value
-    )
+    score: Figure  # mean log probability
+    error: Figure  # its standard error
 
 
 def explain_choice(chosen: float, scores: list[CouplingScore], words: str, note: str = "", unit: float = 1.0) -> str:

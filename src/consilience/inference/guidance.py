@@ -32,9 +32,8 @@ loss is within one standard error of the least.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,15 +48,12 @@ from ..specs import (
     CLASS_CODES,
     COUNTS,
     DISTRIBUTIONS,
-    FINITE,
-    POSITIVE,
     PROBABILITIES,
     WHOLE_COUNTS,
     ArraySpec,
     Fault,
-    is_finite,
-    is_truth,
-    is_whole,
+    OneOf,
+    Sizes,
 )
 from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
 from .em import Fit, Problem, maximise
@@ -127,6 +123,14 @@ class FeatureFindings(NamedTuple):
     accuracy: float | None = None
     n_changed: int | None = None
 
+    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
+        """Raise a `Fault` unless there are the figures that belong to what was found."""
+        right = (self.gain is not None and self.error is not None) and (self.n_changed is not None) == self.used
+        if self.reason is not None:
+            right = not self.used and self.reason in REASONS
+        if not right:
+            raise Fault("features cannot have been found to say that")
+
     def describe(self) -> str:
         """Return in words what features were found to say."""
         if self.reason is not None:
@@ -147,22 +151,6 @@ class FeatureFindings(NamedTuple):
         )
 
 
-def are_feature_findings(value: object) -> bool:
-    """Tell whether a value from JSON is a `FeatureFindings` by name, or None."""
-    if value is None:
-        return True
-    if not isinstance(value, dict) or value.keys() != set(FeatureFindings._fields):
-        return False
-    used, n_items, n_features, reason, gain, error, strength, accuracy, n_changed = FeatureFindings(**value)
-    if not (is_truth(used) and is_whole(n_items) and is_whole(n_features)):
-        return False
-    if reason is not None:
-        return not used and isinstance(reason, str) and reason in REASONS
-    optional = strength is None or is_finite(strength), accuracy is None or is_finite(accuracy)
-    counted = is_whole(n_changed) if used else n_changed is None
-    return is_finite(gain) and is_finite(error) and all(optional) and counted
-
-
 class Opinion(NamedTuple):
     """What a classifier says of items that it has not learned from."""
 
@@ -179,46 +167,31 @@ class Opinion(NamedTuple):
 class ComparedOpinions(NamedTuple):
     """What a classifier says of items that it has not learned from, beside what the answers to them say."""
 
-    item: NDArray[np.int64]  # (n,): the items with features and answers whose label is not known
-    crowd_code: NDArray[np.int64]  # (n,): the class that answers alone call for
-    crowd_share: Floats  # (n,): its probability
-    classifier_code: NDArray[np.int64]
-    classifier_share: Floats
-    counts: Floats  # (K, K): how often the classifier said l for items of class k
+    # The items with features and answers whose label is not known.
+    item: Annotated[NDArray[np.int64], ArraySpec("*", WHOLE_COUNTS)]
+    # The class that answers alone call for, and its probability.
+    crowd_code: Annotated[NDArray[np.int64], ArraySpec("*", CLASS_CODES)]
+    crowd_share: Annotated[Floats, ArraySpec("*", PROBABILITIES)]
+    classifier_code: Annotated[NDArray[np.int64], ArraySpec("*", CLASS_CODES)]
+    classifier_share: Annotated[Floats, ArraySpec("*", PROBABILITIES)]
+    # How often the classifier said l for items of class k.
+    counts: Annotated[Floats, ArraySpec("K K", COUNTS)]
 
-    def check(self, n_items: int) -> None:
+    def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless all is about items that exist."""
         lengths = {len(part) for part in self[:5]}
-        if len(lengths) > 1 or not ((self.item >= 0) & (self.item < n_items)).all():
+        if len(lengths) > 1 or not (self.item < sizes["N"]).all():
             raise Fault("the classifier is about other items")
-
-
-OPINION_SPECS = {
-    "item": ArraySpec("*", WHOLE_COUNTS),
-    "crowd_code": ArraySpec("*", CLASS_CODES),
-    "crowd_share": ArraySpec("*", PROBABILITIES),
-    "classifier_code": ArraySpec("*", CLASS_CODES),
-    "classifier_share": ArraySpec("*", PROBABILITIES),
-    "counts": ArraySpec("K K", COUNTS),
-}
-# The default classifier, which is saved by its arrays.
-GUIDE_SPECS = {
-    "centre": ArraySpec("*", FINITE),
-    "scale": ArraySpec("*", POSITIVE),
-    "weights": ArraySpec("* *", FINITE),
-    "offsets": ArraySpec("*", FINITE),
-    "codes": ArraySpec("*", CLASS_CODES),
-    "blended_shares": ArraySpec("K", DISTRIBUTIONS),
-    "shares": ArraySpec("K", DISTRIBUTIONS),
-}
 
 
 class Guide(NamedTuple):
     """A classifier that has learned from all items."""
 
-    judge: Judge
-    blended_shares: Floats  # (K,): class shares that are a small part of its probabilities
-    shares: Floats  # (K,): class shares that its probabilities are divided by, as priors of items
+    judge: Annotated[Judge, OneOf((LinearJudge,))]
+    # Class shares that are a small part of its probabilities.
+    blended_shares: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    # Class shares that its probabilities are divided by, as priors of items.
+    shares: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
 
     def find_priors(self, rows: Any) -> Floats:
         """Return the probabilities of items by their features."""
@@ -314,26 +287,6 @@ def compare_opinions(source: InMemory, opinion: Opinion, alone: Floats, posterio
         np.minimum(opinion.probabilities[rows, said], 1.0),
         np.eye(alone.shape[1])[said].T @ posterior[item],
     )
-
-
-def state_of_guide(guide: Guide) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the default classifier, for saving."""
-    judge = guide.judge
-    assert isinstance(judge, LinearJudge)
-    names = ("centre", "scale", "weights", "offsets", "codes")
-    shares = {"blended_shares": guide.blended_shares, "shares": guide.shares}
-    return {name: getattr(judge, name) for name in names} | shares
-
-
-def restore_guide(kept: Mapping[str, NDArray[Any]], n_classes: int, n_features: int) -> Guide:
-    """Return what `state_of_guide` was made of."""
-    parts = [kept[name] for name in ("centre", "scale", "weights", "offsets", "codes")]
-    n_known = len(kept["codes"])
-    wanted = [(n_features,), (n_features,), (n_known, n_features), (n_known,), (n_known,)]
-    if [part.shape for part in parts] != wanted or n_known < 2 or (np.diff(kept["codes"]) <= 0).any():
-        raise Fault("the arrays of the classifier do not fit together")
-    centre, scale, weights, offsets, codes = parts
-    return Guide(LinearJudge(centre, scale, weights, offsets, codes, n_classes), kept["blended_shares"], kept["shares"])
 
 
 def err_independently(owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ..answers.arrays import Crowd
-from ..answers.columns import Values
+from ..answers.columns import Values, to_column
+from ..answers.vocabulary import lookup
 from ..kernels.types import Floats
+from ..specs import COUNTS, DISTRIBUTIONS, LABEL_DISTRIBUTIONS, ArraySpec, ColumnSpec, Fault, Sizes, among
 from .distributions import Distributions
 from .em import Parameters, Problem
 from .statistics import Statistics
@@ -21,15 +24,30 @@ from .workers.register import WORKERS
 class Names(NamedTuple):
     """Who answered, what was said, and what can be true."""
 
-    workers: Values
-    labels: Values
-    classes: Values
+    workers: Annotated[Values, ColumnSpec("M", "names")]
+    labels: Annotated[Values, ColumnSpec("L", "names")]
+    classes: Annotated[Values, ColumnSpec("K", "names")]
     normalised: bool  # whether labels are in their normal form
 
     @classmethod
     def of(cls, crowd: Crowd) -> Names:
         """Return the names in a crowd."""
         return cls(crowd.workers, crowd.labels, crowd.classes, crowd.normalised)
+
+    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
+        """Raise a `Fault` unless somebody can have said what can be true."""
+        if (lookup(self.labels, to_column(self.classes)) < 0).all():
+            raise Fault("no class is among the labels")
+
+
+def find_weights_spec(saved: Mapping[str, Any]) -> ArraySpec:
+    """Return what the log weights of workers must look like, from what a file says of them."""
+    return WORKERS[saved["kind"]].log_weights_spec
+
+
+def find_further_specs(saved: Mapping[str, Any]) -> Mapping[str, ArraySpec]:
+    """Return what the further arrays of workers must look like, from what a file says of them."""
+    return WORKERS[saved["kind"]].further_specs
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +72,12 @@ class Learned:
         How labels hang together.
     """
 
-    kind: str
-    confusion: Floats
-    counts: Floats
-    log_weights: Floats
-    crowd: Floats
-    further: dict[str, Floats]
+    kind: Annotated[str, among(WORKERS)]
+    confusion: Annotated[Floats, ArraySpec("M K A", DISTRIBUTIONS)]
+    counts: Annotated[Floats, ArraySpec("M L K", COUNTS)]
+    log_weights: Annotated[Floats, find_weights_spec]
+    crowd: Annotated[Floats, ArraySpec("1 A K", LABEL_DISTRIBUTIONS)]
+    further: Annotated[dict[str, Floats], find_further_specs]
     structure: StructureParameters
 
     @classmethod
@@ -76,6 +94,11 @@ class Learned:
             workers.further_arrays(parameters.workers, counts),
             parameters.structure,
         )
+
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless answers are the labels, and silence where that can be one."""
+        if sizes["A"] - sizes["L"] not in (0, int(self.worker_model.hears_silence)):
+            raise Fault(f"workers of the kind {self.kind!r} cannot give {sizes['A']} answers")
 
     @property
     def worker_model(self) -> type[WorkerModel]:

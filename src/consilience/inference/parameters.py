@@ -15,7 +15,6 @@ from ..answers.vocabulary import lookup
 from ..arguments import is_number, to_floats
 from ..errors import listing, parameter_error
 from ..kernels.types import Floats, freeze
-from ..specs import is_finite
 from .workers.confusion import smoothing_array
 
 # The pseudo-counts of EM, off the diagonal and on it, unless others are given.
@@ -85,13 +84,6 @@ def checked_smoothing(owner: Any, r: Crowd) -> Floats:
         expected = "greater than 0 with estimation='variational' (for no smoothing at all use estimation='em')"
         raise parameter_error("smoothing", name, expected, owner.smoothing)
     return freeze(np.where(smoothing > 0, np.clip(smoothing, *SMOOTHING_RANGE), 0.0))
-
-
-def is_pair(value: object) -> bool:
-    """Tell whether a value from JSON is a pair of numbers >= 0, or nothing."""
-    return value is None or (
-        isinstance(value, list) and len(value) == 2 and all(is_finite(x) and x >= 0 for x in value)
-    )
 
 
 def given_pair(smoothing: Any) -> tuple[float, float] | None:

@@ -24,7 +24,7 @@ standard error, follow from these.
 from __future__ import annotations
 
 from functools import reduce
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from ..answers.responses import Responses
 from ..errors import plural
 from ..kernels.types import Floats
-from ..specs import is_finite, is_whole
+from ..specs import COUNTS, FINITE, ArraySpec, Fault, Positive, Sizes
 from .cells import ITEMS_AT_ONCE
 
 POWERS = np.geomspace(0.01, 1.0, 33)
@@ -64,7 +64,7 @@ class Calibration(NamedTuple):
         Items by which a classifier of their features lowered it.
     """
 
-    power: float
+    power: Positive
     n_hidden: int = 0
     n_gold: int = 0
     given: bool = False
@@ -87,20 +87,6 @@ class Calibration(NamedTuple):
             else " Errors that workers share cannot be seen in this way; known labels would show them."
         )
         return f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}.{warning}"
-
-
-def are_findings(value: object) -> bool:
-    """Tell whether a value from JSON is a `Calibration`."""
-    if not isinstance(value, list) or len(value) != 5:
-        return False
-    power, n_hidden, n_gold, given, n_judged = value
-    counts = (n_hidden, n_gold, n_judged)
-    return is_finite(power) and power > 0 and all(map(is_whole, counts)) and isinstance(given, bool)
-
-
-def are_powers(value: object) -> bool:
-    """Tell whether a value from JSON is a list of powers. It is empty for files of earlier releases."""
-    return isinstance(value, list) and all(is_finite(power) and power > 0 for power in value)
 
 
 def raise_to(posterior: Floats, power: float) -> Floats:
@@ -132,10 +118,20 @@ def raise_in_place(changed: NDArray[np.bool_], posterior: Floats, power: float) 
 class Evidence(NamedTuple):
     """What speaks for each power: sums over hidden units and known labels. Those of the batches of a stream add up."""
 
-    sizes: Floats  # (3,): hidden units, hidden answers, known labels
-    scores: Floats  # (n_powers,): log probability of the hidden units
-    products: Floats  # (n_powers, n_powers): of the scores of each unit
-    known: Floats  # (n_powers,): log probability of the known labels
+    # Hidden units, hidden answers, known labels.
+    sizes: Annotated[Floats, ArraySpec("3", COUNTS)]
+    # (n_powers,): log probability of the hidden units.
+    scores: Annotated[Floats, ArraySpec("*", FINITE)]
+    # (n_powers, n_powers): of the scores of each unit.
+    products: Annotated[Floats, ArraySpec("* *", FINITE)]
+    # (n_powers,): log probability of the known labels.
+    known: Annotated[Floats, ArraySpec("*", FINITE)]
+
+    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
+        """Raise a `Fault` unless there is something of each power."""
+        n = len(POWERS)
+        if (self.scores.shape, self.products.shape, self.known.shape) != ((n,), (n, n), (n,)):
+            raise Fault(f"there must be {n} powers")
 
     @classmethod
     def nothing(cls) -> Evidence:

@@ -10,27 +10,28 @@ import json
 import math
 import os
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, to_column
+from ..answers.columns import Column, find_missing, to_column, to_values
 from ..errors import StoreError, first_line, listing, plural, shorten
 from ..formats.json_traps import find_trap
 from ..formats.writing import replace_file
-from ..specs import ArraySpec, Fault, Sizes
-from .arrow_columns import read_column, write_column
+from ..specs import ArraySpec, Fault
 
-FORMAT = "consilience"
-SCHEMA_VERSION = 9
+FORMAT, VERSION = "consilience-model", 1
+UNRELEASED = "consilience"  # the format of versions before the first release
 HEADER = "model.json"
 
 # What a file may unpack to: ROOM whatever its size, and so many times its size. Of the header, which becomes Python
@@ -46,6 +47,11 @@ _ARRAY_HEADER = re.compile(
     rb"'shape': \((?P<shape>[0-9, ]{0,200})\), \} *\n"
 )
 _LONGEST_ARRAY_HEADER = 512
+# Arrow's format begins so; what follows is the same as a stream, up to an index at the end that is not needed.
+_COLUMN_MAGIC = b"ARROW1\x00\x00"
+_FIELD = "values"
+# Where things are in a message, by Arrow's Message.fbs: the number of each field in its table.
+_HEADER_OF_MESSAGE, _DATA_OF_DICTIONARY, _COMPRESSION_OF_BATCH = 2, 1, 3
 _CHUNK = 1 << 20
 
 
@@ -59,7 +65,7 @@ def write_archive(
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
             raise _unsavable(name, column)
-    text = json.dumps({"format": FORMAT, "schema": SCHEMA_VERSION, **header}, indent=1).encode()
+    text = json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode()
     target = Path(path)
     with replace_file(target) as beside:
         for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
@@ -85,7 +91,7 @@ def _unsavable(name: str, column: NDArray[np.object_]) -> StoreError:
     else:
         problem = f"is a {type(odd).__name__}, and only text, numbers, booleans and times can be written."
         remedy = "Use their text as ids."
-    return StoreError(f"Cannot save the {name}: {shorten(odd)} {problem}", remedy)
+    return StoreError(f"Cannot save the {name.rpartition('/')[2]}: {shorten(odd)} {problem}", remedy)
 
 
 class Archive(NamedTuple):
@@ -93,16 +99,17 @@ class Archive(NamedTuple):
 
     file: zipfile.ZipFile
     header: dict[str, Any]
-    arrays: dict[str, str | None]  # the member that holds each array; None for one that is not known
-    columns: dict[str, str]
+    arrays: dict[str, str]  # the member that holds each array which was not read yet
+    columns: dict[str, str]  # the same of columns
 
-    def read_array(self, name: str, spec: ArraySpec, sizes: Sizes) -> NDArray[Any]:
-        """Return an array that is what the spec says; NaN if files of that time had none."""
-        member = self.arrays[name]
-        if member is None:
-            return np.full([length or 0 for length in spec.lengths(sizes)], np.nan)
+    def read_array(self, name: str, spec: ArraySpec, sizes: dict[str, int]) -> NDArray[Any]:
+        """Return an array that is what the spec says. It defines the length of an axis whose size is not known."""
+        member = _take("array", self.arrays, name)
         with self.file.open(member) as stream:
             shape, code, begin = _read_array_header(member, stream)
+            for axis, length in zip(spec.shape.split(), shape, strict=False):
+                if axis.isalpha() and len(axis) == 1:
+                    sizes.setdefault(axis, length)
             spec.check_layout(member, shape, code, sizes)
             stored = self.file.getinfo(member).file_size - begin
             if stored != math.prod(shape) * np.dtype(code).itemsize:
@@ -112,17 +119,23 @@ class Archive(NamedTuple):
         spec.check(member, array, sizes)
         return array
 
-    def shape_of(self, name: str) -> tuple[int, ...]:
-        """Return the shape that an array claims to have."""
-        member = self.arrays[name]
-        if member is None:
-            raise Fault(f"there is no array {name}")
-        with self.file.open(member) as stream:
-            return _read_array_header(member, stream)[0]
-
     def read_column(self, name: str) -> pa.Array:
         """Return a column of ids, none of them missing."""
-        return read_column(self.columns[name], self.file.read(self.columns[name]))
+        member = _take("column", self.columns, name)
+        return parse_column(member, self.file.read(member))
+
+    def check_that_all_was_read(self) -> None:
+        """Raise a `Fault` for arrays and columns that nobody asked for."""
+        for what, left in (("array", self.arrays), ("column", self.columns)):
+            if left:
+                raise Fault(f"there is no {what} {listing(sorted(left))} in such a model")
+
+
+def _take(what: str, members: dict[str, str], name: str) -> str:
+    """Return the member that holds an array or a column, and cross it off."""
+    if name not in members:
+        raise Fault(f"the {what} {name!r} is missing")
+    return members.pop(name)
 
 
 @contextmanager
@@ -131,7 +144,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     try:
         with zipfile.ZipFile(path) as file:
             arrays, columns = _check_members(file, os.path.getsize(path))
-            yield Archive(file, _read_header(file), {**arrays}, columns)
+            yield Archive(file, _read_header(file), arrays, columns)
     except FileNotFoundError as error:
         raise StoreError(f"There is no file {os.fspath(path)}.", "Check the name.") from error
     except (zipfile.BadZipFile, IsADirectoryError) as error:
@@ -195,17 +208,22 @@ def _read_header(file: zipfile.ZipFile) -> dict[str, Any]:
         header = json.loads(text)
     except ValueError as error:
         raise Fault(f"{HEADER} is not JSON ({first_line(error)})") from error
+    if isinstance(header, dict) and header.get("format") == UNRELEASED:
+        raise StoreError(
+            f"{file.filename} was saved by an earlier, unreleased version of consilience, and cannot be read any more.",
+            "Fit the model again.",
+        )
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise zipfile.BadZipFile(f"its {HEADER} does not say so")
-    schema = header.get("schema")
-    if type(schema) is int and schema > SCHEMA_VERSION:
+    version = header.get("version")
+    if type(version) is int and version > VERSION:
         raise StoreError(
-            f"{file.filename} was saved by a newer release of consilience (schema {shorten(schema)}; this release "
-            f"reads up to {SCHEMA_VERSION}).",
+            f"{file.filename} was saved by a newer release of consilience (version {shorten(version)} of the format; "
+            f"this release reads up to {VERSION}).",
             "Upgrade consilience, or fit again.",
         )
-    if type(schema) is not int or schema < 1:
-        raise Fault(f"{HEADER} names no schema, but {shorten(schema)}")
+    if type(version) is not int or version < 1:
+        raise Fault(f"{HEADER} names no version, but {shorten(version)}")
     return header
 
 
@@ -229,3 +247,79 @@ def _fill(member: str, stream: Any, array: NDArray[Any]) -> None:
         done += len(part)
     if done < len(target) or stream.read(1):  # the last reading also compares the checksum
         raise Fault(f"{member} is not as long as it says")
+
+
+def write_column(column: pa.Array, sink: IO[bytes]) -> None:
+    """Write one column."""
+    table = pa.table({_FIELD: column})
+    with pa.ipc.new_file(pa.PythonFile(sink, "w"), table.schema) as writer:
+        writer.write_table(table)
+
+
+def parse_column(name: str, data: bytes) -> pa.Array:
+    """Return the column that `write_column` wrote; anything else is a `Fault`."""
+    if not data.startswith(_COLUMN_MAGIC):
+        raise Fault(f"{name} is not a column in Arrow's format")
+    stream = pa.py_buffer(data).slice(len(_COLUMN_MAGIC))
+    try:
+        _refuse_compression(name, stream)
+        with pa.ipc.open_stream(stream) as reader:
+            if reader.schema.names != [_FIELD] or not _is_plain(reader.schema.field(0).type):
+                raise Fault(f"{name} is not a column of plain values")
+            table = reader.read_all()
+        table.validate(full=True)
+        column = table[_FIELD].unify_dictionaries().combine_chunks()
+        if pa.types.is_dictionary(column.type):
+            column.dictionary.validate(full=True)
+        if len(find_missing(column)):
+            raise Fault(f"{name} has missing entries")
+        if pa.types.is_temporal(column.type):
+            to_values(pc.unique(column))  # there are times, and time zones, that Python does not know
+    except Fault:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError, struct.error) as error:
+        raise Fault(f"{name} is not a column that can be read ({error})") from error
+    return column
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Tell whether a type is one that `to_column` gives, with at least one bit for each value."""
+    known = pa.types
+    if known.is_dictionary(kind):
+        return _is_plain(kind.value_type) and not known.is_dictionary(kind.value_type)
+    if known.is_fixed_size_binary(kind):
+        return bool(kind.byte_width > 0)
+    tests = (known.is_boolean, known.is_integer, known.is_floating, known.is_decimal, known.is_temporal)
+    texts = (known.is_string, known.is_large_string, known.is_binary, known.is_large_binary)
+    return any(test(kind) for test in (*tests, *texts))
+
+
+def _refuse_compression(name: str, stream: pa.Buffer) -> None:
+    """Raise a `Fault` if buffers are compressed: they would unpack to any size, and `write_column` compresses none."""
+    messages = pa.ipc.MessageReader.open_stream(stream)
+    for message in iter(lambda: next(messages, None), None):
+        if message.type in ("record batch", "dictionary"):
+            # Arrow has verified the offsets, so that they lead to where Arrow itself will look.
+            metadata = message.metadata.to_pybytes()
+            batch = _follow(metadata, _field(metadata, _follow(metadata, 0), _HEADER_OF_MESSAGE))
+            if message.type == "dictionary":
+                batch = _follow(metadata, _field(metadata, batch, _DATA_OF_DICTIONARY))
+            if _field(metadata, batch, _COMPRESSION_OF_BATCH):
+                raise Fault(f"{name} is compressed twice")
+
+
+def _follow(data: bytes, place: int) -> int:
+    """Return where the table begins that a flatbuffer refers to."""
+    return place + _unpack("<I", data, place)
+
+
+def _field(data: bytes, table: int, number: int) -> int:
+    """Return where a field of a flatbuffer's table is, 0 if it is not there."""
+    entries = table - _unpack("<i", data, table)
+    at = 4 + 2 * number
+    offset = _unpack("<H", data, entries + at) if at < _unpack("<H", data, entries) else 0
+    return table + offset if offset else 0
+
+
+def _unpack(code: str, data: bytes, place: int) -> int:
+    return int(struct.unpack_from(code, data, place)[0])

@@ -19,36 +19,16 @@ multiplied by the mean of their factors, weighted by their answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.powers import POWERS, Evidence
+from ..inference.powers import Evidence
 from ..inference.structures.base import Summary
 from ..kernels.types import Floats
-from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault
 from .interval_sums import Sums
-
-SUMS_SPECS = {
-    "chances": ArraySpec("3 M", COUNTS),
-    "judged": ArraySpec("2 M", COUNTS),
-    "votes": ArraySpec("3", COUNTS),
-    "scores": ArraySpec("2 * *", FINITE),
-    "lack": ArraySpec("K", FINITE),
-    "moments": ArraySpec("2 K", COUNTS),
-    "meant": ArraySpec("K", PROBABILITIES),
-    "sizes": ArraySpec("2", COUNTS),
-    "worth": ArraySpec("M", COUNTS),
-}
-EVIDENCE_SPECS = {
-    "sizes": ArraySpec("3", COUNTS),
-    "scores": ArraySpec("*", FINITE),
-    "products": ArraySpec("* *", FINITE),
-    "known": ArraySpec("*", FINITE),
-}
 
 
 class Past(NamedTuple):
@@ -57,27 +37,6 @@ class Past(NamedTuple):
     summary: Summary  # of the structure
     sums: Sums
     evidence: Evidence
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return all arrays by name, for saving."""
-        summary = {f"summary {name}": getattr(self.summary, name) for name in type(self.summary).specs}
-        sums = {f"sums {name}": array for name, array in self.sums._asdict().items()}
-        return summary | sums | {f"evidence {name}": array for name, array in self.evidence._asdict().items()}
-
-    @classmethod
-    def restore(cls, kind: type[Summary], arrays: Mapping[str, NDArray[Any]]) -> Past:
-        """Return what `state` was made of; `kind` is the type of the summary."""
-        summary = kind(0.0, *(arrays[f"summary {field.name}"] for field in fields(kind)[1:]))
-        sums = Sums(*(arrays[f"sums {name}"] for name in Sums._fields))
-        evidence = Evidence(*(arrays[f"evidence {name}"] for name in Evidence._fields))
-        size, n_powers = 2 * len(summary.mass), len(POWERS)
-        if sums.scores.size and sums.scores.shape != (2, size, size):
-            raise Fault("the sums of scores are not those of the classes")
-        if not evidence.scores.shape == evidence.known.shape == evidence.products.shape[:1] == (n_powers,):
-            raise Fault(f"there must be {n_powers} powers")
-        if evidence.products.shape != (n_powers, n_powers):
-            raise Fault(f"there must be {n_powers} powers")
-        return cls(summary, sums, evidence)
 
     def embed(self, worker: NDArray[np.int64], n_workers: int, klass: NDArray[np.int64], n_classes: int) -> Past:
         """Return the same for more workers and classes, whose indices among these are given."""
@@ -138,9 +97,3 @@ class Past(NamedTuple):
             ),
             Evidence(*(mean * array for array in self.evidence)),
         )
-
-
-def specs_of_past(kind: type[Summary]) -> dict[str, ArraySpec]:
-    """Return what each array of `Past.state` must look like; `kind` is the type of the summary."""
-    parts = {"summary": kind.specs, "sums": SUMS_SPECS, "evidence": EVIDENCE_SPECS}
-    return {f"{part} {name}": spec for part, specs in parts.items() for name, spec in specs.items()}

@@ -18,6 +18,8 @@ STANDARD_ERRORS = 2
 # A smaller gain over mean probabilities is none, in nats per answer. So much does the truth tell about the answer of a
 # worker who is right 55 % of the time, between two classes.
 LEAST_GAIN = 0.005
+# With fewer hidden answers than this, nothing is tested.
+LEAST_HIDDEN = 20
 # What benchmarks/verdicts.py found: samples of real crowds with each verdict, those with more right labels than the
 # vote, and those with fewer.
 RECORD = {"better": (54, 47, 6), "no different": (22, 6, 12), "worse": (0, 0, 0)}

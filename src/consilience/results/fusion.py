@@ -8,29 +8,55 @@ it is computed when it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.columns import Column, Values, spell_surrogates, to_column
 from ..answers.contents import Passages, Pictures
+from ..answers.frames import BACKENDS
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..errors import NotFittedError, Python, Sentence
+from ..inference.classifiers import LinearJudge
+from ..inference.copy_groups import are_groups
 from ..inference.coupling import CouplingScore
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_fits import Judged
 from ..inference.learned import Learned, Names
 from ..inference.powers import Calibration, Evidence
 from ..inference.sources import Source
+from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
 from ..kernels.types import Floats
+from ..specs import (
+    CLASS_CODES,
+    DISTRIBUTIONS,
+    NOT_SAVED,
+    OBJECTIVES,
+    PROBABILITIES,
+    WHOLE_COUNTS,
+    ArraySpec,
+    Check,
+    ColumnSpec,
+    Fault,
+    Length,
+    NotNegative,
+    OneOf,
+    Positive,
+    Same,
+    Share,
+    Sizes,
+    among,
+)
 from .batches import Past
+from .comparison import Comparison, GraphCheck
 from .intervals import Intervals
 
 Value = TypeVar("Value")
@@ -72,6 +98,11 @@ def _return(value: Value) -> Value:
     return value
 
 
+def are_keys(names: Iterable[str]) -> bool:
+    """Tell whether these columns are what identifies an item."""
+    return list(names) in (["item"], ["sequence", "position"])
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """The labels of some items, with their probabilities.
@@ -90,11 +121,19 @@ class Labels:
         Those of the fit itself; None where they are the same.
     """
 
-    keys: Mapping[str, Column]
-    classes: Values
-    codes: NDArray[np.int64]
-    posterior: Floats
-    uncalibrated: Floats | None = None
+    keys: Annotated[Mapping[str, Annotated[Column, ColumnSpec("N")]], Check(are_keys)]
+    classes: Annotated[Values, Same("names/classes")]
+    codes: Annotated[NDArray[np.int64], ArraySpec("N", CLASS_CODES)]
+    posterior: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)]
+    uncalibrated: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)] | None = None
+
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless there are items, each with a key of its own."""
+        if sizes["N"] < 1:
+            raise Fault("there are no items")
+        # Only now is it known that there are as many items as keys, which might have been a few bits each.
+        if pa.table(self.keys).group_by(list(self.keys)).aggregate([]).num_rows < sizes["N"]:
+            raise Fault("several items have the same key")
 
     @property
     def n_items(self) -> int:
@@ -170,8 +209,8 @@ class Labelled(Protocol):
 class NoLabels:
     """Labels that are gone: those of a fit to answers on disk, which its file does not hold."""
 
-    n_items: int
-    mean_confidence: float
+    n_items: Annotated[int, Length("N")]
+    mean_confidence: Share
 
     def parts(self) -> Iterator[Labels]:
         """Say how to get them."""
@@ -182,23 +221,30 @@ class NoLabels:
         )
 
 
+def are_starts(names: Iterable[str]) -> bool:
+    """Tell whether starts can have these names."""
+    return all(map(is_start, names))
+
+
 class Course(NamedTuple):
     """How a fit went."""
 
-    trace: Floats
+    trace: Annotated[Floats, ArraySpec("*", OBJECTIVES)]
     n_iter: int
     converged: bool
-    starts: Mapping[str, Floats] = {}
-    smoothing: tuple[float, float] | None = None
+    # The trace of every start.
+    starts: Annotated[Mapping[str, Annotated[Floats, ArraySpec("*", OBJECTIVES)]], Check(are_starts)] = {}
+    smoothing: tuple[NotNegative, NotNegative] | None = None
 
 
 class Calibrated(NamedTuple):
     """How probabilities were calibrated."""
 
     found: Calibration
-    powers: list[float]  # equally likely ones, of which `found.power` is chosen
-    evidence: Evidence | None = None  # what speaks for each power; a file holds it as what a further batch needs
-    hidden: Sequence[Judged] = ()  # the hidden answers of the fit; they are not saved
+    powers: list[Positive]  # equally likely ones, of which `found.power` is chosen
+    # What speaks for each power; a file holds it as what a further batch needs.
+    evidence: Annotated[Evidence | None, NOT_SAVED] = None
+    hidden: Annotated[Sequence[Judged], NOT_SAVED] = ()  # the hidden answers of the fit
 
 
 class Guidance(NamedTuple):
@@ -209,6 +255,14 @@ class Guidance(NamedTuple):
     guide: Guide | None  # None if it was not saved, or has no say
     opinions: ComparedOpinions | None  # of classifier and crowd
 
+    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
+        """Raise a `Fault` unless a classifier that has a say, and only such a one, is there."""
+        if (self.opinions is not None) != self.findings.used or (self.guide is not None and not self.findings.used):
+            raise Fault("it holds only a part of the classifier")
+        judge = None if self.guide is None else self.guide.judge
+        if isinstance(judge, LinearJudge) and len(judge.centre) != self.findings.n_features:
+            raise Fault("the classifier is about other features")
+
 
 class Given(NamedTuple):
     """What a model was fitted to: None where there is nothing, or where a file does not hold it."""
@@ -218,6 +272,9 @@ class Given(NamedTuple):
     graph: Graph | None = None  # as it was given
     log_prior: Floats | None = None  # what was known of the items beside their answers; it is not saved
     has_priors: bool = False
+
+
+NOTHING_GIVEN = Given()
 
 
 class Judgement(NamedTuple):
@@ -231,34 +288,36 @@ class Judgement(NamedTuple):
 class Fusion:
     """What a fit found. Nothing in it changes; `dataclasses.replace` makes another one."""
 
-    model: str  # the name of the model's class
+    model: Annotated[str, Same("model")]  # the name of the model's class
     names: Names
-    n_answers: NDArray[np.int64]  # (M,): of each worker
-    backend: str  # the frame library in which results are reported
-    prior: Floats  # (K,)
-    labelled: Labelled
+    n_answers: Annotated[NDArray[np.int64], ArraySpec("M", WHOLE_COUNTS)]  # of each worker
+    # The frame library in which results are reported.
+    backend: Annotated[str, among(BACKENDS)]
+    prior: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    labelled: Annotated[Labelled, OneOf((Labels, NoLabels))]
     learning: Later[Learned]
     course: Course
     judging: Later[Judgement]
-    copying: Later[list[list[int]]]  # groups of near-copies, by index
+    copying: Later[Annotated[list[list[int]], Check(are_groups)]]  # groups of near-copies, by index
     copies_count_once: bool
-    given: Given
+    given: Annotated[Given, NOT_SAVED] = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
     seed: int = 0
     calibrated: Calibrated | None = None  # None for models without calibration
     coupling: float | None = None
     coupling_scores: list[CouplingScore] = field(default_factory=list)
-    span_confidence: Floats | None = None  # of the spans among the labels of a chain, if these are tags
+    # Of the spans among the labels of a chain, if these are tags.
+    span_confidence: Annotated[Floats, ArraySpec("*", PROBABILITIES)] | None = None
     guidance: Guidance | None = None
     n_batches: int = 0  # how many `partial_fit` has learned from
     n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
-    source: Source | None = None  # of answers on disk; it is not saved
-    voting: Source | None = None  # of a vote: the answers as they were counted; it is not saved
+    source: Annotated[Source | None, NOT_SAVED] = None  # of answers on disk
+    voting: Annotated[Source | None, NOT_SAVED] = None  # of a vote: the answers as they were counted
     passages: Passages | None = None  # of tokens: the texts that they are in
-    pictures: Pictures | None = None  # where items are pixels: the images that they are in
+    pictures: Annotated[Pictures | None, NOT_SAVED] = None  # where items are pixels: the images that they are in
     checked: bool = False  # whether `fuse` has compared it with majority vote
-    comparison: Any = None
-    graph_check: Any = None
-    update: Any = None  # what the last update changed; it is not saved
+    comparison: Comparison | None = None
+    graph_check: GraphCheck | None = None
+    update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
 
     @property
     def labels(self) -> Labels:

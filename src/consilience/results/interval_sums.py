@@ -24,7 +24,7 @@ divided by that of :math:`v'`; see `consilience.results.answer_worth`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from ..answers.responses import Responses
 from ..answers.vocabulary import MANY, count_codes
 from ..inference.cells import sum_by
 from ..kernels.types import Floats, freeze, read_only
+from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault, Sizes
 from .answer_worth import add_worth, find_worth, given_weights, measure_answers, sum_judged, sum_votes
 from .interval_ends import few_units
 
@@ -58,15 +59,30 @@ class Estimates(NamedTuple):
 class Sums(NamedTuple):
     """The sums over answers and items that intervals are made of. Those of the batches of a stream add up."""
 
-    chances: Floats  # (3, M): as `sum_chances` returns
-    judged: Floats  # (2, M): weights of the answers that something else judges, and of all
-    votes: Floats  # (3,): what the design effect is made of; see `sum_votes`
-    scores: Floats  # (2, 2 K, 2 K): products of scores of items, and of sequences; empty with too many classes
-    lack: Floats  # (K,): by how much answers vary less than the matrices expect
-    moments: Floats  # (2, K): posteriors, and their squares
-    meant: Floats  # (K,): 1 if some answer means the class
-    sizes: Floats  # (2,): items, and sequences
-    worth: Floats  # (M,): number of answers with a known truth that would tell as much, if d were 1
+    # As `sum_chances` returns.
+    chances: Annotated[Floats, ArraySpec("3 M", COUNTS)]
+    # Weights of the answers that something else judges, and of all.
+    judged: Annotated[Floats, ArraySpec("2 M", COUNTS)]
+    # What the design effect is made of; see `sum_votes`.
+    votes: Annotated[Floats, ArraySpec("3", COUNTS)]
+    # (2, 2 K, 2 K): products of scores of items, and of sequences; empty with too many classes.
+    scores: Annotated[Floats, ArraySpec("2 * *", FINITE)]
+    # By how much answers vary less than the matrices expect.
+    lack: Annotated[Floats, ArraySpec("K", FINITE)]
+    # Posteriors, and their squares.
+    moments: Annotated[Floats, ArraySpec("2 K", COUNTS)]
+    # 1 if some answer means the class.
+    meant: Annotated[Floats, ArraySpec("K", PROBABILITIES)]
+    # Items, and sequences.
+    sizes: Annotated[Floats, ArraySpec("2", COUNTS)]
+    # Number of answers with a known truth that would tell as much, if d were 1.
+    worth: Annotated[Floats, ArraySpec("M", COUNTS)]
+
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless the scores are those of the classes."""
+        size = 2 * sizes["K"]
+        if self.scores.size and self.scores.shape != (2, size, size):
+            raise Fault("the sums of scores are not those of the classes")
 
     def plus(self, other: Sums) -> Sums:
         """Return the sums over both; `other` are those of a later batch."""

@@ -38,7 +38,7 @@ All intervals take the model at its word that workers err independently. They do
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 from ..answers.responses import Responses
 from ..inference.cells import ITEMS_AT_ONCE
 from ..kernels.types import Floats
+from ..specs import ENDS, ArraySpec
 from .answer_worth import LEAST_LEFT, sum_chances
 from .interval_ends import accuracy_ends, beta_ends, few_units, open_ends
 from .interval_sums import (
@@ -66,9 +67,10 @@ from .worker_intervals import Answers, judge_workers, weigh_answers
 class Intervals(NamedTuple):
     """The lower and upper ends of all intervals."""
 
-    workers: Floats | None  # (M, 4): accuracy, low and high; informativeness, low and high; None for votes
-    prior: Floats  # (2, K)
-    expected: Floats  # (2,): accuracy of the labels
+    # Accuracy, low and high; informativeness, low and high; None for votes.
+    workers: Annotated[Floats, ArraySpec("M 4", ENDS)] | None
+    prior: Annotated[Floats, ArraySpec("2 K", ENDS)]
+    expected: Annotated[Floats, ArraySpec("2", ENDS)]  # accuracy of the labels
 
 
 class Whole(NamedTuple):

@@ -95,6 +95,9 @@ class Recipe(ABC):
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
 
+    def check_learned(self, found: StructureParameters) -> None:  # noqa: B027 (fields look at it)
+        """Raise a `Fault` if what a file says of the structure cannot be what the settings call for."""
+
     def identify(self) -> tuple[str, dict[str, Any]]:
         """Return what tells the way of a fit from that of others: the model, and its settings."""
         settings = {field.name: getattr(self, field.name) for field in fields(self)}

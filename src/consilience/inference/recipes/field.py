@@ -15,18 +15,21 @@ from ...arguments import check_truth, is_number
 from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
 from ...kernels.types import Floats
+from ...specs import Fault
 from ..coupling import CouplingScore
 from ..em import LEARNING, CountedEvidence, Fit, Parameters, Problem, expect, expect_from_votes, maximise, run_em
-from ..field_coupling import choose_coupling
+from ..field_coupling import MULTIPLES, choose_coupling
 from ..hidden_fits import find_by_hidden
 from ..parameters import check_choice
 from ..sizes import check_messages
 from ..sources import InMemory, Source
 from ..starts import find_starts
 from ..statistics import Statistics
-from ..structures.base import Summary
+from ..structures.base import StructureParameters, Summary
 from ..structures.field import (
     INFERENCES,
+    LEAST_UNIT,
+    MOST_COUPLING,
     Field,
     FieldParameters,
     FieldSummary,
@@ -91,6 +94,14 @@ class FieldRecipe(LatentRecipe):
                 Sentence("Give {coupling}, and another {start}.", coupling=1.0, start="majority"),
                 keyword="max_iter",
             )
+
+    def check_learned(self, found: StructureParameters) -> None:
+        """Raise a `Fault` if what a file says of the field cannot be what the settings call for."""
+        field, given = cast(FieldParameters, found), self.given_coupling
+        most = MULTIPLES[-1] * MOST_COUPLING / LEAST_UNIT
+        agrees = field.coupling <= most if given is None else field.coupling == given and not field.learns
+        if not agrees or field.inference != self.inference:
+            raise Fault("the field is not the one that the parameters call for")
 
     def align(self, r: Responses, graph: object) -> Graph:
         """Return the graph with the items of the answers as its nodes."""

@@ -49,6 +49,12 @@ class Summary:
             *(mine - theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
         )
 
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Self:
+        """Return the summary that these arrays were saved of; its normaliser is that of no item."""
+        kept: dict[str, Any] = {name: value.item() if value.ndim == 0 else value for name, value in state.items()}
+        return cls(0.0, **kept)
+
     def scaled_by(self, log_scale: float) -> Self:
         """Return the summary for evidence whose rows had been divided by factors with this sum of logarithms."""
         return replace(self, log_normaliser=self.log_normaliser + log_scale)
@@ -123,13 +129,9 @@ class StructureParameters(ABC):
         """
         return self.point().relaxed()
 
-    def state(self) -> dict[str, NDArray[np.generic]]:
-        """Return all fields as arrays, for saving."""
-        return {name: np.asarray(value) for name, value in vars(self).items()}
-
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Return the parameters that `state` was made of."""
+        """Return the parameters that these arrays were saved of."""
         return cls(**{name: value.item() if value.ndim == 0 else freeze(value) for name, value in state.items()})
 
 

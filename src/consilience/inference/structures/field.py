@@ -66,6 +66,8 @@ class FieldSummary(Summary):
 
     coupling: float  # the next one
 
+    specs: ClassVar[Mapping[str, ArraySpec]] = {**Summary.specs, "coupling": ArraySpec("", NOT_NEGATIVE)}
+
 
 @dataclass(frozen=True, eq=False)
 class FieldParameters(StructureParameters):
