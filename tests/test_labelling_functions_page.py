@@ -27,6 +27,7 @@ def read_table(name):
     return {name: list(map(float, numbers)) for name, *numbers in rows[2:]}
 
 
+@pytest.mark.robust
 @pytest.mark.parametrize("method", [VOTE, IGNORED, OURS, GIVEN])
 def test_the_table_of_simulated_functions_agrees_with_a_run(method):
     with warnings.catch_warnings():

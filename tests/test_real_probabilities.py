@@ -46,6 +46,7 @@ def quoted(page, pattern):
     return [float(number) for number in re.search(pattern.replace(" ", r"\s+"), text).groups()]
 
 
+@pytest.mark.robust
 def test_log_loss_is_below_that_of_vote_shares():
     losses = []
     for name in CROWDS:
