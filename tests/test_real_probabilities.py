@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.datasets import load
+from benchmarks.real_crowds import load
 from consilience.inference.structures.chain import ChainParameters
 from real_data import FOLDER, gold_of, needs_data
 
