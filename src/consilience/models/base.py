@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, Values, spell_surrogates, to_column
 from ..answers.contents import Passages, Pictures
-from ..answers.frames import build_frame, build_report
+from ..answers.frames import build_frame
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses
@@ -25,6 +25,7 @@ from ..checks.copy_groups import count_once, number_groups
 from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, quietly, shorten
 from ..kernels.types import Floats
 from ..results.cells import Cells
+from ..results.previews import build_report
 from ..results.undecided import Undecided, check_confidence, count_kept, find_open, leave_open
 from ..results.worker_report import describe_workers, name_copies
 from ..specs import (

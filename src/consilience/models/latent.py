@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..answers.arrays import Crowd
 from ..answers.columns import Values
 from ..answers.contents import Features
-from ..answers.frames import build_report
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.item_tables import (
@@ -59,6 +58,7 @@ from ..results.hidden_fits import Judged
 from ..results.interval_sums import Estimates
 from ..results.intervals import Confidence, find_intervals
 from ..results.powers import Calibration, Evidence, are_findings, are_powers, raise_in_place, raise_where
+from ..results.previews import build_report
 from ..specs import DISTRIBUTIONS, ENDS, OBJECTIVES, ArraySpec, are_names, is_truth, is_whole
 from ..storage.answers import StoredResponses
 from .guidance import (

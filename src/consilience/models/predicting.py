@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ..answers.arrays import Crowd
 from ..answers.blocks import Block, cut_blocks
 from ..answers.columns import Column, to_column
-from ..answers.frames import build_report
 from ..answers.gold import Gold, match_gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses
@@ -49,6 +48,7 @@ from ..kernels.types import Floats
 from ..results.answer_worth import find_judged
 from ..results.interval_sums import Estimates
 from ..results.intervals import Intervals
+from ..results.previews import build_report
 from ..results.stored_blocks import find_steps, place_stored
 from ..specs import ENDS, LABEL_DISTRIBUTIONS, ArraySpec, Fault, is_truth
 from ..storage.answers import StoredResponses

@@ -7,9 +7,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..answers.columns import to_values
-from ..answers.previews import draw_histogram, draw_interval, html_table, paragraph, to_word
 from ..checks.comparison import is_unclear
 from ..errors import plural
+from .previews import draw_histogram, draw_interval, html_table, paragraph, to_word
 
 if TYPE_CHECKING:
     from ..checks.comparison import Comparison
