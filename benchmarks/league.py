@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import consilience as cs
 from consilience.api import choose_model
-from consilience.datasets import CATALOGUE, is_present, load
+from real_crowds import CATALOGUE, is_present, load
 
 PAGE = Path(__file__).parent.parent / "docs" / "league.md"
 # Without answers there is nothing to fuse.

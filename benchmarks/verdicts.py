@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
+import real_crowds
 from consilience.models.majority_vote import find_tied
 
 ROOT = Path(__file__).parent.parent
@@ -82,7 +83,7 @@ def vote_chances(r: cs.Responses) -> NDArray[np.float64]:
 
 def find_cases(name: str) -> Iterator[Case]:
     """Yield the whole crowd, and its parts if items are independent and something is left out."""
-    stored = cs.datasets.load(name)
+    stored = real_crowds.load(name)
     whole = stored.responses
     yield judge(name, "all answers", whole, stored.gold)
     if whole.sequences is not None:

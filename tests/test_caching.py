@@ -241,6 +241,7 @@ print("numba.np.arraymath" in sys.modules)
 """
 
 
+@pytest.mark.robust
 def test_kept_code_is_loaded_without_a_compiler(tmp_path):
     """Machine code that lacks what it needs would end the process without a word."""
     runs = []

@@ -201,6 +201,7 @@ def test_each_kernel_is_compiled_once_for_small_data():
 # ------------------------------------------------------------------------------------------------------------ first use
 
 
+@pytest.mark.robust
 def test_compiling_is_announced_once_and_only_where_it_happens(tmp_path):
     code = """
 import logging, sys
@@ -213,6 +214,7 @@ for labels in (["a", "b", "a"], ["a", "b", "c"]):
     assert told == [["consilience INFO Compiling for the first use: a few seconds."], []]
 
 
+@pytest.mark.robust
 def test_the_library_says_nothing_by_itself(tmp_path):
     code = "import consilience as cs; cs.MajorityVote().fit({'item': [1], 'worker': [1], 'label': ['a']})"
     assert run_python(code, NUMBA_CACHE_DIR=str(tmp_path)) == ""
@@ -234,6 +236,7 @@ def run_on_terminal(command, **more):
     return printed, shown
 
 
+@pytest.mark.robust
 def test_compiling_is_shown_on_a_terminal(tmp_path):
     answers = tmp_path / "answers.csv"
     answers.write_text("item,worker,label\n1,a,x\n1,b,y\n2,a,y\n", encoding="utf-8")
@@ -272,6 +275,7 @@ NEEDED = {
 }
 
 
+@pytest.mark.robust
 @pytest.mark.parametrize("name", NEEDED)
 def test_a_first_fit_compiles_what_it_needs_and_nothing_else(name, tmp_path):
     """Each function once. A NumPy function in a kernel would be compiled with it, often for longer than the kernel."""

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import consilience as cs
+from benchmarks import real_crowds
 from benchmarks.copies import draw_crowd, draw_teams
 from consilience.answers.hidden_answers import find_units, hide_answers
 from consilience.checks import copies
@@ -395,7 +396,7 @@ def test_what_counts_as_copied():
 @needs_data
 @pytest.mark.parametrize("name", ["bluebird", "rte", "dog", "web", "product", "sentence_polarity"])
 def test_nobody_is_named_in_real_crowds(name):
-    assert cs.MajorityVote().fit(cs.datasets.load(name).responses).copies_ == []
+    assert cs.MajorityVote().fit(real_crowds.load(name).responses).copies_ == []
 
 
 def read_tables():

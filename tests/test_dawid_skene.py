@@ -19,7 +19,7 @@ import oracles
 from consilience.answers import blocks
 from consilience.errors import ConvergenceWarning, DataWarning, InputError, ParameterError
 from consilience.results.powers import raise_to
-from effort import examples
+from effort import examples, rest_robust
 
 GOLDEN = Path(__file__).parent / "golden" / "dawid_skene.csv"
 ESTIMATIONS = ["em", "variational"]
@@ -733,7 +733,7 @@ def fit_edge(r, options, **more):
     return model
 
 
-@pytest.mark.parametrize("options", EDGES)
+@pytest.mark.parametrize("options", rest_robust(EDGES, 2))
 def test_ten_thousand_answers_on_one_item(options):
     rng = np.random.default_rng(29)
     answers = np.full((30, 10_000), -1)
@@ -745,7 +745,7 @@ def test_ten_thousand_answers_on_one_item(options):
     assert np.array_equal(model.labels_[1:], answers[1:, 0])
 
 
-@pytest.mark.parametrize("options", EDGES)
+@pytest.mark.parametrize("options", rest_robust(EDGES, 2))
 def test_ten_thousand_answers_against_the_gold(options):
     answers = np.full((30, 10_000), -1)
     answers[0] = 1

@@ -14,6 +14,7 @@ from consilience.results.powers import NOTHING_KNOWN, POWERS, Calibration, find_
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import consilience as cs
+from benchmarks import real_crowds
 from consilience.answers.item_tables import ItemPriors, add_priors, match_features
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.formats.features import open_item_data
@@ -397,7 +398,7 @@ def test_the_limit_of_the_power_does_not_depend_on_the_order_of_items(monkeypatc
 @needs_data
 @pytest.mark.parametrize(("name", "least"), rest_robust([("music", 0.795), ("sentence_polarity", 0.916)]))
 def test_real_crowds(name, least):
-    crowd = cs.datasets.load(name)
+    crowd = real_crowds.load(name)
     table = {"item": crowd.items, "x": list(crowd.features)}
     alone, model = cs.DawidSkene().fit(crowd.responses), cs.DawidSkene().fit(crowd.responses, features=table)
     scores = [cs.evaluate(each, crowd.gold) for each in (alone, model)]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
+from benchmarks import real_crowds
 from benchmarks.masks import dice, draw_masks, draw_noise
 from command_line import run
 from consilience.checks.graph_check import correlate_errors, measure_agreement
@@ -348,7 +349,7 @@ def test_pixels_that_nobody_answered_hear_their_neighbours():
 @pytest.mark.robust
 @needs_data
 def test_outlines_drawn_by_a_crowd():
-    data = cs.datasets.load("bubil_mri")
+    data = real_crowds.load("bubil_mri")
     r, gold = data.responses, gold_of("bubil_mri")
     truth = [gold[item] for item in r.items.tolist()]
     fused, (warned,) = fused_quietly(r, data.graph)

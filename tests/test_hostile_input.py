@@ -260,17 +260,6 @@ def test_names_of_files_that_are_not_utf8(folder):
         os.remove(f"{name}/labels{suffix}")
 
 
-@pytest.mark.parametrize("value", ["~nouser", "~nouser/data", LONG])
-def test_a_folder_of_datasets_that_cannot_be(value, monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_DATA", value)
-    assert not cs.datasets.is_present("bluebird")
-    assert "There is no folder" in refusal(cs.datasets.load, "bluebird")
-    assert "There is no folder" in refusal(cs.datasets.load, "bluebird", value)
-    result = run("datasets")
-    assert result.exit_code == 0, result.output
-    assert run("datasets", "bluebird").exit_code == 0
-
-
 # Streams that are closed or full
 
 
@@ -362,7 +351,6 @@ def test_values_that_cannot_be_shown():
         ("fuse", f"--{LONG}"),
         ("fuse", "\x1b" * 10_000),
         (LONG,),
-        ("datasets", LONG),
         ("evaluate", LONG, LONG),
         ("simulate", "independent", "-o", LONG),
         ("simulate", LONG),

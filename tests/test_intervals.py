@@ -605,6 +605,7 @@ def read_table(name):
     return {row[0]: row[1:] for row in rows[2:]}
 
 
+@pytest.mark.robust
 def test_the_table_of_coverage_agrees_with_a_run():
     situation = benchmark.independent(3, 20, 5, 100, benchmark.GOOD, 40)
     written = [float(cell) for cell in read_table("coverage.md")[situation.name]]

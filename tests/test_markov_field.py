@@ -389,16 +389,14 @@ def test_graphs_are_matched_by_id(build):
 
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_blocks_and_threads_change_nothing(inference, monkeypatch):
-    crowd = network(400)
+    crowd = network(200)
     options = {"inference": inference, "tol": 0, "max_iter": 10}
     whole = cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph)
     monkeypatch.setattr(blocks, "BLOCK_SIZE", 100)
-    one, two, five = (
-        cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph, engine=cs.engines.Threads(n))
-        for n in (1, 2, 5)
+    one, three = (
+        cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph, engine=cs.engines.Threads(n)) for n in (1, 3)
     )
-    assert_same_fit(one, two)
-    assert_same_fit(one, five)
+    assert_same_fit(one, three)
     assert_same_fit(one, whole, atol=1e-9)
 
 

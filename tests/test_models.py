@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.answers.previews import ReportTable
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
 from consilience.results.powers import raise_to
+from consilience.results.previews import ReportTable
 from consilience.results.worker_report import informativeness
 from effort import examples
 from strategies import crowds

@@ -122,8 +122,6 @@ def test_paths_that_are_none(odd):
     assert "'path' parameter of save" in refusal(cs.MajorityVote().fit(FLAT).save, odd)
     assert "'path' parameter of load" in refusal(cs.load, odd)
     assert "'path' parameter" in refusal(cs.read_responses, odd)
-    if odd is not None:
-        assert "'folder' parameter" in refusal(cs.datasets.load, "bluebird", odd)
 
 
 @pytest.mark.parametrize("odd", [7, None, FRAME, "DawidSkene", cs.DawidSkene], ids=lambda odd: type(odd).__name__)

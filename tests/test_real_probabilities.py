@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.datasets import load
+from benchmarks.real_crowds import load
 from consilience.inference.structures.chain import ChainParameters
 from real_data import FOLDER, gold_of, needs_data
 
@@ -46,6 +46,7 @@ def quoted(page, pattern):
     return [float(number) for number in re.search(pattern.replace(" ", r"\s+"), text).groups()]
 
 
+@pytest.mark.robust
 def test_log_loss_is_below_that_of_vote_shares():
     losses = []
     for name in CROWDS:

@@ -36,12 +36,11 @@ _HOMES = {
     "report": "reporting.write",
     "chart": "reporting.one_chart",
 }
-_MODULES = ("datasets", "engines", "errors", "metrics", "simulate")
+_MODULES = ("engines", "errors", "metrics", "simulate")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
-    from . import datasets as datasets
     from . import engines as engines
     from . import errors as errors
     from . import metrics as metrics

@@ -183,6 +183,11 @@ def warn(warning: ConsilienceWarning) -> None:
     warnings.warn(warning, stacklevel=level)
 
 
+def warn_of(problem: str | Sentence, *remedies: str | Sentence, keyword: str | None = None) -> None:
+    """Warn of data that may not be what they seem; the parameters are those of `Message`."""
+    warn(DataWarning(problem, *remedies, keyword=keyword))
+
+
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """Keep the package's warnings back, for fits that the user did not ask for."""

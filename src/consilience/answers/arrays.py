@@ -6,10 +6,11 @@ Answers are sorted by item (items of a sequence stand together, in order of posi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,78 +27,87 @@ from .vocabulary import count_codes, lookup
 LEAST_WEIGHT = 1e-100
 
 
-class Crowd(Protocol):
+class Crowd(ABC):
     """The vocabularies and sizes that answers in memory and answers on disk have in common; see `Responses`."""
 
-    @property
-    def workers(self) -> Values:
-        """Worker ids."""
+    workers: Values
+    labels: Values
+    classes: Values
+    backend: str
+    background: Any
+    normalised: bool
+    silence_weight: Floats | None
+
+    def __repr__(self) -> str:
+        kind = "" if self.sequences is None else f" in {len(self.sequences):,} sequences"
+        return (
+            f"{type(self).__name__}({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} "
+            f"workers, {self.n_classes} classes: {listing(self.classes.tolist())})"
+        )
 
     @property
-    def backend(self) -> str:
-        """The frame library in which results go back."""
-
-    @property
-    def labels(self) -> Values:
-        """What workers say."""
-
-    @property
-    def classes(self) -> Values:
-        """What can be true."""
-
-    @property
+    @abstractmethod
     def n_items(self) -> int:
-        """Number of items."""
+        """Number of items, those nobody answered included."""
 
     @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-
-    @property
+    @abstractmethod
     def n_responses(self) -> int:
         """Number of answers."""
 
     @property
-    def class_of_label(self) -> Indices:
-        """For each label, the class it names, or -1."""
-
-    @property
-    def label_of_class(self) -> Indices:
-        """For each class, the label that names it, or -1."""
-
-    @property
+    @abstractmethod
     def sequences(self) -> Sized | None:
         """The sequences that the items are in; None where items are independent of each other."""
+
+    @abstractmethod
+    def vote_shares(self) -> Floats:
+        """Return what an item without votes is taken for: the background, or each class's share of all votes."""
+
+    @abstractmethod
+    def with_classes(self, classes: Values) -> Self:
+        """Return the same answers with other classes."""
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that workers use."""
+        return len(self.labels)
 
     @property
     def silence_counts(self) -> bool:
         """Whether a worker's silence about an item is itself an answer."""
+        return self.background is not None
 
-    @property
-    def silence_weight(self) -> Floats | None:
-        """Where silence is an answer: how much that of each worker counts."""
+    @cached_property
+    def class_of_label(self) -> Indices:
+        """For each label, the class it names, or -1 ("unsure")."""
+        return lookup(self.classes, to_column(self.labels))
 
-    @property
-    def normalised(self) -> bool:
-        """Whether labels are in their normal form."""
+    @cached_property
+    def label_of_class(self) -> Indices:
+        """For each class, the label that names it, or -1 (nobody said it)."""
+        return lookup(self.labels, to_column(self.classes))
 
-    def vote_shares(self) -> Floats:
-        """Return what an item without votes is taken for."""
+    def share_votes(self, votes: Floats | Indices) -> Floats:
+        """Return each class's share of all votes, of which there are so many for each label."""
+        shares = np.zeros(self.n_classes)
+        named = self.class_of_label >= 0
+        shares[self.class_of_label[named]] = votes[named]
+        return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
 
-    def with_classes(self, classes: Values) -> Self:
-        """Return the same answers with other classes."""
 
-
-@dataclass(frozen=True, eq=False)
-class AnswerArrays:
+@dataclass(frozen=True, eq=False, repr=False)
+class AnswerArrays(Crowd):
     """What `Responses` hold, whose public attributes are told there, and what can be asked of them."""
 
     offsets: Indices
@@ -128,32 +138,10 @@ class AnswerArrays:
             if array is not None:
                 array.flags.writeable = False
 
-    def __repr__(self) -> str:
-        kind = "" if self.sequences is None else f" in {len(self.sequences):,} sequences"
-        return (
-            f"Responses({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} workers, "
-            f"{self.n_classes} classes: {listing(self.classes.tolist())})"
-        )
-
     @property
     def n_items(self) -> int:
         """Number of items, those nobody answered included."""
         return len(self.offsets) - 1
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return len(self.workers)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels that workers use."""
-        return len(self.labels)
 
     @property
     def n_responses(self) -> int:
@@ -173,38 +161,19 @@ class AnswerArrays:
         owners = self.keys.ids[self.keys.of_items()].tolist()
         return objects(list(zip(owners, self.keys.position.tolist(), strict=True)))
 
-    @cached_property
-    def class_of_label(self) -> Indices:
-        """For each label, the class it names, or -1 ("unsure")."""
-        return lookup(self.classes, to_column(self.labels))
-
-    @cached_property
-    def label_of_class(self) -> Indices:
-        """For each class, the label that names it, or -1 (nobody said it)."""
-        return lookup(self.labels, to_column(self.classes))
-
-    @property
-    def silence_counts(self) -> bool:
-        """Whether a worker's silence about an item is itself an answer."""
-        return self.background is not None
-
     def vote_shares(self) -> Floats:
         """Return what an item without votes is taken for: the background, or each class's share of all votes."""
         return self._vote_shares.copy()
 
     @cached_property
     def _vote_shares(self) -> Floats:
-        shares = np.zeros(self.n_classes)
         if self.silence_counts:
+            shares = np.zeros(self.n_classes)
             shares[lookup(self.classes, to_column([self.background]))] = 1.0
             return shares
         if self.weight is None:
-            votes = count_codes(self.label, self.n_labels)
-        else:
-            votes = np.bincount(self.label, weights=self.weight, minlength=self.n_labels)
-        named = self.class_of_label >= 0
-        shares[self.class_of_label[named]] = votes[named]
-        return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
+            return self.share_votes(count_codes(self.label, self.n_labels))
+        return self.share_votes(np.bincount(self.label, weights=self.weight, minlength=self.n_labels))
 
     def key_columns(self) -> dict[str, Column]:
         """Return what identifies an item, as named columns: item, or sequence and position."""
@@ -229,14 +198,12 @@ class AnswerArrays:
     def keep(self, answers: Truths) -> Self:
         """Return the same items, workers and labels with only the answers marked True."""
         kept = np.concatenate([[0], np.cumsum(answers)])
-        return replace(
-            self,
-            offsets=kept[self.offsets].astype(np.int64),
-            worker=self.worker[answers],
-            label=self.label[answers],
-            weight=None if self.weight is None else self.weight[answers],
-            order=None if self.order is None else self.order[answers],
-        )
+        return replace(self, offsets=kept[self.offsets].astype(np.int64), **self._pick(answers))
+
+    def _pick(self, answers: Truths | Indices) -> dict[str, Any]:
+        """Return what is known of each of some answers."""
+        arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "order")}
+        return {name: None if array is None else array[answers] for name, array in arrays.items()}
 
     def about(self, items: Indices) -> Self:
         """Return the answers about some of the items, which must not be in sequences."""
@@ -248,10 +215,7 @@ class AnswerArrays:
             offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
             gold=None,
             pictures=None,
-            worker=self.worker[answers],
-            label=self.label[answers],
-            weight=None if self.weight is None else self.weight[answers],
-            order=None if self.order is None else self.order[answers],
+            **self._pick(answers),
         )
 
     def answers_about(self, items: Indices) -> tuple[Indices, Indices]:

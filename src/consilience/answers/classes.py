@@ -34,7 +34,7 @@ def choose_classes(
     classes: ArrayLike | None,
     labels: Values,
     abstain: str = "ignore",
-    background: Any = None,
+    background: object = None,
     spell: Callable[[Any], Any] | None = None,
 ) -> tuple[Values, Any]:
     """Return the classes, and the background: None where silence means nothing.
@@ -68,7 +68,7 @@ def choose_classes(
     return to_values(to_column([chosen, *known.tolist()])), chosen
 
 
-def _choose_background(background: Any, classes: Values, labels: Values, given: bool) -> Any:
+def _choose_background(background: object, classes: Values, labels: Values, given: bool) -> Any:
     """Return the background, by default "O" where the labels are tags; one that looks like a slip is an error."""
     default = "O" if "O" in classes.tolist() or looks_tagged(labels) else None
     if background is None and default is None:
@@ -93,7 +93,7 @@ def _choose_background(background: Any, classes: Values, labels: Values, given: 
     return background
 
 
-def _spell_as(labels: Values, background: Any) -> Any:
+def _spell_as(labels: Values, background: object) -> Any:
     """Return text as the labels are written, as far as they can be: 0 where "0" is given and the labels are numbers."""
     kind = to_column(labels)
     if not isinstance(background, str) or isinstance(kind, np.ndarray) or is_text(kind.type):
@@ -104,11 +104,11 @@ def _spell_as(labels: Values, background: Any) -> Any:
         return background
 
 
-def _has(classes: Values, label: Any) -> bool:
+def _has(classes: Values, label: object) -> bool:
     return bool(lookup(classes, to_column([label]))[0] >= 0)
 
 
-def _find_close(background: Any, labels: Values) -> Any:
+def _find_close(background: object, labels: Values) -> Any:
     """Return the label that may have been meant, or None.
 
     One word that ends in the other is no slip: "abnormal" may well be the background where "normal" was said.
@@ -152,7 +152,7 @@ def _read_classes(classes: ArrayLike | None, labels: Values, spell: Callable[[An
     return values
 
 
-def normalise_label(label: Any) -> Any:
+def normalise_label(label: object) -> Any:
     """Return the normal form of a label.
 
     >>> normalise_label("  New  York "), normalise_label("STRASSE") == normalise_label("Straße"), normalise_label(7)
@@ -167,7 +167,7 @@ def normalise_label(label: Any) -> Any:
     return " ".join(unicodedata.normalize("NFC", folded.casefold()).split())
 
 
-def normalise_tag(label: Any) -> Any:
+def normalise_tag(label: object) -> Any:
     """Return the normal form of an IOB tag, with a capital as its first letter.
 
     >>> normalise_tag("b-PER"), normalise_tag(" o")
@@ -212,7 +212,7 @@ def spell_as(known: Values, normal: Callable[[Any], Any] = normalise_label) -> C
     """
     forms = {normal(label): label for label in reversed(known.tolist()) if isinstance(label, str)}
 
-    def spell(label: Any) -> Any:
+    def spell(label: object) -> Any:
         text = normal(label)
         return forms.get(text, text) if isinstance(text, str) and not isinstance(text, Enum) else text
 

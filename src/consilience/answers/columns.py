@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
+from ..kernels.types import Truths
 
 Column: TypeAlias = pa.Array | NDArray[np.object_]
 Codes = NDArray[np.int32]
@@ -176,7 +177,7 @@ def _plain_dictionary(array: pa.DictionaryArray, what: str) -> Column:
     return pa.DictionaryArray.from_arrays(indices, distinct.dictionary)
 
 
-def _has_zone(entry: Any) -> bool:
+def _has_zone(entry: object) -> bool:
     return getattr(entry, "tzinfo", None) is not None
 
 
@@ -234,21 +235,28 @@ def is_categorical(column: Column) -> bool:
     return not isinstance(column, np.ndarray) and bool(pa.types.is_dictionary(column.type))
 
 
-def find_missing(column: Column) -> NDArray[np.int64]:
-    """Return the indices of nulls, NaNs and Nones."""
+def is_present(column: Column) -> Truths:
+    """Tell which entries are no nulls, NaNs and Nones."""
     if isinstance(column, np.ndarray):
-        return np.flatnonzero(np.fromiter(map(is_missing, column), bool, len(column)))
+        return ~np.fromiter(map(is_missing, column), bool, len(column))
     if column.null_count == 0 and not pa.types.is_floating(column.type):
+        return np.ones(len(column), bool)
+    return np.asarray(pc.invert(pc.is_null(column, nan_is_null=True)).to_numpy(zero_copy_only=False))
+
+
+def find_missing(column: Column) -> Indices:
+    """Return the indices of nulls, NaNs and Nones."""
+    if not isinstance(column, np.ndarray) and column.null_count == 0 and not pa.types.is_floating(column.type):
         return np.empty(0, np.int64)
-    return np.flatnonzero(pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False))
+    return np.flatnonzero(~is_present(column))
 
 
-def find_present(column: Column) -> NDArray[np.int64]:
+def find_present(column: Column) -> Indices:
     """Return the indices of all other entries."""
-    return np.setdiff1d(np.arange(len(column)), find_missing(column), assume_unique=True)
+    return np.flatnonzero(is_present(column))
 
 
-def is_missing(entry: Any) -> bool:
+def is_missing(entry: object) -> bool:
     """Tell whether a Python object stands for no value: None, NaN, NaT or pandas' NA."""
     if entry is None:
         return True

@@ -103,7 +103,7 @@ class Coding:
     colours: Colours = field(default_factory=Colours)
     suffix: str = ".npy"
 
-    def decode(self, codes: ClassCodes) -> NDArray[Any]:
+    def decode(self, codes: ClassCodes) -> Values:
         """Return the array that has these codes. Colours are along its last axis."""
         if self.colours.channels:
             values = self.values.astype(np.uint32)[codes]

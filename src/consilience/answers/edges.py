@@ -13,7 +13,6 @@ from scipy.sparse import coo_array, csr_array, hstack, issparse, sparray, spmatr
 
 from ..arguments import check_truth, is_among, is_whole, to_floats
 from ..errors import (
-    DataWarning,
     InputError,
     Python,
     Sentence,
@@ -22,7 +21,7 @@ from ..errors import (
     parameter_error,
     plural,
     shorten,
-    warn,
+    warn_of,
 )
 from ..kernels.types import Floats
 from ..memory import NUMBER, require_memory
@@ -54,7 +53,7 @@ class Edges(NamedTuple):
     description: str  # how they were made
 
 
-def list_edges(source: Any, target: Any, weight: ArrayLike | None, items: Any) -> Edges:
+def list_edges(source: object, target: object, weight: ArrayLike | None, items: object) -> Edges:
     """Return edges given by their ends; see `Graph.from_edges`."""
     ends = [read_column(source, "source"), read_column(target, "target")]
     if len(ends[0]) != len(ends[1]):
@@ -65,7 +64,7 @@ def list_edges(source: Any, target: Any, weight: ArrayLike | None, items: Any) -
     return _encode_ends(ends, weights, items, "the edges", "given edges")
 
 
-def read_edge_table(frame: Any, source: str, target: str, weight: str | None, items: Any) -> Edges:
+def read_edge_table(frame: object, source: str, target: str, weight: str | None, items: object) -> Edges:
     """Return the edges of a table; see `Graph.from_frame`."""
     table = open_frame(frame, "the table of edges")
     chosen = table.find("weight") if is_among(weight, ("auto",)) else weight
@@ -92,7 +91,7 @@ def read_edge_table(frame: Any, source: str, target: str, weight: str | None, it
     return _encode_ends(ends, weights, items, where, f"given edges, weighted by {chosen!r}")
 
 
-def read_adjacency(matrix: sparray | spmatrix | ArrayLike, items: Any) -> Edges:
+def read_adjacency(matrix: sparray | spmatrix | ArrayLike, items: object) -> Edges:
     """Return the edges of an adjacency matrix; see `Graph.from_scipy`."""
     try:
         shape = np.shape(matrix)
@@ -113,7 +112,7 @@ def read_adjacency(matrix: sparray | spmatrix | ArrayLike, items: Any) -> Edges:
     return Edges(square.row, square.col, weights, names, "given adjacency matrix")
 
 
-def _encode_ends(ends: list[Column], weights: Floats | None, items: Any, name: str, description: str) -> Edges:
+def _encode_ends(ends: list[Column], weights: Floats | None, items: object, name: str, description: str) -> Edges:
     """Return edges whose ends are ids; `name` stands for them in messages."""
     for column in ends:
         n_missing = len(find_missing(column))
@@ -132,7 +131,7 @@ def _encode_ends(ends: list[Column], weights: Floats | None, items: Any, name: s
     return Edges(source, target, weights, names, description)
 
 
-def _read_weights(weight: Any, n_edges: int, what: str) -> Floats:
+def _read_weights(weight: object, n_edges: int, what: str) -> Floats:
     """Return the weights of edges, after a check; `what` stands for them in messages."""
     try:
         weights = to_floats(weight)
@@ -171,11 +170,9 @@ def _doubt_weights(table: Table, source: str, target: str) -> None:
         return
     are_ids = (numbers == np.round(numbers)).all() and len(np.unique(numbers)) == len(numbers)
     if len(numbers) and not are_ids:
-        warn(
-            DataWarning(
-                f"Column {others[0]!r} of {table.name} holds numbers, and is not used: all edges count alike.",
-                "If these are weights, call the column weight.",
-            )
+        warn_of(
+            f"Column {others[0]!r} of {table.name} holds numbers, and is not used: all edges count alike.",
+            "If these are weights, call the column weight.",
         )
 
 
@@ -185,7 +182,7 @@ def say_unknown(unknown: Collection[Any], where: str, n_items: int) -> str:
     return f"{plural(len(unknown), 'id')} {where} {verb} not among the {plural(n_items, 'item')}: {listing(unknown)}."
 
 
-def link_pixels(shape: Any, connectivity: int | None, items: Any) -> Edges:
+def link_pixels(shape: object, connectivity: int | None, items: object) -> Edges:
     """Return the edges between neighbouring pixels of images, and voxels of volumes; see `Graph.grid`."""
     sources, targets, kinds, first = [], [], [], 0
     for extent in _image_shapes(shape):
@@ -235,7 +232,7 @@ def _half_neighbourhood(dimensions: int, reach: int) -> Sequence[tuple[int, ...]
     return [step for step in steps if 0 < sum(map(abs, step)) <= reach and step > (0,) * dimensions]
 
 
-def link_nearest(features: Any, k: int, metric: str, mutual: bool, items: Any) -> Edges:
+def link_nearest(features: object, k: int, metric: str, mutual: bool, items: object) -> Edges:
     """Return the edges between nearest neighbours, which are found exactly; see `Graph.knn`.
 
     Of few features a k-d tree finds them, else everything is compared with everything.

@@ -14,7 +14,6 @@ from narwhals.exceptions import DuplicateError
 from ..errors import InputError, first_line, listing, shorten
 from ..memory import NUMBER, require_memory
 from .columns import Column, Values, find_missing, spell_surrogates, to_column
-from .previews import ReportTable
 from .tables import Table, check_names
 from .vocabulary import encode_in_order_of_appearance
 
@@ -22,7 +21,7 @@ from .vocabulary import encode_in_order_of_appearance
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-def open_frame(frame: Any, name: str = "the table") -> Table:
+def open_frame(frame: object, name: str = "the table") -> Table:
     """Return a frame of any library narwhals knows, or a mapping of columns, as a `Table`; a `Table` as it is."""
     if isinstance(frame, Table):
         return frame
@@ -82,7 +81,7 @@ def _count_rows(row: int) -> str:
     return f"row {row} (counting from 0)"
 
 
-def is_table(values: Any) -> bool:
+def is_table(values: object) -> bool:
     """Tell a table, of any frame library or a mapping of columns, from other things."""
     if isinstance(values, (Mapping, Table, pa.RecordBatch)):
         return True
@@ -90,7 +89,7 @@ def is_table(values: Any) -> bool:
     return isinstance(native, (nw.DataFrame, nw.LazyFrame)) or _is_stream(values, native)
 
 
-def _is_stream(values: Any, native: Any) -> bool:
+def _is_stream(values: object, native: object) -> bool:
     """Tell whether something gives a table as an Arrow stream, and is no frame whose columns can be had one by one.
 
     `native` is what narwhals makes of it. An array or a series gives a stream, too, and no table.
@@ -104,7 +103,7 @@ def _is_stream(values: Any, native: Any) -> bool:
     return hasattr(values, "__arrow_c_stream__")
 
 
-def _read_stream(source: Any, name: str) -> pa.Table:
+def _read_stream(source: object, name: str) -> pa.Table:
     """Return all of an Arrow stream, which can be read only once."""
     try:
         return pa.RecordBatchReader.from_stream(source).read_all()
@@ -124,7 +123,7 @@ def _to_native(values: Any) -> Any:
         raise
 
 
-def read_lists(frame: Any) -> dict[str, Any]:
+def read_lists(frame: object) -> dict[str, Any]:
     """Return the columns of a table in which each row holds a list: an array if all have one length, else a list."""
     if isinstance(frame, Mapping):
         columns = {name: list(values) for name, values in frame.items() if hasattr(values, "__len__")}
@@ -156,7 +155,7 @@ def _are_lists(values: list[Any]) -> bool:
     return bool(values) and all(isinstance(entry, (list, tuple, np.ndarray)) for entry in values[:3])
 
 
-def read_column(values: Any, what: str = "The data") -> Column:
+def read_column(values: object, what: str = "The data") -> Column:
     """Return values that stand alone as a column: a series of any frame library, an array, or any sequence.
 
     `what` stands for the values in messages.
@@ -175,7 +174,7 @@ def read_column(values: Any, what: str = "The data") -> Column:
     return _series_to_column(native, what) if isinstance(native, nw.Series) else to_column(values, what)
 
 
-def check_length(values: Any, what: str) -> None:
+def check_length(values: object, what: str) -> None:
     """Raise an error for a range, or an array that repeats one number, which takes no memory yet and would take all."""
     if isinstance(values, range):
         n_values = (values[-1] - values[0]) // values.step + 1 if values else 0
@@ -184,7 +183,7 @@ def check_length(values: Any, what: str) -> None:
         require_memory(values.nbytes, f"{what} has {values.size:,} values")
 
 
-def read_distinct(values: Any, what: str) -> Values:
+def read_distinct(values: object, what: str) -> Values:
     """Return values that must be distinct and in order; `what` stands for them in messages."""
     if isinstance(values, (set, frozenset)):
         raise InputError(f"{what} must be in order.", "Give a list, not a set.")
@@ -199,7 +198,7 @@ def read_distinct(values: Any, what: str) -> Values:
     return distinct
 
 
-def read_names(values: Any, count: int, what: str) -> Values:
+def read_names(values: object, count: int, what: str) -> Values:
     """Return the names of `count` things: those given, which must be distinct and as many, or 0, 1, 2, ..."""
     if values is None:
         return np.arange(count)
@@ -220,12 +219,6 @@ def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
 
         return pl.DataFrame({name: _to_polars(column) for name, column in columns.items()})
     return pa.table({name: _to_arrow(column) for name, column in columns.items()})
-
-
-def build_report(columns: Mapping[str, Column], backend: str) -> Any:
-    """Return what `build_frame` does, for tables that are made to be read: one of pyarrow prints as a table."""
-    frame = build_frame(columns, backend)
-    return ReportTable(frame) if isinstance(frame, pa.Table) else frame
 
 
 def open_series(series: Any) -> tuple[Column, Column] | None:

@@ -13,17 +13,15 @@ from dataclasses import replace
 import numpy as np
 
 from ..answers.columns import Indices
-from ..errors import DataWarning, InputError, Sentence, plural, quietly, warn
+from ..errors import InputError, Sentence, plural, quietly, warn_of
 from .columns import Values, find_missing
 from .dialects.register import LONG, translate
 from .items import Sequences
 from .joining import NOTHING, Retracted
 from .long_tables import TableOptions, find_columns, read_answers
 from .responses import Responses, empty_responses
-from .tables import Table
+from .tables import ROLES, Table
 from .vocabulary import encode_in_order_of_appearance, lookup
-
-_ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
 
 
 def read_further(
@@ -46,7 +44,7 @@ def read_further(
     format : str, optional
         The form of the table, as in `Responses.from_frame`.
     """
-    table = translate(table.prefer(old.columns), format, dict.fromkeys(_ROLES))
+    table = translate(table.prefer(old.columns), format, dict.fromkeys(ROLES))
     names = _name_columns(table, old)
     columns = find_columns(table, names)
     table, rows = _split_missing(table, columns, duplicates)
@@ -92,7 +90,7 @@ def columns_of_gold(table: Table, old: Responses) -> str | bool:
 
 def _name_columns(table: Table, old: Responses) -> dict[str, str | None]:
     """Return the names of the columns that are not to be found by their usual names."""
-    names: dict[str, str | None] = dict.fromkeys(_ROLES)
+    names: dict[str, str | None] = dict.fromkeys(ROLES)
     if old.sequences is not None:
         names |= {role: table.need(role, parameter=role) for role in ("sequence", "position")}
     elif "item" in old.columns and old.columns["item"] in table.names:
@@ -138,12 +136,10 @@ def _check_unanswered(table: Table, columns: dict[str, str], old: Responses) -> 
             keyword="duplicates",
         )
     verb = "has no label and is" if table.n_rows == 1 else "have no label and are"
-    warn(
-        DataWarning(
-            f"{plural(table.n_rows, 'row')} of {table.name} {verb} left out: not answered yet.",
-            "An update takes lists of questions that are answered in part. Where answers are first read, such rows are "
-            "an error, since they may be a slip.",
-        )
+    warn_of(
+        f"{plural(table.n_rows, 'row')} of {table.name} {verb} left out: not answered yet.",
+        "An update takes lists of questions that are answered in part. Where answers are first read, such rows are "
+        "an error, since they may be a slip.",
     )
 
 
@@ -153,7 +149,7 @@ def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Re
     n_lost = table.n_rows - len(rows)
     if n_lost:
         rows_of = f"{plural(n_lost, 'row')} of {table.name} without a label"
-        warn(DataWarning(f"{rows_of} {'takes' if n_lost == 1 else 'take'} back nothing: there is no such answer."))
+        warn_of(f"{rows_of} {'takes' if n_lost == 1 else 'take'} back nothing: there is no such answer.")
     return taken_back
 
 

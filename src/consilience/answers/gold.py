@@ -9,19 +9,25 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ..answers.columns import Codes, Indices
-from ..errors import DataWarning, InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn
+from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels.types import Truths
 from .arrays import AnswerArrays
 from .classes import normalise_column
-from .columns import Column, Values, decode_categories, find_missing, is_missing, is_text, to_column, to_values
+from .columns import (
+    Column,
+    Values,
+    decode_categories,
+    find_present,
+    is_missing,
+    is_present,
+    to_column,
+    to_values,
+)
 from .frames import is_table, open_frame, open_series
 from .tables import Table
-from .vocabulary import encode_in_order_of_appearance, lookup, plain_labels
+from .vocabulary import encode_in_order_of_appearance, lookup, plain_labels, whole_numbers
 
 KEY_REMEDY = "Say which item each label belongs to."
 EMPTY_REMEDY = (
@@ -49,12 +55,12 @@ class Gold(NamedTuple):
     codes: Codes
     judging: Truths
 
-    def about(self, items: NDArray[np.int64]) -> Gold:
+    def about(self, items: Indices) -> Gold:
         """Return the known labels of some of the items."""
         return Gold(self.codes[items], self.judging[items])
 
 
-def match_gold(gold: Any, responses: AnswerArrays, classes: Values) -> Gold | None:
+def match_gold(gold: object, responses: AnswerArrays, classes: Values) -> Gold | None:
     """Return the known classes of the items, as indices into `classes`.
 
     Parameters
@@ -101,7 +107,7 @@ def _clash_error(
     )
 
 
-def _match_one(gold: Any, responses: AnswerArrays, classes: Values) -> Gold:
+def _match_one(gold: object, responses: AnswerArrays, classes: Values) -> Gold:
     """Return the known classes of the items from one table; see `match_gold`."""
     paired = responses.sequences is not None
     keyed = _open_keyed(gold, paired)
@@ -109,15 +115,14 @@ def _match_one(gold: Any, responses: AnswerArrays, classes: Values) -> Gold:
     # What the columns of items are called in the answers, they may be called here.
     table = table.prefer(responses.columns)
     labels = table.read(find_label(table))
-    names = [table.need(role) for role in _roles(paired)[:-1]]
+    names = table.need_keys(paired)
     # A missing key of a dict or a Series is an item without answers, like any other; in a table it is a slip.
     remedies = (KEY_REMEDY, *([EMPTY_REMEDY] if find_empty(_ids(responses)).any() else []))
     keys = [table.values(name, *remedies) if keyed is None else table.read(name) for name in names]
     if keyed is None:
         keys[0] = _name_by_text(keys[0], _ids(responses))
     _check_origin(table)
-    known = np.ones(len(labels), bool)
-    known[find_missing(labels)] = False
+    known = is_present(labels)
     if not known.any():
         raise InputError(f"{table.name} holds no label.")
     code = find_classes(labels, known, classes, responses.normalised)
@@ -158,17 +163,8 @@ def find_classes(labels: Column, known: Truths, classes: Values, normalised: boo
         # Text may be spelled in another way than the classes: "True" where they are "true" and "false".
         code = np.where(code < 0, lookup(classes, plain_labels(labels)), code)
     if (known & (code < 0)).any():
-        code = np.where(code < 0, lookup(classes, _whole_numbers(labels)), code)
+        code = np.where(code < 0, lookup(classes, whole_numbers(labels)), code)
     return code
-
-
-def _whole_numbers(labels: Column) -> Column:
-    """Return text such as "1.0" as numbers, if all of it is: whole numbers beside empty cells are often written so."""
-    try:
-        is_words = not isinstance(labels, np.ndarray) and is_text(decode_categories(labels).type)
-        return pc.cast(decode_categories(labels), pa.float64()) if is_words else labels
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return labels
 
 
 def _read_random(table: Table, known: Truths) -> Truths:
@@ -195,13 +191,11 @@ def _check_origin(table: Table) -> None:
     """Warn if known labels seem to be the result of a fit, by the columns that `to_frame` returns."""
     shares = [name for name in table.names if isinstance(name, str) and name.startswith("p(") and name.endswith(")")]
     if "confidence" in table.names and shares:
-        warn(
-            DataWarning(
-                f"{table.name} looks like labels that consilience fused: it has the columns 'confidence' and "
-                f"{listing(shares[:1])}.",
-                "Known labels should come from people, or another source that does not depend on these answers.",
-                keyword="gold",
-            )
+        warn_of(
+            f"{table.name} looks like labels that consilience fused: it has the columns 'confidence' and "
+            f"{listing(shares[:1])}.",
+            "Known labels should come from people, or another source that does not depend on these answers.",
+            keyword="gold",
         )
 
 
@@ -229,7 +223,7 @@ def _check_items(name: str, keys: list[Column], known: Truths, item: Indices, re
             "Check that both use the same ids.",
         )
     if n_absent:
-        warn(DataWarning(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out."))
+        warn_of(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out.")
 
 
 def _ids(responses: AnswerArrays) -> Values:
@@ -286,7 +280,7 @@ def _check_alike(name: str, items: Indices, responses: AnswerArrays) -> None:
         )
 
 
-def open_gold(gold: Any, paired: bool) -> Table:
+def open_gold(gold: object, paired: bool) -> Table:
     """Return known labels, in any form that `match_gold` takes, as a table with columns item and label.
 
     With `paired` the items are positions of sequences, in two columns.
@@ -303,7 +297,7 @@ def open_gold(gold: Any, paired: bool) -> Table:
     return open_frame(gold, "gold")
 
 
-def _open_keyed(gold: Any, paired: bool) -> Table | None:
+def _open_keyed(gold: object, paired: bool) -> Table | None:
     """Return a dict of items or a Series as a table, and None for anything else."""
     if isinstance(gold, Mapping):
         keyed = not _is_columns(gold, paired)
@@ -315,7 +309,7 @@ def _open_keyed(gold: Any, paired: bool) -> Table | None:
     return _build_table(_split(to_values(index).tolist(), paired) if paired else [index], labels, paired)
 
 
-def _build_table(keys: list[Any], labels: Any, paired: bool) -> Table:
+def _build_table(keys: list[Any], labels: object, paired: bool) -> Table:
     return open_frame(dict(zip(_roles(paired), (*keys, labels), strict=True)), "gold")
 
 
@@ -327,7 +321,7 @@ def _is_columns(gold: Mapping[Any, Any], paired: bool) -> bool:
     return len(columns) == len(names) and all(map(_is_column, columns))
 
 
-def _is_column(values: Any) -> bool:
+def _is_column(values: object) -> bool:
     return hasattr(values, "__len__") and not isinstance(values, (str, bytes, Enum))
 
 
@@ -367,7 +361,7 @@ def find_gold(table: Table, gold: str | bool | None) -> str | None:
     return table.find("gold", gold)
 
 
-def match_known(table: Table, name: str, item: NDArray[Any]) -> Known | None:
+def match_known(table: Table, name: str, item: Values) -> Known | None:
     """Return what a column says about the items, None if it is empty.
 
     Parameters
@@ -380,9 +374,7 @@ def match_known(table: Table, name: str, item: NDArray[Any]) -> Known | None:
         The item of each row.
     """
     column = table.read(name)
-    said = np.ones(table.n_rows, bool)
-    said[find_missing(column)] = False
-    rows = np.flatnonzero(said)
+    rows = find_present(column)
     if not len(rows):
         return None
     column = column.take(rows) if isinstance(column, np.ndarray) else decode_categories(column.take(rows))

@@ -14,17 +14,8 @@ from ..answers.columns import Codes
 from ..arguments import check_seed
 from ..errors import InputError, parameter_error
 from ..kernels.types import Floats, freeze, read_only
+from . import edges as links
 from .columns import Indices, Values, to_column
-from .edges import (
-    NAME_UNANSWERED,
-    Edges,
-    link_nearest,
-    link_pixels,
-    list_edges,
-    read_adjacency,
-    read_edge_table,
-    say_unknown,
-)
 from .hashing import hash_ids
 from .vocabulary import lookup
 
@@ -87,7 +78,7 @@ class Graph:
         return np.diff(self.offsets)
 
     @classmethod
-    def from_edges(cls, source: Any, target: Any, weight: ArrayLike | None = None, items: Any = None) -> Graph:
+    def from_edges(cls, source: object, target: object, weight: ArrayLike | None = None, items: object = None) -> Graph:
         """Build a graph from the end points of its edges.
 
         Parameters
@@ -105,16 +96,16 @@ class Graph:
         >>> cs.Graph.from_edges(["a", "b", "b"], ["b", "c", "a"])
         Graph(3 items, 2 edges, mean degree 1.33)
         """
-        return cls.of(list_edges(source, target, weight, items))
+        return cls.of(links.list_edges(source, target, weight, items))
 
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: object,
         source: str = "source",
         target: str = "target",
         weight: str | None = "auto",
-        items: Any = None,
+        items: object = None,
     ) -> Graph:
         """Build a graph from a table with one row per edge.
 
@@ -138,10 +129,10 @@ class Graph:
         >>> cs.Graph.from_frame(edges).weights, cs.Graph.from_frame(edges, weight=None).weights
         (array([0.5, 0.5, 2. , 2. ]), array([1., 1., 1., 1.]))
         """
-        return cls.of(read_edge_table(frame, source, target, weight, items))
+        return cls.of(links.read_edge_table(frame, source, target, weight, items))
 
     @classmethod
-    def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: Any = None) -> Graph:
+    def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: object = None) -> Graph:
         """Build a graph from an adjacency matrix.
 
         Parameters
@@ -152,10 +143,10 @@ class Graph:
         items : array-like, optional
             Ids of the rows; default 0, 1, 2, ...
         """
-        return cls.of(read_adjacency(matrix, items))
+        return cls.of(links.read_adjacency(matrix, items))
 
     @classmethod
-    def from_networkx(cls, graph: Any, weight: str | None = "weight", items: Any = None) -> Graph:
+    def from_networkx(cls, graph: Any, weight: str | None = "weight", items: object = None) -> Graph:
         """Build a graph from a networkx graph: anything with `nodes` and `edges(data=...)`.
 
         Parameters
@@ -176,7 +167,7 @@ class Graph:
         return cls.from_edges([t[0] for t in triples], [t[1] for t in triples], [t[2] for t in triples], items=names)
 
     @classmethod
-    def grid(cls, shape: Any, connectivity: int | None = None, items: Any = None) -> Graph:
+    def grid(cls, shape: object, connectivity: int | None = None, items: object = None) -> Graph:
         """Build the graph of neighbouring pixels or voxels.
 
         Parameters
@@ -195,11 +186,11 @@ class Graph:
         >>> cs.Graph.grid((3, 4), connectivity=4)
         Graph(12 items, 17 edges, mean degree 2.83)
         """
-        return cls.of(link_pixels(shape, connectivity, items))
+        return cls.of(links.link_pixels(shape, connectivity, items))
 
     @classmethod
     def knn(
-        cls, features: Any, k: int = 10, metric: str = "euclidean", mutual: bool = False, items: Any = None
+        cls, features: object, k: int = 10, metric: str = "euclidean", mutual: bool = False, items: object = None
     ) -> Graph:
         """Build the graph of k nearest neighbours, exactly.
 
@@ -228,10 +219,10 @@ class Graph:
         >>> cs.Graph.knn(np.array([[0.0], [0.1], [5.0], [5.2]]), k=1)
         Graph(4 items, 2 edges, mean degree 1.00)
         """
-        return cls.of(link_nearest(features, k, metric, mutual, items))
+        return cls.of(links.link_nearest(features, k, metric, mutual, items))
 
     @classmethod
-    def of(cls, edges: Edges) -> Graph:
+    def of(cls, edges: links.Edges) -> Graph:
         """Return the graph of some edges: merged, in both directions, and without self loops."""
         names, weights = edges.items, edges.weights
         if len(names) > MOST_ITEMS:
@@ -354,10 +345,10 @@ class Graph:
         if (linked & (place < 0)).any():
             unknown = self.items[linked & (place < 0)].tolist()
             raise InputError(
-                say_unknown(unknown, "of the graph", len(items)), "Leave their edges out.", NAME_UNANSWERED
+                links.say_unknown(unknown, "of the graph", len(items)), "Leave their edges out.", links.NAME_UNANSWERED
             )
         source = np.repeat(np.arange(self.n_items), self.degrees)
-        moved = Graph.of(Edges(place[source], place[self.neighbours], self.weights, items, self.description))
+        moved = Graph.of(links.Edges(place[source], place[self.neighbours], self.weights, items, self.description))
         return replace(moved, n_self_loops=self.n_self_loops)
 
     def joined_with(self, other: Graph, items: Values) -> Graph:
@@ -373,7 +364,7 @@ class Graph:
         stays = ~np.isin(pairs[0], pairs[1])
         source, target = (np.concatenate([ends[0][i][stays], ends[1][i]]) for i in range(2))
         weights = np.concatenate([first.weights[stays], second.weights])
-        joined = Graph.of(Edges(source, target, weights, items, self.description))
+        joined = Graph.of(links.Edges(source, target, weights, items, self.description))
         return replace(joined, n_self_loops=self.n_self_loops + other.n_self_loops)
 
     def shuffled(self, seed: int = 0) -> Graph:
@@ -390,7 +381,7 @@ class Graph:
         once = source < graph.neighbours
         a, b = rewire(rng, source[once], graph.neighbours[once].astype(np.int64), graph.n_items)
         weights = rng.permutation(graph.weights[once])
-        return Graph.of(Edges(order[a], order[b], weights, self.items, f"{self.description}, shuffled"))
+        return Graph.of(links.Edges(order[a], order[b], weights, self.items, f"{self.description}, shuffled"))
 
 
 def rank_of(order: Indices) -> Indices:

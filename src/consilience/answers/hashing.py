@@ -151,7 +151,7 @@ def _texts_of(ids: Values) -> pa.Array:
     return pa.array([_text_of(entry) for entry in ids.tolist()], pa.large_binary())
 
 
-def _text_of(entry: Any) -> bytes:
+def _text_of(entry: object) -> bytes:
     """Return the text of a single id. An object without a text of its own has the name of its type."""
     if isinstance(entry, bytes):
         return entry

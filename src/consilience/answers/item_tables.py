@@ -24,7 +24,6 @@ them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,11 +31,11 @@ from scipy.sparse import csr_array, issparse
 
 from ..answers.columns import Indices
 from ..arguments import to_floats
-from ..errors import DataWarning, InputError, first_line, listing, plural, warn
+from ..errors import InputError, first_line, listing, plural, warn_of
 from ..kernels.types import Floats, Truths, freeze
 from ..memory import NUMBER, require_memory
 from .classes import normalise_label
-from .columns import Values, find_missing, spell_surrogates, to_values
+from .columns import Values, is_present, spell_surrogates, to_values
 from .contents import Features
 from .frames import is_table, open_frame, read_lists
 from .items import Sequences, encode_items
@@ -52,12 +51,12 @@ ROUNDING = 1e-12
 LEAST = 1e-100
 
 
-def open_item_table(given: Any, what: str) -> Table:
+def open_item_table(given: object, what: str) -> Table:
     """Return a table of any frame library as a `Table`; a pandas index that has a name is a column."""
     return open_frame(reset_index(given), what)
 
 
-def reset_index(given: Any) -> Any:
+def reset_index(given: object) -> Any:
     """Return a pandas frame with its index as a column, if that has a name; anything else as it is."""
     name = getattr(getattr(given, "index", None), "name", None)
     if name is None or not hasattr(given, "reset_index") or name in getattr(given, "columns", ()):
@@ -92,17 +91,14 @@ def match_rows(table: Table, r: Responses, what: str) -> tuple[Indices, Indices]
 
 def key_names(table: Table, r: Responses) -> list[str]:
     """Return the columns of a table that say which item a row is about."""
-    table = replace(table, preferred={**r.columns, **table.preferred})
-    return [table.need(role) for role in (("item",) if r.sequences is None else ("sequence", "position"))]
+    return table.prefer(r.columns).need_keys(r.sequences is not None)
 
 
 def read_numbers(table: Table, name: str) -> Floats:
     """Return a column of numbers; a missing one is nan."""
     column = table.read(name)
     values = to_values(column)
-    numbers = np.full(len(values), np.nan)
-    there = np.ones(len(values), bool)
-    there[find_missing(column)] = False
+    numbers, there = np.full(len(values), np.nan), is_present(column)
     try:
         numbers[there] = to_floats(values[there].tolist())
     except (TypeError, ValueError) as error:
@@ -117,8 +113,8 @@ def list_items(given: Any, in_sequences: bool) -> Values | Sequences:
     """Return what identifies the items that features are about; without a table these are 0, 1, 2, ..."""
     if is_table(given):
         table = open_item_table(given, "features")
-        roles = ("sequence", "position") if in_sequences else ("item",)
-        return encode_items([table.values(table.need(role), KEY_REMEDY) for role in roles], None, "features")[1]
+        keys = [table.values(name, KEY_REMEDY) for name in table.need_keys(in_sequences)]
+        return encode_items(keys, None, "features")[1]
     if in_sequences:
         raise InputError(
             "features must say which sequence and position each row is about.",
@@ -128,7 +124,7 @@ def list_items(given: Any, in_sequences: bool) -> Values | Sequences:
     return np.arange(len(_to_rows(given)) if not issparse(given) else given.shape[0])
 
 
-def match_features(given: Any, r: Responses, with_gaps: bool = False) -> Features:
+def match_features(given: object, r: Responses, with_gaps: bool = False) -> Features:
     """Return features of the items of the answers.
 
     Parameters
@@ -167,11 +163,9 @@ def _warn_of_missing(r: Responses, item: Indices) -> None:
     missing = np.ones(r.n_items, bool)
     missing[item] = False
     if missing.any():
-        warn(
-            DataWarning(
-                f"{int(missing.sum()):,} of {plural(r.n_items, 'item')} have no features: "
-                f"{listing(r.items[missing].tolist())}. Their labels come from the answers alone."
-            )
+        warn_of(
+            f"{int(missing.sum()):,} of {plural(r.n_items, 'item')} have no features: "
+            f"{listing(r.items[missing].tolist())}. Their labels come from the answers alone."
         )
 
 
@@ -265,7 +259,7 @@ class ItemPriors(NamedTuple):
     probabilities: Floats  # (n, K): rows sum to 1
 
 
-def match_item_prior(given: Any, r: Responses) -> ItemPriors:
+def match_item_prior(given: object, r: Responses) -> ItemPriors:
     """Return the probabilities that a user has for items, matched to the items and classes of the answers.
 
     Parameters
@@ -314,7 +308,7 @@ def _read_table(table: Table, r: Responses) -> ItemPriors:
     return _select(item, np.stack(values, axis=1), r)
 
 
-def _find_column(r: Responses, columns: dict[str, Any], value: Any) -> Any:
+def _find_column(r: Responses, columns: dict[str, Any], value: object) -> Any:
     """Return the column of a class, or None."""
     text = _spell(r, spell_surrogates(str(value)))
     return next((columns[name] for name in (f"p({text})", text) if name in columns), None)

@@ -37,6 +37,19 @@ class Sequences:
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
 
+def count_items(keys: Values | Sequences) -> int:
+    """Return the number of items that have these keys."""
+    return len(keys.position) if isinstance(keys, Sequences) else len(keys)
+
+
+def key_of(keys: Values | Sequences, item: int) -> object:
+    """Return what identifies an item, as Python writes it: 7, not np.int64(7)."""
+    if not isinstance(keys, Sequences):
+        return keys[[item]].tolist()[0]
+    owner = int(np.searchsorted(keys.offsets, item, side="right")) - 1
+    return keys.ids[[owner]].tolist()[0], keys.position[[item]].tolist()[0]
+
+
 def encode_items(columns: list[Column], named: list[Column] | None, source: str) -> tuple[Integers, Values | Sequences]:
     """Return the index of each row's item, and the keys of all items.
 
@@ -120,7 +133,7 @@ def read_positions(column: Column, source: str) -> Values:
         ) from error
 
 
-def _is_whole(entry: Any) -> bool:
+def _is_whole(entry: object) -> bool:
     return isinstance(entry, str) and entry.strip().lstrip("+-").isdecimal()
 
 
@@ -145,10 +158,8 @@ def read_keys(items: Any, n_columns: int, preferred: Mapping[str, str] | None = 
             keyword="items",
         )
     if is_table(items):
-        table = open_frame(items, "the table of items")
-        table = table.prefer(preferred or {})
-        roles = ("item",) if n_columns == 1 else ("sequence", "position")
-        return [table.values(table.need(role), remedy) for role in roles]
+        table = open_frame(items, "the table of items").prefer(preferred or {})
+        return [table.values(name, remedy) for name in table.need_keys(n_columns == 2)]
     if n_columns == 1:
         columns = [read_column(items, "items")]
     else:

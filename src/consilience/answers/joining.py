@@ -13,22 +13,22 @@ given.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..answers.columns import Indices
 from ..arguments import is_among
-from ..errors import DataWarning, InputError, Sentence, listing, parameter_error, plural, shorten, warn
-from ..kernels.types import Floats
+from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
+from ..kernels.types import Floats, Truths
 from .arrays import keep_weights
 from .columns import Codes, Values, objects, to_column, to_values
-from .items import Sequences
+from .items import Sequences, key_of
+from .long_tables import sort_rows
 from .responses import Responses
 from .slips import Source, warn_of_slips
 from .tagging import SCHEMES, complete_tags, looks_tagged
-from .vocabulary import Union, count_codes, join_columns, join_values, lookup
+from .vocabulary import Union, add_values, count_codes, join_columns, keep_values, lookup
 
 Indices = Indices
 POLICIES = ("error", "last")
@@ -85,7 +85,7 @@ class Retracted(NamedTuple):
 NOTHING = Retracted(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def check_join_policy(duplicates: Any) -> None:
+def check_join_policy(duplicates: object) -> None:
     """Raise an error unless there is such a policy for answers that are there already."""
     if not is_among(duplicates, POLICIES):
         raise parameter_error("duplicates", "update", "'error' or 'last'", duplicates)
@@ -146,9 +146,9 @@ class Answers(NamedTuple):
         """Return one number for the item and the worker of each answer."""
         return np.asarray(self.item * n_workers + self.worker)
 
-    def keep(self, which: NDArray[Any]) -> Answers:
+    def keep(self, which: Truths | Indices) -> Answers:
         """Return some of the answers."""
-        return Answers(*(array[which] for array in self))
+        return Answers(*(array[which] for array in self))  # type: ignore[arg-type]
 
 
 class Touched(NamedTuple):
@@ -183,10 +183,8 @@ def _join_keys(old: Responses, new: Responses) -> tuple[Values | Sequences, Indi
         return _join_sequences(old.keys, new.keys)
     assert not isinstance(old.keys, Sequences)
     assert not isinstance(new.keys, Sequences)
-    index = _find_few(old.keys, new.keys)
-    added = index < 0
-    index[added] = old.n_items + np.arange(added.sum())
-    return join_values(old.keys, new.keys[added]), np.arange(old.n_items), index
+    keys, index = add_values(old.keys, new.keys, _find_few)
+    return keys, np.arange(old.n_items), index
 
 
 def _find_few(known: Values, wanted: Values) -> Indices:
@@ -203,10 +201,7 @@ def _find_few(known: Values, wanted: Values) -> Indices:
 
 def _join_sequences(old: Sequences, new: Sequences) -> tuple[Sequences, Indices, Indices]:
     """Return the sequences of both. Those that are there already may grow, at any place."""
-    owner = lookup(old.ids, to_column(new.ids))
-    added = owner < 0
-    owner[added] = len(old) + np.arange(added.sum())
-    ids = join_values(old.ids, new.ids[added])
+    ids, owner = add_values(old.ids, new.ids)
     position = to_values(join_columns(to_column(old.position), to_column(new.position)))
     try:
         places, rank = np.unique(position, return_inverse=True)
@@ -236,26 +231,20 @@ def _list_touched(
 
 def _compare(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, Indices]:
     """Return the pairs of item and worker whose answer is the same in both, and those whose answer is another one."""
-    earlier, later = np.sort(there.pairs(n_workers)), np.sort(coming.pairs(n_workers))
-    at = np.searchsorted(earlier, later)
-    pairs = later[at < np.searchsorted(earlier, later, side="right")]
-    pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]]
-    if not len(pairs):
-        return pairs, pairs
-    parts = []
-    for each in (there, coming):
-        pair = each.pairs(n_workers)
-        shared = np.isin(pair, pairs)
-        order = np.lexsort((each.label[shared], pair[shared]))
-        parts.append((pair[shared][order], each.keep(shared).keep(order)))
-    (first, one), (second, other) = parts
-    n_first, n_second = (np.bincount(np.searchsorted(pairs, pair), minlength=len(pairs)) for pair in (first, second))
-    same = n_first == n_second
-    # Of pairs with as many labels in both, the labels stand side by side.
-    mine, theirs = one.keep(same[np.searchsorted(pairs, first)]), other.keep(same[np.searchsorted(pairs, second)])
-    unlike = (mine.label != theirs.label) | (mine.weight != theirs.weight)
-    same[np.searchsorted(pairs, mine.pairs(n_workers)[unlike])] = False
-    return pairs[same], pairs[~same]
+    pair = np.concatenate([there.pairs(n_workers), coming.pairs(n_workers)])
+    is_later = np.repeat([False, True], [len(there.item), len(coming.item)])
+    pairs = np.intersect1d(pair[~is_later], pair[is_later])
+    shared = np.flatnonzero(np.isin(pair, pairs))
+    label, weight = (
+        np.concatenate(both)[shared] for both in ((there.label, coming.label), (there.weight, coming.weight))
+    )
+    # The answers are the same if each label with its weight is as often in both.
+    order = np.lexsort((weight, label, pair[shared]))
+    rows = np.stack([pair[shared], label, weight.view(np.int64)])[:, order]
+    first = np.append(True, (rows[:, 1:] != rows[:, :-1]).any(axis=0))[: len(order)]
+    balance = np.bincount(np.cumsum(first) - 1, np.where(is_later[shared[order]], 1, -1))
+    other = np.unique(rows[0][first][balance != 0])
+    return np.setdiff1d(pairs, other, assume_unique=True), other
 
 
 def _lay_together(
@@ -271,30 +260,23 @@ def _lay_together(
     stays = np.ones(old.n_responses, bool)
     stays[gone] = False
     kept = old if stays.all() else old.keep(stays)
-    n_items = len(keys.position) if isinstance(keys, Sequences) else len(keys)
-    n_kept = np.zeros(n_items, np.int64)
-    n_kept[item] = np.diff(kept.offsets)
-    n_coming = np.bincount(coming.item, minlength=n_items)
-    offsets = np.concatenate([[0], np.cumsum(n_kept + n_coming)]).astype(np.int64)
-    place = np.arange(kept.n_responses) + np.repeat(offsets[item] - kept.offsets[:-1], np.diff(kept.offsets))
-    order = np.argsort(coming.item, kind="stable")
-    nth = np.arange(len(order)) - np.repeat(np.cumsum(n_coming) - n_coming, n_coming)
-    place_of_coming = (offsets[:-1] + n_kept)[coming.item[order]] + nth
-
-    def gather(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-        together = np.empty(len(place) + len(order), first.dtype)
-        together[place], together[place_of_coming] = first, second[order]
-        return together
-
     weighted = kept.weight is not None or not (coming.weight == 1.0).all()
     ordered = kept.order is not None or not np.isnan(coming.order).all()
+    offsets, worker, label, weight, order = sort_rows(
+        np.concatenate([item[kept.item_of_answer()], coming.item]),
+        keys,
+        np.concatenate([workers.old[kept.worker], coming.worker]),
+        np.concatenate([labels.old[kept.label], coming.label]),
+        np.concatenate([kept.weights(), coming.weight]) if weighted else None,
+        np.concatenate([kept.orders(), coming.order]) if ordered else None,
+    )
     return replace(
         old,
         offsets=offsets,
-        worker=gather(workers.old[kept.worker], coming.worker),
-        label=gather(labels.old[kept.label], coming.label),
-        weight=keep_weights(gather(kept.weights(), coming.weight)) if weighted else None,
-        order=gather(kept.orders(), coming.order) if ordered else None,
+        worker=worker,
+        label=label,
+        weight=keep_weights(weight),
+        order=order,
         workers=workers.values,
         labels=labels.values,
         keys=keys,
@@ -312,8 +294,8 @@ def _drop_unheard(r: Responses, worker: Codes, label: Codes) -> Responses:
         return r
     if not said.any():
         raise InputError("No answer would be left.", "Fit a new model.")
-    rank = [np.cumsum(which, dtype=np.int32) - np.int32(1) for which in (heard, said)]
-    return replace(r, worker=rank[0][r.worker], label=rank[1][r.label], workers=r.workers[heard], labels=r.labels[said])
+    (left, workers), (spoken, labels) = keep_values(r.worker, r.workers, heard), keep_values(r.label, r.labels, said)
+    return replace(r, worker=left, label=spoken, workers=workers, labels=labels)
 
 
 def _join_classes(old: Responses, labels: Values) -> Values:
@@ -330,7 +312,7 @@ def _join_classes(old: Responses, labels: Values) -> Values:
     return old.classes
 
 
-def _with_background(labels: Values, background: Any) -> Values:
+def _with_background(labels: Values, background: object) -> Values:
     has = lookup(labels, to_column([background]))[0] >= 0
     return labels if has else to_values(to_column([background, *labels.tolist()]))
 
@@ -345,12 +327,10 @@ def _doubt_labels(joined: Responses, added: Values) -> None:
     unknown = added[lookup(joined.classes, to_column(added)) < 0]
     if len(unknown):
         verb = "is no class" if len(unknown) == 1 else "are no classes"
-        warn(
-            DataWarning(
-                f"The new {'label' if len(unknown) == 1 else 'labels'} {listing(unknown.tolist())} {verb}: the classes "
-                f"were named when the model was fitted, and are {listing(joined.classes.tolist())}.",
-                "To add a class, fit again.",
-            )
+        warn_of(
+            f"The new {'label' if len(unknown) == 1 else 'labels'} {listing(unknown.tolist())} {verb}: the classes "
+            f"were named when the model was fitted, and are {listing(joined.classes.tolist())}.",
+            "To add a class, fit again.",
         )
 
 
@@ -359,15 +339,11 @@ def _clash_error(
 ) -> InputError:
     """Return the error that workers give other answers than before; `clash` are their pairs of item and worker."""
     item, worker = divmod(int(clash[0]), len(workers))
-    if isinstance(keys, Sequences):
-        owner = int(np.searchsorted(keys.offsets, item, side="right")) - 1
-        key: Any = keys.ids[[owner]].tolist()[0], keys.position[[item]].tolist()[0]
-    else:
-        key = keys[[item]].tolist()[0]
+    who, key = workers[[worker]].tolist()[0], key_of(keys, item)
     said = [listing(labels[each.label[each.pairs(len(workers)) == clash[0]]].tolist()) for each in (there, coming)]
     return InputError(
-        f"Worker {shorten(workers[[worker]].tolist()[0])} answered item {shorten(key)} before, with {said[0]}, and now "
-        f"with {said[1]}. {plural(len(clash), 'such pair')} in all.",
+        f"Worker {shorten(who)} answered item {shorten(key)} before, with {said[0]}, and now with {said[1]}. "
+        f"{plural(len(clash), 'such pair')} in all.",
         Sentence("To let new answers take the place of old ones, use {duplicates}.", duplicates="last"),
         keyword="duplicates",
     )

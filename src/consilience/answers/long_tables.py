@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, is_among
 from ..errors import (
-    DataWarning,
     InputError,
     ParameterError,
     Python,
@@ -20,7 +19,7 @@ from ..errors import (
     parameter_error,
     plural,
     shorten,
-    warn,
+    warn_of,
 )
 from ..kernels.types import Floats, Integers, Truths
 from ..memory import release_unused
@@ -29,11 +28,11 @@ from .classes import choose_classes, choose_spelling, list_classes, merge_spelli
 from .columns import Codes, Indices, Values, find_missing, find_present, is_categorical, to_values
 from .dialects.register import Names, translate
 from .gold import add_gold, find_gold, match_known
-from .items import Sequences, encode_items, read_keys
+from .items import Sequences, count_items, encode_items, key_of, read_keys
 from .ordering import read_order
 from .slips import Source, warn_of_silence, warn_of_slips
 from .tables import Table, squeeze
-from .vocabulary import are_distinct, encode_sorted, narrow_codes
+from .vocabulary import are_distinct, encode_sorted, keep_values, narrow_codes
 
 DUPLICATES = ("error", "first", "last", "mean")
 # Weights of one worker's spread answer may exceed 1 by rounding.
@@ -107,7 +106,7 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     item, keys = _read_items(table, columns, options.items)
 
     release_unused()  # the memory of Arrow's hash tables: with millions of items that is most of what was used
-    offsets, worker, label, weight, order = _sort_rows(item, keys, worker, label, weight, order)
+    offsets, worker, label, weight, order = sort_rows(item, keys, worker, label, weight, order)
     known = None if known_labels is None else match_known(table, known_labels, item)
     if names["item"] is None:
         _doubt_ids(table, columns, offsets)
@@ -147,13 +146,13 @@ def _read_items(table: Table, columns: Mapping[str, str], items: object) -> tupl
     return encode_items([table.values(name, _FILL) for name in names], named, table.name)
 
 
-def _sort_rows(
+def sort_rows(
     item: Integers, keys: Values | Sequences, worker: Codes, label: Codes, weight: Floats | None, order: Floats | None
 ) -> tuple[Indices, Codes, Codes, Floats | None, Floats | None]:
     """Return where the answers to each item begin, and worker, label, weight and order of the answers, item by item."""
     from ..kernels.layout import find_offsets, group_answers, order_by
 
-    n_items = int(keys.offsets[-1]) if isinstance(keys, Sequences) else len(keys)
+    n_items = count_items(keys)
     if np.all(item[:-1] <= item[1:]):
         # Sorted by item already, as most tables are: nothing to move.
         return find_offsets(item, n_items), worker, label, weight, order
@@ -204,7 +203,7 @@ def _drop_missing(table: Table, label: str) -> Table:
     if not len(rows) or len(rows) == table.n_rows:
         return table
     n_rows = f"{len(rows):,} of {table.n_rows:,}"
-    warn(DataWarning(f"Rows of {table.name} without an answer in column {label!r} were left out: {n_rows}."))
+    warn_of(f"Rows of {table.name} without an answer in column {label!r} were left out: {n_rows}.")
     return table.keep(find_present(table.read(label)))
 
 
@@ -212,11 +211,9 @@ def _doubt_ids(table: Table, columns: Mapping[str, str], offsets: Indices) -> No
     """Warn if the column of items was found by the name "id" and looks like a number of rows."""
     key = columns["item" if "item" in columns else "sequence"]
     if key.lower() == "id" and table.n_rows > 1 and np.diff(offsets).max() == 1:
-        warn(
-            DataWarning(
-                f"No two rows of {table.name} have the same {key!r}: is {key!r} a row number?",
-                Sentence("Name the item column with {item}."),
-            )
+        warn_of(
+            f"No two rows of {table.name} have the same {key!r}: is {key!r} a row number?",
+            Sentence("Name the item column with {item}."),
         )
 
 
@@ -272,7 +269,7 @@ def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table:
     if spans is not None and policy == "error":
         raise InputError(spans, *_FUSE_SPANS, _SETTLE, keyword="duplicates")
     if spans is not None:
-        warn(DataWarning(spans, *_FUSE_SPANS))
+        warn_of(spans, *_FUSE_SPANS)
     if policy in ("first", "last"):
         return _keep_one(answers, pair, policy)
     size = np.bincount(pair)
@@ -337,9 +334,8 @@ def _keep_one(answers: AnswerArrays, pair: Indices, policy: str) -> AnswerArrays
     answers = answers.keep(kept)
     # A label that only occurred in answers that were dropped is a label nobody gave.
     said = np.bincount(answers.label, minlength=answers.n_labels) > 0
-    rank = np.cumsum(said, dtype=np.int32) - np.int32(1)
-    labels = answers.labels[said]
-    return replace(answers, label=rank[answers.label], labels=labels, classes=labels)
+    label, labels = keep_values(answers.label, answers.labels, said)
+    return replace(answers, label=label, labels=labels, classes=labels)
 
 
 def _duplicate_error(
@@ -352,7 +348,7 @@ def _duplicate_error(
     """Return the error that names the first pair with more than one answer."""
     first = int(np.flatnonzero(repeated[pair])[0])
     same = np.flatnonzero(pair == pair[first])
-    about = _item_of(answers, first)
+    about = int(answers.items_of(np.array([first]))[0])
     rows = np.flatnonzero(item == about)[same - answers.offsets[about]]
     where = _say_where(table, int(rows[0]), int(rows[1]))
     why, remedy = "", Sentence("Remove them, or settle them with {duplicates} (or last, or mean).", duplicates="first")
@@ -363,7 +359,7 @@ def _duplicate_error(
                 "If the weights are rounded probabilities, settle them with {duplicates}.", duplicates="mean"
             )
         why = ", with weights of more than 1 in all" if heavy else ", with the same label"
-    who, key = answers.workers[[answers.worker[first]]].tolist()[0], _key_of(answers, about)
+    who, key = answers.workers[[answers.worker[first]]].tolist()[0], key_of(answers.keys, about)
     return InputError(
         f"Worker {shorten(who)} answered item {shorten(key)} more than once{why}: see {where}. "
         f"{plural(int(repeated.sum()), 'such pair')} in all.",
@@ -379,17 +375,3 @@ def _say_where(table: Table, first: int, second: int) -> str:
     if not comma:
         return f"{here} and {there} of {table.name}"
     return f"{here} and {there.removeprefix(file + comma)}"
-
-
-def _item_of(answers: AnswerArrays, answer: int) -> int:
-    """Return the index of the item that an answer is about."""
-    return int(np.searchsorted(answers.offsets, answer, side="right")) - 1
-
-
-def _key_of(answers: AnswerArrays, item: int) -> object:
-    """Return what identifies an item, as Python writes it: 7, not np.int64(7)."""
-    keys = answers.keys
-    if isinstance(keys, Sequences):
-        owner = int(np.searchsorted(keys.offsets, item, side="right")) - 1
-        return keys.ids[[owner]].tolist()[0], keys.position[[item]].tolist()[0]
-    return keys[[item]].tolist()[0]

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, to_floats
-from ..errors import DataWarning, InputError, Python, Sentence, first_line, listing, parameter_error, plural, warn
+from ..errors import (
+    InputError,
+    Python,
+    Sentence,
+    first_line,
+    listing,
+    parameter_error,
+    plural,
+    warn_of,
+)
 from ..kernels.types import Floats, Truths
 from ..memory import NUMBER, require_memory
 from .arrays import AnswerArrays, keep_weights
@@ -30,17 +39,19 @@ ROUNDING = 0.005
 SUM_SLACK = 1e-5
 
 
+class MatrixOptions(NamedTuple):
+    """What a matrix of answers has in common with one of soft votes; see `Responses.from_matrix`."""
+
+    lengths: ArrayLike | None
+    classes: ArrayLike | None
+    items: object
+    workers: object
+    abstain: str
+    background: object
+
+
 def read_matrix(
-    F: ArrayLike,
-    missing: Any,
-    lengths: ArrayLike | None,
-    labels: ArrayLike | None,
-    classes: ArrayLike | None,
-    items: Any,
-    workers: Any,
-    abstain: str,
-    background: Any,
-    normalise: bool,
+    F: ArrayLike, missing: object, labels: ArrayLike | None, normalise: bool, options: MatrixOptions
 ) -> AnswerArrays:
     """Read F[item, worker]; see `Responses.from_matrix`."""
     check_size(F, 1, "F")
@@ -53,18 +64,17 @@ def read_matrix(
     if not len(entries):
         raise InputError(f"F has no answers: all {matrix.size:,} entries are missing.")
     codes, vocabulary = _encode_entries(entries, labels, normalise)
-    spell = choose_spelling(vocabulary, list_classes(classes).tolist()) if normalise else None
+    spell = choose_spelling(vocabulary, list_classes(options.classes).tolist()) if normalise else None
     if spell is not None:
         codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
-    n_items, n_workers = matrix.shape
-    names, keys = read_names(workers, n_workers, "workers"), _row_keys(items, n_items, lengths)
-    known, silent = choose_classes(classes, vocabulary, abstain, background, spell)
+    keys, workers = _read_names(options, *matrix.shape)
+    known, silent = choose_classes(options.classes, vocabulary, options.abstain, options.background, spell)
     answers = AnswerArrays(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
         label=codes,
         weight=None,
-        workers=names,
+        workers=workers,
         labels=vocabulary,
         classes=known,
         keys=keys,
@@ -72,11 +82,11 @@ def read_matrix(
         normalised=normalise,
     )
     warn_of_silence(answers)
-    warn_of_slips(answers, Source(named=labels is not None or classes is not None, tabular=False))
+    warn_of_slips(answers, Source(named=labels is not None or options.classes is not None, tabular=False))
     return answers
 
 
-def check_size(array: Any, n_bytes: int, name: str) -> None:
+def check_size(array: object, n_bytes: int, name: str) -> None:
     """Raise an error for an array, perhaps one number that is repeated, of which no copy fits into memory."""
     shape = getattr(array, "shape", ())
     if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):
@@ -88,26 +98,15 @@ def _warn_of_holes(votes: Floats, answered: Truths) -> None:
     holed = np.argwhere(~answered & ~np.isnan(votes).all(axis=2))
     if len(holed):
         i, m = holed[0]
-        warn(
-            DataWarning(
-                f"{plural(len(holed), 'row')} of P {'is' if len(holed) == 1 else 'are'} NaN for some classes only, and "
-                f"{'counts' if len(holed) == 1 else 'count'} as missing; the first is P[{i}, {m}] = "
-                f"{votes[i, m].tolist()}.",
-                "Use 0 for a class that the worker rules out.",
-            )
+        warn_of(
+            f"{plural(len(holed), 'row')} of P {'is' if len(holed) == 1 else 'are'} NaN for some classes only, and "
+            f"{'counts' if len(holed) == 1 else 'count'} as missing; the first is P[{i}, {m}] = "
+            f"{votes[i, m].tolist()}.",
+            "Use 0 for a class that the worker rules out.",
         )
 
 
-def read_probabilities(
-    P: ArrayLike,
-    lengths: ArrayLike | None,
-    classes: ArrayLike | None,
-    items: Any,
-    workers: Any,
-    abstain: str,
-    background: Any,
-    rescale: bool = False,
-) -> AnswerArrays:
+def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> AnswerArrays:
     """Read P[item, worker, class]; see `Responses.from_probabilities`."""
     check_size(P, NUMBER, "P")
     check_truth("rescale", "Responses.from_probabilities", rescale)
@@ -117,8 +116,32 @@ def read_probabilities(
         raise InputError(f"P must be an array of probabilities indexed by item, worker and class: {error}.") from error
     if votes.ndim != 3 or 0 in votes.shape:
         raise InputError(f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.")
-    named = None if classes is None else read_distinct(classes, "classes")
-    _check_axes(votes, votes.shape[2] if named is None else len(named), rescale)
+    classes = None if options.classes is None else read_distinct(options.classes, "classes")
+    _check_axes(votes, votes.shape[2] if classes is None else len(classes), rescale)
+    votes = _check_votes(votes, rescale)
+    voted = votes > 0
+    _, worker, label = np.nonzero(voted)
+    keys, workers = _read_names(options, *votes.shape[:2])
+    labels = read_names(classes, votes.shape[2], "classes")
+    known, silent = choose_classes(None, labels, options.abstain, options.background)
+    answers = AnswerArrays(
+        offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
+        worker=worker.astype(np.int32),
+        label=label.astype(np.int32),
+        weight=keep_weights(votes[voted]),
+        workers=workers,
+        labels=labels,
+        classes=known,
+        keys=keys,
+        background=silent,
+    )
+    warn_of_silence(answers)
+    warn_of_slips(answers, Source(named=True, tabular=False, normalises=False))
+    return answers
+
+
+def _check_votes(votes: Floats, rescale: bool) -> Floats:
+    """Return probabilities that sum to at most 1, and zeros for votes that are missing."""
     answered: Truths = np.logical_not(np.isnan(votes).any(axis=2))
     _warn_of_holes(votes, answered)
     votes = np.where(answered[:, :, None], votes, 0.0)
@@ -128,10 +151,7 @@ def read_probabilities(
     slack = ROUNDING * votes.shape[2] + VOTE_SLACK
     most = 1 + (slack if rescale else VOTE_SLACK)
     wrong = np.argwhere((votes < 0).any(axis=2) | (total > most) | (answered & (total <= 0)))
-    if rescale and not len(wrong):
-        _check_rounding(votes, total, answered, slack)
-        total = np.where(answered, total, 1.0)
-    elif len(wrong):
+    if len(wrong):
         i, m = wrong[0]
         rounded = bool((votes >= 0).all() and total.max() <= 1 + slack and (total[answered] > 0).all())
         raise InputError(
@@ -140,26 +160,10 @@ def read_probabilities(
             *([Sentence("If they are rounded, use {rescale}.", rescale=True)] if rounded and not rescale else []),
             "Normalise such rows, or set them to NaN if the worker did not vote.",
         )
-    votes /= (total if rescale else np.maximum(total, 1.0))[:, :, None]
-    n_items, n_workers, n_classes = votes.shape
-    voted = votes > 0
-    _, worker, label = np.nonzero(voted)
-    labels = read_names(named, n_classes, "classes")
-    known, silent = choose_classes(None, labels, abstain, background)
-    answers = AnswerArrays(
-        offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
-        worker=worker.astype(np.int32),
-        label=label.astype(np.int32),
-        weight=keep_weights(votes[voted]),
-        workers=read_names(workers, n_workers, "workers"),
-        labels=labels,
-        classes=known,
-        keys=_row_keys(items, n_items, lengths),
-        background=silent,
-    )
-    warn_of_silence(answers)
-    warn_of_slips(answers, Source(named=True, tabular=False, normalises=False))
-    return answers
+    if rescale:
+        _check_rounding(votes, total, answered, slack)
+    scale = np.where(answered, total, 1.0) if rescale else np.maximum(total, 1.0)
+    return np.asarray(votes / scale[:, :, None])
 
 
 def _check_rounding(votes: Floats, total: Floats, answered: Truths, slack: float) -> None:
@@ -203,7 +207,7 @@ def _sums_to_one(votes: Floats, axis: int, slack: float) -> bool:
     return bool(len(totals) and np.all(np.abs(totals - 1) <= slack))
 
 
-def _to_matrix(F: ArrayLike) -> NDArray[Any]:
+def _to_matrix(F: ArrayLike) -> Values:
     """Return F as an array whose entries have the types they came with."""
     if isinstance(F, np.ma.MaskedArray):
         return F
@@ -220,11 +224,11 @@ def _to_matrix(F: ArrayLike) -> NDArray[Any]:
     return np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
 
 
-def _is_row(row: Any) -> bool:
+def _is_row(row: object) -> bool:
     return isinstance(row, Iterable) and not isinstance(row, (str, bytes, Mapping))
 
 
-def _missing_entries(matrix: NDArray[Any], missing: Any) -> Truths:
+def _missing_entries(matrix: Values, missing: object) -> Truths:
     data = np.ma.getdata(matrix)
     mask = np.ma.getmaskarray(matrix).copy()
     if data.dtype.kind in "fmM":
@@ -244,7 +248,7 @@ def _missing_entries(matrix: NDArray[Any], missing: Any) -> Truths:
     return mask
 
 
-def _encode_entries(entries: NDArray[Any], labels: ArrayLike | None, normalise: bool) -> tuple[Codes, Values]:
+def _encode_entries(entries: Values, labels: ArrayLike | None, normalise: bool) -> tuple[Codes, Values]:
     """Return codes and vocabulary of the answers in a matrix."""
     if entries.dtype == object:
         kinds = set(map(type, entries.tolist()))
@@ -282,10 +286,16 @@ def _encode_entries(entries: NDArray[Any], labels: ArrayLike | None, normalise: 
     return codes.astype(np.int32), vocabulary
 
 
-def _row_keys(items: Any, n_items: int, lengths: ArrayLike | None) -> Values | Sequences:
-    """Return the keys of a matrix's rows: item ids, or sequences of the given lengths."""
-    if lengths is None:
-        return read_names(items, n_items, "items")
+def _read_names(options: MatrixOptions, n_items: int, n_workers: int) -> tuple[Values | Sequences, Values]:
+    """Return the keys of a matrix's rows, and the names of its columns."""
+    workers, items = read_names(options.workers, n_workers, "workers"), options.items
+    if options.lengths is None:
+        return read_names(items, n_items, "items"), workers
+    return _row_keys(items, n_items, options.lengths), workers
+
+
+def _row_keys(items: object, n_items: int, lengths: ArrayLike) -> Sequences:
+    """Return the keys of a matrix's rows that are in sequences of the given lengths."""
     sizes = to_values(read_column(lengths, "lengths"))
     if sizes.dtype.kind not in "iu" or (sizes <= 0).any() or sizes.sum() != n_items:
         raise InputError(

@@ -16,9 +16,10 @@ from ..memory import NUMBER, require_memory
 from .arrays import AnswerArrays
 from .columns import Column, Values, objects, to_column
 from .frames import build_frame, open_frame
-from .items import Sequences
+from .items import Sequences, count_items
 from .long_tables import TableOptions, read_answers
-from .matrices import read_matrix, read_probabilities
+from .matrices import MatrixOptions, read_matrix, read_probabilities
+from .tables import ROLES
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +65,7 @@ class Responses(AnswerArrays):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: object,
         item: str | None = None,
         worker: str | None = None,
         label: str | None = None,
@@ -72,10 +73,10 @@ class Responses(AnswerArrays):
         position: str | None = None,
         weight: str | None = None,
         classes: ArrayLike | None = None,
-        items: Any = None,
+        items: object = None,
         duplicates: str = "error",
         abstain: str = "ignore",
-        background: Any = None,
+        background: object = None,
         normalise: bool = False,
         gold: str | bool | None = None,
         drop_missing: bool = False,
@@ -162,15 +163,7 @@ class Responses(AnswerArrays):
         >>> cs.Responses.from_frame(table).classes
         array([False,  True])
         """
-        names = {
-            "item": item,
-            "worker": worker,
-            "label": label,
-            "sequence": sequence,
-            "position": position,
-            "weight": weight,
-            "order": order,
-        }
+        names = dict(zip(ROLES, (item, worker, label, sequence, position, weight, order), strict=True))
         options = TableOptions(
             classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, ignore
         )
@@ -180,14 +173,14 @@ class Responses(AnswerArrays):
     def from_matrix(
         cls,
         F: ArrayLike,
-        missing: Any = -1,
+        missing: object = -1,
         lengths: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        items: Any = None,
-        workers: Any = None,
+        items: object = None,
+        workers: object = None,
         abstain: str = "ignore",
-        background: Any = None,
+        background: object = None,
         normalise: bool = False,
     ) -> Responses:
         """Read answers from a matrix: F[item, worker] is a label.
@@ -225,7 +218,8 @@ class Responses(AnswerArrays):
         >>> cs.Responses.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
         Responses(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
-        return cls.of(read_matrix(F, missing, lengths, labels, classes, items, workers, abstain, background, normalise))
+        options = MatrixOptions(lengths, classes, items, workers, abstain, background)
+        return cls.of(read_matrix(F, missing, labels, normalise, options))
 
     @classmethod
     def from_probabilities(
@@ -233,10 +227,10 @@ class Responses(AnswerArrays):
         P: ArrayLike,
         lengths: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        items: Any = None,
-        workers: Any = None,
+        items: object = None,
+        workers: object = None,
         abstain: str = "ignore",
-        background: Any = None,
+        background: object = None,
         rescale: bool = False,
     ) -> Responses:
         """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
@@ -269,17 +263,25 @@ class Responses(AnswerArrays):
         >>> cs.Responses.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
         Responses(4 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
-        return cls.of(read_probabilities(P, lengths, classes, items, workers, abstain, background, rescale))
+        options = MatrixOptions(lengths, classes, items, workers, abstain, background)
+        return cls.of(read_probabilities(P, rescale, options))
 
 
 def empty_responses(
     keys: Values | Sequences, workers: Values, labels: Values, classes: Values, normalised: bool
 ) -> Responses:
     """Return items to which there are no answers."""
-    n_items = len(keys.position) if isinstance(keys, Sequences) else len(keys)
     nobody = np.empty(0, np.int32)
     return Responses(
-        np.zeros(n_items + 1, np.int64), nobody, nobody, None, workers, labels, classes, keys, normalised=normalised
+        np.zeros(count_items(keys) + 1, np.int64),
+        nobody,
+        nobody,
+        None,
+        workers,
+        labels,
+        classes,
+        keys,
+        normalised=normalised,
     )
 
 

@@ -12,6 +12,8 @@ from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, plural, shorten
 from .columns import Column, find_missing
 
+# What columns of a table of answers can be, and which names tell so.
+ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
 ALIASES = {
     "item": ("item", "task", "question", "id"),
     "worker": ("worker", "annotator", "judge", "labeler"),
@@ -189,7 +191,11 @@ class Table:
         """Tell whether items are identified by sequence and position: there is no column item, and one sequence."""
         return self.find_usual("item") is None and self.find("sequence") is not None
 
-    def prefer(self, names: Mapping[str, str]) -> Table:
+    def need_keys(self, paired: bool) -> list[str]:
+        """Return the columns that say which item a row is about: item, or sequence and position."""
+        return [self.need(role) for role in (("sequence", "position") if paired else ("item",))]
+
+    def prefer(self, names: Mapping[str, str | None]) -> Table:
         """Return the table with names of columns to look for first, after those that it has already."""
         own = {role: name for role, name in self.preferred.items() if name is not None}
         return replace(self, preferred={**names, **own})

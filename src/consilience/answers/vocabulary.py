@@ -5,6 +5,7 @@ They are coded by hash tables in C, never row by row in Python.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, Flag
 from typing import Any, NamedTuple
 
@@ -14,9 +15,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers.columns import Indices
-from ..kernels.types import Integers
+from ..kernels.types import Integers, Truths
 from ..memory import count_threads
-from .columns import Codes, Column, Values, decode_categories, find_missing, is_text, objects, to_column, to_values
+from .columns import (
+    Codes,
+    Column,
+    Values,
+    decode_categories,
+    find_present,
+    is_text,
+    objects,
+    to_column,
+    to_values,
+)
 
 # From so many entries on, compiled code is faster than Arrow, which need not be loaded first.
 MANY = 100_000
@@ -70,10 +81,8 @@ def are_distinct(column: Column) -> bool:
     >>> are_distinct(to_column([1, 2, None, None])), are_distinct(to_column(["a", "a"]))
     (True, False)
     """
-    missing = find_missing(column)
-    if len(missing):
-        column = column.take(np.setdiff1d(np.arange(len(column)), missing, assume_unique=True))
-    codes, distinct = encode_in_order_of_appearance(column)
+    present = find_present(column)
+    codes, distinct = encode_in_order_of_appearance(column.take(present) if len(present) < len(column) else column)
     return len(codes) == len(distinct)
 
 
@@ -86,8 +95,7 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
     if not isinstance(column, np.ndarray) and pa.types.is_dictionary(column.type):
         indices = column.indices.to_numpy(zero_copy_only=False)
         seen = np.bincount(indices, minlength=len(column.dictionary)) > 0
-        rank = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-        return rank[indices], to_values(column.dictionary.filter(pa.array(seen)))
+        return keep_values(indices, to_values(column.dictionary), seen)
     codes, values = encode_in_order_of_appearance(column)
     order = sorted_order(values)
     rank = np.empty(len(values), np.int32)
@@ -136,7 +144,7 @@ def _argsort(keys: list[Any]) -> Indices:
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
 
-def _texts(entry: Any) -> list[str]:
+def _texts(entry: object) -> list[str]:
     return sorted(map(str, entry)) if isinstance(entry, frozenset) else [str(entry)]
 
 
@@ -200,6 +208,15 @@ def plain_labels(labels: Column) -> Column:
     return truth if truth.null_count == labels.null_count else labels
 
 
+def whole_numbers(labels: Column) -> Column:
+    """Return text such as "1.0" as numbers, if all of it is: whole numbers beside empty cells are often written so."""
+    try:
+        is_words = not isinstance(labels, np.ndarray) and is_text(decode_categories(labels).type)
+        return pc.cast(decode_categories(labels), pa.float64()) if is_words else labels
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return labels
+
+
 def _read_truth(texts: pa.Array) -> pa.Array:
     """Return text as truth values, whatever its case; null where it is neither "true" nor "false"."""
     lower = pc.utf8_lower(texts)
@@ -255,12 +272,9 @@ class Union(NamedTuple):
         >>> Union.of(np.array(["low", "high"], object), np.array(["high", "even"], object)).values.tolist()
         ['low', 'high', 'even']
         """
-        index = lookup(old, to_column(new))
-        added = index < 0
-        index[added] = len(old) + np.arange(added.sum())
-        values = join_values(old, new[added])
+        values, index = add_values(old, new)
         rank = np.arange(len(values), dtype=np.int32)
-        if added.any() and (sorted_order(old) == np.arange(len(old))).all():
+        if len(values) > len(old) and (sorted_order(old) == np.arange(len(old))).all():
             order = sorted_order(values)
             rank[order] = np.arange(len(values), dtype=np.int32)
             values = values[order]
@@ -277,3 +291,27 @@ def join_values(old: Values, added: Values) -> Values:
         if any(map(is_text, kinds)) and all(is_text(kind) or pa.types.is_integer(kind) for kind in kinds):
             first, second = pc.cast(first, pa.large_string()), pc.cast(second, pa.large_string())
     return to_values(join_columns(first, second))
+
+
+def add_values(
+    known: Values, more: Values, find: Callable[[Values, Values], Indices] | None = None
+) -> tuple[Values, Indices]:
+    """Return distinct values with those of some more that are new at the end, and where each of the latter is.
+
+    >>> add_values(np.array([5, 3]), np.array([4, 5]))
+    (array([5, 3, 4]), array([2, 0]))
+    """
+    index = lookup(known, to_column(more)) if find is None else find(known, more)
+    added = index < 0
+    index[added] = len(known) + np.arange(added.sum())
+    return join_values(known, more[added]), index
+
+
+def keep_values(codes: Integers, values: Values, kept: Truths) -> tuple[Codes, Values]:
+    """Return codes and vocabulary with only the values that are marked True, which are all that occur.
+
+    >>> keep_values(np.array([2, 0]), np.array(["a", "b", "c"]), np.array([True, False, True]))
+    (array([1, 0], dtype=int32), array(['a', 'c'], dtype='<U1'))
+    """
+    rank = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    return rank[codes], values[kept]

@@ -17,7 +17,6 @@ import click
 from .. import __version__
 from .command import ALONE, FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
 from .convert import convert
-from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
 from .formats import formats
@@ -95,7 +94,6 @@ program.add_command(next_items)
 program.add_command(convert)
 program.add_command(formats)
 program.add_command(simulate)
-program.add_command(datasets)
 program.add_command(demo)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..answers.frames import build_report
+from ..results.previews import build_report
 from .base import Found
 from .reporting import Planning, Reporting
 from .updating import need_update, update_model

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..answers.frames import build_report
 from ..arguments import is_number
 from ..arguments import is_whole as is_whole_number
 from ..errors import NotFittedError, ParameterError, Python, Sentence, parameter_error, plural
@@ -15,6 +14,7 @@ from ..inference.recipes.base import LatentRecipe
 from ..kernels.types import Floats
 from ..results.fusion import Calibrated, Fusion
 from ..results.predicting import need_guidance
+from ..results.previews import build_report
 from ..results.streaming import fit_first, fit_next
 from ..results.tables import list_disagreements, report_classifier
 from ..storage.answers import StoredResponses

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..answers.columns import to_column
-from ..answers.frames import build_frame, build_report
+from ..answers.frames import build_frame
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import check_order, find_drift, has_order, name_falls, tabulate_drift
 from ..errors import parameter_error
@@ -15,6 +15,7 @@ from ..planning.next_items import list_next_items
 from ..planning.next_questions import list_questions
 from ..planning.stopping import list_stop_items
 from ..results.label_files import write_labels
+from ..results.previews import build_report
 from ..results.saving import save_fusion
 from ..results.span_results import collect_spans, tabulate_spans
 from ..results.tables import describe_answers, list_undecided, to_masks

@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from html import escape
 
-from ..answers.previews import draw_interval, frame_html, html_table
 from ..errors import plural
 from ..specs import Fault, Figure, Sizes
+from .previews import draw_interval, frame_html, html_table
 
 # How many standard errors a difference must exceed to count as one.
 STANDARD_ERRORS = 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 
 from ..answers.columns import to_values
-from ..answers.previews import draw_histogram, frame_html, html_table, paragraph, to_word
 from ..errors import plural
 from .fusion import Fusion, Labels
+from .previews import draw_histogram, frame_html, html_table, paragraph, to_word
 
 # Labels, and names of classes, that are shown.
 FIRST, MOST_NAMES = 5, 8

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import to_column
-from ..answers.frames import build_report, open_frame
+from ..answers.frames import open_frame
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.hashing import draw_numbers, hash_ids, hash_items
@@ -24,6 +24,7 @@ from ..arguments import is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
 from ..kernels.types import Floats
 from ..memory import require_memory
+from ..results.previews import build_report
 from .checks import check_whole
 from .results import Simulation
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.arrays import keep_weights
+from ..answers.arrays import Crowd, keep_weights
 from ..answers.columns import Values, to_column, to_values
 from ..answers.hashing import Hashes, combine_hashes, hash_ids
 from ..answers.items import Sequences
 from ..answers.responses import Responses
-from ..answers.vocabulary import lookup
-from ..errors import StoreError, first_line, listing
+from ..errors import StoreError, first_line
 from ..kernels.types import Floats
 from .building import HEADER, SCHEMA, read_values
 from .layout import (
@@ -41,8 +39,8 @@ BLOCKS_PER_GROUP = 8
 _NOTHING = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_)
 
 
-@dataclass(frozen=True, eq=False)
-class StoredResponses:
+@dataclass(frozen=True, eq=False, repr=False)
+class StoredResponses(Crowd):
     """Answers of workers about items, in a store on disk. Make one with `consilience.scan_responses`.
 
     It has the vocabularies and sizes of `Responses`, and not its arrays. Items are in the order of the store:
@@ -82,16 +80,8 @@ class StoredResponses:
     #: What `Responses` may have and these answers have not.
     backend = "pyarrow"
     background = None
-    silence_counts = False
     silence_weight = None
     normalised = False
-
-    def __repr__(self) -> str:
-        kind = f" in {self.n_sequences:,} sequences" if self.in_sequences else ""
-        return (
-            f"StoredResponses({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} workers, "
-            f"{self.n_classes} classes: {listing(self.classes.tolist())})"
-        )
 
     @property
     def n_items(self) -> int:
@@ -113,41 +103,13 @@ class StoredResponses:
         """Number of items whose label is known."""
         return 0 if self.gold is None else sum(len(items) for items, _, _ in self.gold.values())
 
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return len(self.workers)
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels that workers use."""
-        return len(self.labels)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @cached_property
-    def class_of_label(self) -> NDArray[np.int64]:
-        """For each label, the class it names, or -1."""
-        return lookup(self.classes, to_column(self.labels))
-
-    @cached_property
-    def label_of_class(self) -> NDArray[np.int64]:
-        """For each class, the label that names it, or -1."""
-        return lookup(self.labels, to_column(self.classes))
-
     def measure(self) -> int:
         """Return how many bytes the store has on disk."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     def vote_shares(self) -> Floats:
         """Return each class's share of all votes."""
-        shares = np.zeros(self.n_classes)
-        named = self.class_of_label >= 0
-        shares[self.class_of_label[named]] = self.votes[named]
-        return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
+        return self.share_votes(self.votes)
 
     @property
     def sequences(self) -> range | None:

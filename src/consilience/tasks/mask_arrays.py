@@ -29,11 +29,11 @@ class MaskCollector:
     """Masks as they are met, one by one."""
 
     def __init__(self, colours: Colours | None = None, suffix: str = ".npy") -> None:
-        self._entries: dict[tuple[Any, Any], NDArray[Any]] = {}
+        self._entries: dict[tuple[Any, Any], Values] = {}
         self._shapes: dict[Any, tuple[tuple[int, ...], str]] = {}
         self._colours, self._suffix = colours or Colours(), suffix
 
-    def add(self, image: Any, reader: Any, array: ArrayLike, name: str) -> None:
+    def add(self, image: object, reader: object, array: ArrayLike, name: str) -> None:
         """Add a mask: an array of numbers; `name` stands for it in messages."""
         numbers = to_numbers(array, f"The {name}")
         if numbers.ndim not in NEIGHBOURHOODS or 0 in numbers.shape:
@@ -88,7 +88,7 @@ class MaskCollector:
                 "edges are smoothed.",
             )
 
-    def _name_values(self, values: Indices, classes: Any) -> tuple[Values, Indices, NDArray[np.int8]]:
+    def _name_values(self, values: Indices, classes: object) -> tuple[Values, Indices, NDArray[np.int8]]:
         """Return the classes, the value that stands for each, and the class of each of `values`."""
         if classes is None:
             labels = objects([self._spell(value) for value in values.tolist()]) if self._colours.channels else values
@@ -128,7 +128,7 @@ class MaskCollector:
         raise parameter_error("classes", "Masks", f"a dict whose keys are {example}", value)
 
 
-def to_numbers(array: Any, name: str) -> NDArray[Any]:
+def to_numbers(array: Any, name: str) -> Values:
     """Return an array of whole numbers or truth values, with `NOTHING` where it holds none."""
     try:
         numbers = np.asarray(np.ma.getdata(array))
@@ -153,7 +153,7 @@ def to_numbers(array: Any, name: str) -> NDArray[Any]:
     return numbers.astype(np.int64) if numbers.dtype.kind == "f" or numbers.dtype == np.uint64 else numbers
 
 
-def _find_values(array: NDArray[Any]) -> Indices:
+def _find_values(array: Values) -> Indices:
     """Return the values of a mask, sorted; only pixels that differ from the one before them are looked at."""
     flat = array.ravel()
     first = np.ones(flat.size, bool)
@@ -161,7 +161,7 @@ def _find_values(array: NDArray[Any]) -> Indices:
     return np.unique(flat[first]).astype(np.int64)
 
 
-def _encode(array: NDArray[Any], values: Indices, codes: ClassCodes) -> ClassCodes:
+def _encode(array: Values, values: Indices, codes: ClassCodes) -> ClassCodes:
     """Return the code of each pixel, `codes[i]` where it has `values[i]`, and -1 where it has none of them."""
     if array.dtype in (np.bool_, np.uint8):
         table = np.full(256, UNANSWERED, np.int8)

@@ -20,7 +20,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..answers.columns import Indices, Values, objects, to_column
 from ..answers.contents import UNANSWERED, ClassCodes, Pictures
@@ -29,7 +29,7 @@ from ..answers.frames import read_names
 from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
-from ..errors import DataWarning, InputError, listing, parameter_error, plural, shorten, warn
+from ..errors import InputError, listing, parameter_error, plural, shorten, warn_of
 from ..kernels.types import Floats, Truths
 from .mask_arrays import MaskCollector, to_numbers
 
@@ -40,7 +40,7 @@ N_LOOKED_AT = 200
 SMALL = 30_000
 
 
-class FusedMasks(Mapping[Any, NDArray[Any]]):
+class FusedMasks(Mapping[Any, Values]):
     """One mask for each image: ``masks[image]`` is an array of the values that the readers' masks hold.
 
     Attributes
@@ -55,7 +55,7 @@ class FusedMasks(Mapping[Any, NDArray[Any]]):
         self.confidence = dict(zip(pictures.images.tolist(), split_pixels(pictures, confidence), strict=True))
         self._index = {image: i for i, image in enumerate(self.confidence)}
 
-    def __getitem__(self, image: Any) -> NDArray[Any]:
+    def __getitem__(self, image: object) -> Values:
         return self.pictures.coding.decode(self._codes[self._index[image]])
 
     def __iter__(self) -> Iterator[Any]:
@@ -119,7 +119,7 @@ class Masks:
     @classmethod
     def from_arrays(
         cls,
-        arrays: Any,
+        arrays: object,
         *,
         readers: ArrayLike | None = None,
         classes: Mapping[int, Any] | None = None,
@@ -230,7 +230,7 @@ class Masks:
             for i, pixel in zip(owner.tolist(), wanted.tolist(), strict=True)
         ]
 
-    def pixels(self, image: Any) -> Indices:
+    def pixels(self, image: object) -> Indices:
         """Return the items that are the pixels of an image, in its shape.
 
         Examples
@@ -247,7 +247,7 @@ class Masks:
         i = names.index(image)
         return np.arange(self.pictures.offsets[i], self.pictures.offsets[i + 1]).reshape(self.shapes[i])
 
-    def arrays(self) -> dict[Any, dict[Any, NDArray[Any]]]:
+    def arrays(self) -> dict[Any, dict[Any, Values]]:
         """Return the masks as they were given: ``{image: {reader: array}}``."""
         readers, decode = self.readers.tolist(), self.pictures.coding.decode
         return {
@@ -256,7 +256,7 @@ class Masks:
         }
 
 
-def split_pixels(pictures: Pictures, values: NDArray[Any]) -> list[NDArray[Any]]:
+def split_pixels(pictures: Pictures, values: Values) -> list[Values]:
     """Return what is known of each item as one array for each image."""
     parts = np.split(values, pictures.offsets[1:-1])
     return [part.reshape(shape) for part, shape in zip(parts, pictures.shapes, strict=True)]
@@ -305,7 +305,7 @@ def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
         )
     if (place < 0).any():
         absent = f"{int((place < 0).sum()):,} of {plural(len(place), 'image')}"
-        warn(DataWarning(f"{absent} whose masks are known do not occur here and were left out."))
+        warn_of(f"{absent} whose masks are known do not occur here and were left out.")
     items, codes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for i, (image, shape) in enumerate(zip(place.tolist(), known.shapes, strict=True)):
         if image < 0:

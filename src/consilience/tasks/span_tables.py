@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,44 +13,52 @@ from ..answers.frames import is_table, open_frame
 from ..answers.item_tables import read_numbers
 from ..answers.tables import SPAN_ROLES, Table
 from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup
-from ..errors import DataWarning, InputError, Sentence, listing, parameter_error, plural, shorten, warn
+from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from .texts import FUSED, MarkedTexts, Marks, check_offsets, cut_texts, pick_marks, sort_marks
 
 Texts = TypeVar("Texts", bound=MarkedTexts)
 Names = Mapping[str, str | None]
+# The parameter that names the column of each role.
+_PARAMETERS = {"document": "document", "worker": "worker", "start": "start", "end": "end", "type": "label"}
 # Documents without a text have no known length.
 _LONGEST = np.iinfo(np.int64).max
 
 
-def read_span_table(spans: Any, texts: Any, readings: Any, gold: Any, names: Names) -> MarkedTexts:
+class SpanRows(NamedTuple):
+    """What rows of a table say of spans, in columns."""
+
+    document: Indices
+    start: Indices
+    end: Indices
+    types: list[str]
+
+
+def read_span_table(spans: object, texts: object, readings: object, gold: object, names: Names) -> MarkedTexts:
     """Return the spans of a table; see `Spans.from_frame`."""
-    documents, contents = _read_texts(texts, names["document"])
+    documents, contents = _read_texts(texts, names)
     table = open_frame(spans, "the table of spans")
-    document = _find_documents(table, names, documents)
-    said = table.values(table.need("worker", names["worker"], "worker"), "Say who marked each span.")
-    read = None
+    table = table.prefer({role: table.need(role, names[role], each) for role, each in _PARAMETERS.items()})
+    found = _read_rows(table, _find_documents(table, documents))
+    said, read = table.values(table.need("worker"), "Say who marked each span."), None
     if is_table(readings):
-        read = open_frame(readings, "the table of readings")
-        further = read.values(read.need("worker", _if_there(read, names["worker"])), "Say who read each document.")
-        said = join_columns(said, further)
+        read = open_frame(readings, "the table of readings").prefer(names)
+        said = join_columns(said, read.values(read.need("worker"), "Say who read each document."))
     elif not (isinstance(readings, str) and readings in ("marked", "all")):
         raise parameter_error(
             "readings", "Spans.from_frame", "'marked', 'all' or a table of document and worker", readings
         )
     worker_codes, workers = encode_sorted(said)
-    worker = worker_codes.astype(np.int64)
-    start, end = (read_offsets(table, table.need(role, names[role], role)) for role in ("start", "end"))
-    label = read_types(table, names)
+    worker, n_spans = worker_codes.astype(np.int64), table.n_rows
     known, known_documents = _read_gold(gold, names, documents)
-    code, labels = encode_types([*label, *known[2]])
-    marks = Marks(document, worker[: len(document)], start, end, code[: len(label)])
-    known_marks = Marks(known[3], np.zeros(len(known[3]), np.int64), known[0], known[1], code[len(label) :])
+    code, labels = encode_types([*found.types, *known.types])
+    marks = Marks(*found[:1], worker[:n_spans], *found[1:3], code[:n_spans])
+    known_marks = Marks(*known[:1], np.zeros(len(known.start), np.int64), *known[1:3], code[n_spans:])
     lengths = np.array([len(text) for text in contents], np.int64)
     for each in (marks, known_marks):
         check_offsets(each, lengths, documents)
     pairs = np.stack([marks.document, marks.worker], axis=1)
     if read is not None:
-        pairs = np.concatenate([pairs, np.stack([_find_documents(read, names, documents), worker[len(document) :]], 1)])
+        pairs = np.concatenate([pairs, np.stack([_find_documents(read, documents), worker[n_spans:]], 1)])
     elif readings == "all":
         every = np.arange(len(documents) * len(workers))
         pairs = np.stack(np.divmod(every, max(1, len(workers))), axis=1)
@@ -68,7 +76,7 @@ def read_span_table(spans: Any, texts: Any, readings: Any, gold: Any, names: Nam
     )
 
 
-def find_span_columns(given: Any) -> dict[str, str] | None:
+def find_span_columns(given: object) -> dict[str, str] | None:
     """Return the columns of document, start, end and type of a table of spans; None for anything else.
 
     A table with positions is one of tokens.
@@ -87,10 +95,10 @@ def find_span_columns(given: Any) -> dict[str, str] | None:
     return open_frame(given).find_spans()
 
 
-def find_marked(table: Table, start: str, end: str) -> Indices:
+def find_marked(table: Table) -> Indices:
     """Return the rows that hold a span. The others, without start and end, name a document that holds none."""
-    empty = np.intersect1d(find_missing(table.read(start)), find_missing(table.read(end)))
-    return np.setdiff1d(np.arange(table.n_rows), empty)
+    start, end = (find_missing(table.read(table.need(role))) for role in ("start", "end"))
+    return np.setdiff1d(np.arange(table.n_rows), np.intersect1d(start, end))
 
 
 def encode_types(types: list[str]) -> tuple[Indices, Values]:
@@ -106,20 +114,18 @@ def drop_repeated(marks: Marks) -> Marks:
     ordered = sort_marks(marks)
     columns = np.stack(ordered[:5])
     fresh = np.append(True, (columns[:, 1:] != columns[:, :-1]).any(axis=0))[: columns.shape[1]]
-    return Marks(*columns[:, fresh])
+    return pick_marks(ordered, np.flatnonzero(fresh))
 
 
-def _read_texts(texts: Any, document: str | None) -> tuple[Values, list[str]]:
+def _read_texts(texts: object, names: Names) -> tuple[Values, list[str]]:
     """Return ids and texts of all documents."""
     if isinstance(texts, Mapping) and not _is_columns(texts):
         ids: Column = to_column(list(texts), "Ids of documents")
         contents = list(texts.values())
     else:
-        table = open_frame(texts, "the table of texts")
-        name = table.need("document", _if_there(table, document))
-        ids = table.values(name, "Give each document its id.")
-        text = table.need("text")
-        contents = to_values(table.values(text, "Give each document its text.")).tolist()
+        table = open_frame(texts, "the table of texts").prefer(names)
+        ids = table.values(table.need("document"), "Give each document its id.")
+        contents = to_values(table.values(table.need("text"), "Give each document its text.")).tolist()
     odd = next((text for text in contents if not isinstance(text, str)), None)
     if odd is not None:
         raise InputError(f"Texts must be text. Got {shorten(odd)} instead.", keyword="texts")
@@ -141,15 +147,9 @@ def _is_columns(texts: Mapping[Any, Any]) -> bool:
     return bool(texts) and not any(isinstance(values, str) for values in texts.values())
 
 
-def _if_there(table: Table, name: str | None) -> str | None:
-    """Return the name that a column has in the table of spans, if it has it here too."""
-    return name if name in table.names else None
-
-
-def _find_documents(table: Table, names: Names, documents: Values) -> Indices:
+def _find_documents(table: Table, documents: Values) -> Indices:
     """Return the index of the document of each row."""
-    given = names["document"] if table.name == "the table of spans" else _if_there(table, names["document"])
-    name = table.need("document", given, "document")
+    name = table.need("document", parameter="document")
     column = table.values(name, "Say which document each row is about.")
     found = lookup(documents, column)
     unknown = np.flatnonzero(found < 0)
@@ -164,7 +164,16 @@ def _find_documents(table: Table, names: Names, documents: Values) -> Indices:
     return found
 
 
-def read_offsets(table: Table, name: str, rows: Indices | None = None) -> Indices:
+def _read_rows(table: Table, document: Indices, rows: Indices | None = None) -> SpanRows:
+    """Return the spans of all rows, or of some; `document` is the index of each row's document."""
+    start, end = (_read_offsets(table, table.need(role), rows) for role in ("start", "end"))
+    name = table.need("type", parameter="label")
+    column = table.values(name, "Give each span its type.") if rows is None else table.read(name).take(rows)
+    types = [spell_surrogates(str(value)) for value in to_values(column).tolist()]
+    return SpanRows(document if rows is None else document[rows], start, end, types)
+
+
+def _read_offsets(table: Table, name: str, rows: Indices | None) -> Indices:
     """Return where spans begin, or end: all of them, or those of some rows."""
     column = table.values(name, "Say where each span begins and ends.") if rows is None else table.read(name).take(rows)
     values = to_values(column)
@@ -183,30 +192,17 @@ def _is_whole(value: object) -> bool:
     return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
 
 
-def read_types(table: Table, names: Names, rows: Indices | None = None) -> list[str]:
-    """Return the types of spans as text: of all of them, or of those of some rows."""
-    given = names["type"] if table.name == "the table of spans" else _if_there(table, names["type"])
-    name = table.need("type", given, "label")
-    column = table.values(name, "Give each span its type.") if rows is None else table.read(name).take(rows)
-    return [spell_surrogates(str(value)) for value in to_values(column).tolist()]
-
-
-def _read_gold(
-    gold: Any, names: Names, documents: Values
-) -> tuple[tuple[Indices, Indices, list[str], Indices], Indices]:
-    """Return start, end, type and document of known spans, and the documents whose spans are known."""
+def _read_gold(gold: object, names: Names, documents: Values) -> tuple[SpanRows, Indices]:
+    """Return the known spans, and the documents whose spans are known."""
     if gold is None:
         nothing = np.empty(0, np.int64)
-        return (nothing, nothing, [], nothing), nothing
-    table = open_frame(gold, "gold")
-    document = _find_documents(table, names, documents)
-    start, end = (table.need(role, _if_there(table, names[role])) for role in ("start", "end"))
-    rows = find_marked(table, start, end)
-    found = (read_offsets(table, start, rows), read_offsets(table, end, rows), read_types(table, names, rows))
-    return (*found, document[rows]), np.unique(document)
+        return SpanRows(nothing, nothing, nothing, []), nothing
+    table = open_frame(gold, "gold").prefer(names)
+    document = _find_documents(table, documents)
+    return _read_rows(table, document, find_marked(table)), np.unique(document)
 
 
-def read_sole_spans(given: Any, name: str, documents: Values, texts: list[str], fused: bool = False) -> MarkedTexts:
+def read_sole_spans(given: object, name: str, documents: Values, texts: list[str], fused: bool = False) -> MarkedTexts:
     """Return the spans of a table that holds those of one person, or fused ones, as known spans.
 
     Parameters
@@ -223,15 +219,16 @@ def read_sole_spans(given: Any, name: str, documents: Values, texts: list[str], 
     """
     table = _pick_worker(open_frame(given, name), fused)
     names = {role: table.need(role) for role in SPAN_ROLES}
-    said = table.values(names["document"], "Say which document each span is in.")
-    document, own = encode_in_order_of_appearance(said)
+    document, own = encode_in_order_of_appearance(
+        table.values(names["document"], "Say which document each span is in.")
+    )
     place = lookup(documents, to_column(own))
     contents = [texts[n] if n >= 0 else "" for n in place.tolist()]
-    rows = find_marked(table, names["start"], names["end"])
-    code, labels = encode_types(read_types(table, names, rows))
-    start, end = (read_offsets(table, names[role], rows) for role in ("start", "end"))
+    rows = find_marked(table)
+    found = _read_rows(table, document.astype(np.int64), rows)
+    code, labels = encode_types(found.types)
     confidence = read_numbers(table, "confidence")[rows] if "confidence" in table.names else None
-    marks = Marks(document.astype(np.int64)[rows], np.zeros(len(rows), np.int64), start, end, code, confidence)
+    marks = Marks(found.document, np.zeros(len(rows), np.int64), found.start, found.end, code, confidence)
     lengths = np.array([len(text) or _LONGEST for text in contents], np.int64)
     check_offsets(marks, lengths, own)
     _check_stretches(table, rows, marks, contents)
@@ -282,7 +279,7 @@ def add_known(spans: Texts, known: MarkedTexts) -> Texts:
     place = lookup(spans.documents, to_column(known.documents))
     if (place < 0).any():
         absent = f"{int((place < 0).sum()):,} of {plural(len(place), 'document')}"
-        warn(DataWarning(f"{absent} whose spans are known do not occur here and were left out."))
+        warn_of(f"{absent} whose spans are known do not occur here and were left out.")
     again = np.intersect1d(place, spans.gold_documents)
     if len(again):
         raise InputError(

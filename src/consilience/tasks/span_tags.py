@@ -24,8 +24,8 @@ from ..answers.columns import Codes, Column, Indices, objects, to_column
 from ..answers.contents import Passages
 from ..answers.items import Sequences
 from ..answers.responses import Responses
-from ..errors import DataWarning, InputError, plural, shorten, warn
-from ..kernels.types import freeze
+from ..errors import InputError, plural, shorten, warn_of
+from ..kernels.types import Integers, freeze
 from .texts import MarkedTexts, Marks, Placed, Tokenised, tokenise
 
 # Why a span is not fused.
@@ -149,17 +149,25 @@ def _write_tags(
     own = marks.document[kept] * len(spans.workers) + marks.worker[kept]
     reader = np.searchsorted(reading, own) - np.searchsorted(spans.readings[:, 0], marks.document[kept])
     sizes = placed.stop[kept] - placed.first[kept]
-    inner = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     begin = base[document] + placed.first[kept] * readers[document] + reader
-    place = np.repeat(begin, sizes) + inner * np.repeat(readers[document], sizes)
-    code = 1 + 2 * marks.label[kept]
-    label[place] = np.repeat(code, sizes) + (inner > 0)
-    tags = ["O", *(f"{letter}-{name}" for name in spans.labels.tolist() for letter in "BI")]
+    _lay_tags(label, begin, readers[document], sizes, marks.label[kept])
+    tags = _list_tags(spans)
     counts = np.bincount(label, minlength=len(tags))
     said = sorted(np.flatnonzero(counts).tolist(), key=tags.__getitem__)
     renamed = np.zeros(len(tags), np.int32)
     renamed[said] = np.arange(len(said))
     return renamed[label], objects([tags[code] for code in said])
+
+
+def _lay_tags(codes: Integers, begin: Indices, step: Indices, sizes: Indices, types: Indices) -> None:
+    """Write the codes of the tags of spans: of each span `sizes` tags, from `begin` on, `step` entries apart."""
+    inner = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    codes[np.repeat(begin, sizes) + inner * np.repeat(step, sizes)] = np.repeat(1 + 2 * types, sizes) + (inner > 0)
+
+
+def _list_tags(spans: MarkedTexts) -> list[str]:
+    """Return the tags by their codes: O, then B and I of each type."""
+    return ["O", *(f"{letter}-{name}" for name in spans.labels.tolist() for letter in "BI")]
 
 
 def _list_readers(spans: MarkedTexts, documents: Indices, sizes: Indices, readers: Indices) -> Codes:
@@ -191,16 +199,13 @@ def find_known(spans: MarkedTexts, layers: Layers) -> dict[str, Column] | None:
     base[documents] = np.cumsum(sizes) - sizes
     code = np.zeros(int(sizes.sum()), np.int64)
     kept = np.flatnonzero((layers.gold == KEPT) & (base[spans.gold.document] >= 0))
-    lengths = placed.stop[kept] - placed.first[kept]
-    inner = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     begin = base[spans.gold.document[kept]] + placed.first[kept]
-    code[np.repeat(begin, lengths) + inner] = np.repeat(1 + 2 * spans.gold.label[kept], lengths) + (inner > 0)
-    tags = pa.array(["O", *(f"{letter}-{name}" for name in spans.labels.tolist() for letter in "BI")], pa.string())
+    _lay_tags(code, begin, np.ones_like(begin), placed.stop[kept] - placed.first[kept], spans.gold.label[kept])
     position = np.arange(len(code)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return {
         "sequence": to_column(spans.documents[np.repeat(documents, sizes)]),
         "position": to_column(position),
-        "label": tags.take(pa.array(code)),
+        "label": pa.array(_list_tags(spans), pa.string()).take(pa.array(code)),
     }
 
 
@@ -214,15 +219,13 @@ def _tell_left_out(spans: MarkedTexts, layers: Layers) -> None:
         found = np.flatnonzero(layers.marks == code)
         if len(found):
             marks, first = spans.marks, found[0]
-            warn(
-                DataWarning(
-                    f"{plural(len(found), 'span')} of {len(marks.start):,} {problem}, and are not fused, such as "
-                    f"{shorten(spans.labels[marks.label[first]])} at {marks.start[first]} to {marks.end[first]} of "
-                    f"document {shorten(spans.documents[marks.document[first]])} by worker "
-                    f"{shorten(spans.workers[marks.worker[first]])}.",
-                    "spans.left_out() lists them.",
-                    *(["To fuse other layers, give the spans of one layer or type at a time."] * (code == OVERLAPS)),
-                )
+            warn_of(
+                f"{plural(len(found), 'span')} of {len(marks.start):,} {problem}, and are not fused, such as "
+                f"{shorten(spans.labels[marks.label[first]])} at {marks.start[first]} to {marks.end[first]} of "
+                f"document {shorten(spans.documents[marks.document[first]])} by worker "
+                f"{shorten(spans.workers[marks.worker[first]])}.",
+                "spans.left_out() lists them.",
+                *(["To fuse other layers, give the spans of one layer or type at a time."] * (code == OVERLAPS)),
             )
 
 
@@ -236,9 +239,7 @@ def _tell_unused(spans: MarkedTexts, n_tokens: Indices, n_readers: Indices) -> N
     reasons = [f"{plural(int(unread), 'document')} without a reader"] if unread else []
     reasons += [f"{plural(int(empty), 'document')} without text"] if empty else []
     if reasons:
-        warn(
-            DataWarning(
-                f"{' and '.join(reasons)} of {len(spans.documents):,} are not fused.",
-                *(["If somebody read them and marked nothing, say so when the spans are read."] if unread else []),
-            )
+        warn_of(
+            f"{' and '.join(reasons)} of {len(spans.documents):,} are not fused.",
+            *(["If somebody read them and marked nothing, say so when the spans are read."] if unread else []),
         )

@@ -19,7 +19,7 @@ from ..answers.frames import build_frame
 from ..answers.responses import Responses
 from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted
 from ..errors import InputError, listing, parameter_error, plural, shorten
-from .span_tables import add_known, read_span_table
+from .span_tables import add_known, encode_types, read_span_table
 from .span_tags import REASONS, Layers, choose_layers, find_known, make_responses
 from .texts import MarkedTexts, Marks, Origin, Tokens, check_offsets, cut_texts, pick_marks, sort_marks
 
@@ -63,8 +63,14 @@ class Spans(MarkedTexts):
 
     def to_frame(self) -> Any:
         """Return the spans as a table: document, worker, start, end, label, text, and confidence if they have one."""
-        marks = self.marks
-        columns: dict[str, Column] = {
+        columns = self._list_columns(self.marks)
+        if self.marks.confidence is not None:
+            columns["confidence"] = pa.array(self.marks.confidence, mask=np.isnan(self.marks.confidence))
+        return build_frame(columns, self.backend)
+
+    def _list_columns(self, marks: Marks) -> dict[str, Column]:
+        """Return spans as columns: document, worker, start, end, label and text."""
+        return {
             "document": to_column(self.documents[marks.document]),
             "worker": to_column(self.workers[marks.worker]),
             "start": to_column(marks.start),
@@ -72,17 +78,14 @@ class Spans(MarkedTexts):
             "label": to_column(self.labels[marks.label]),
             "text": to_column(cut_texts(self.texts, marks)),
         }
-        if marks.confidence is not None:
-            columns["confidence"] = pa.array(marks.confidence, mask=np.isnan(marks.confidence))
-        return build_frame(columns, self.backend)
 
     @classmethod
     def from_frame(
         cls,
-        spans: Any,
-        texts: Any,
-        readings: Any = "marked",
-        gold: Any = None,
+        spans: object,
+        texts: object,
+        readings: object = "marked",
+        gold: object = None,
         *,
         document: str | None = None,
         worker: str | None = None,
@@ -158,17 +161,8 @@ class Spans(MarkedTexts):
         """
         verdict = self.layers.marks
         rows = np.flatnonzero(np.isin(verdict, list(REASONS)))
-        marks = pick_marks(self.marks, rows)
-        columns: dict[str, Column] = {
-            "document": to_column(self.documents[marks.document]),
-            "worker": to_column(self.workers[marks.worker]),
-            "start": to_column(marks.start),
-            "end": to_column(marks.end),
-            "label": to_column(self.labels[marks.label]),
-            "text": to_column(cut_texts(self.texts, marks)),
-            "reason": to_column([REASONS[code] for code in verdict[rows].tolist()]),
-        }
-        return build_frame(columns, self.backend)
+        reason = to_column([REASONS[code] for code in verdict[rows].tolist()])
+        return build_frame({**self._list_columns(pick_marks(self.marks, rows)), "reason": reason}, self.backend)
 
     def known_tags(self) -> Any:
         """Return the tags of documents whose spans are known, as a table that models take as `gold`.
@@ -234,7 +228,7 @@ class SpanCollector:
         self._gold: list[tuple[int, int, int, str]] = []  # document, start, end, label
         self._gold_documents: list[int] = []
 
-    def add_document(self, name: Any, text: str, tokens: list[tuple[int, int]] | None = None) -> int:
+    def add_document(self, name: object, text: str, tokens: list[tuple[int, int]] | None = None) -> int:
         """Add a document, and return its index. Tokens are (start, end) pairs, in order and apart from each other."""
         self._documents.append(name)
         self._texts.append(text)
@@ -244,7 +238,7 @@ class SpanCollector:
     def add_reading(
         self,
         document: int,
-        worker: Any,
+        worker: object,
         spans: Iterable[tuple[int, int, str]],
         confidence: Iterable[float] | None = None,
     ) -> None:
@@ -275,7 +269,7 @@ class SpanCollector:
         worker_codes, workers = encode_sorted(to_column([worker for _, worker in self._readings], "Ids of workers"))
         readings = np.array([[document for document, _ in self._readings], worker_codes], np.int64).reshape(2, -1).T
         self._check_readings(readings, workers)
-        label_of, labels = self._encode_labels()
+        label_of, labels = encode_types([*(span[3] for span in self._spans), *(span[3] for span in self._gold)])
         n_marked = len(self._spans)
         reading, start, end = _columns([span[:3] for span in self._spans])
         confidence = [span[4] for span in self._spans]
@@ -303,13 +297,6 @@ class SpanCollector:
             np.unique(np.array(self._gold_documents, np.int64)),
             origin,
         )
-
-    def _encode_labels(self) -> tuple[Indices, Values]:
-        said = [span[3] for span in self._spans] + [span[3] for span in self._gold]
-        if not said:
-            return np.empty(0, np.int64), objects([])
-        codes, labels = encode_sorted(to_column(said, "Types of spans"))
-        return codes.astype(np.int64), labels
 
     def _check_readings(self, readings: Indices, workers: Values) -> None:
         _, first, count = np.unique(readings, axis=0, return_index=True, return_counts=True)

@@ -110,11 +110,7 @@ def cut_texts(texts: list[str], marks: Marks) -> list[str]:
 
 def sort_marks(marks: Marks) -> Marks:
     """Return the spans in order."""
-    order = np.lexsort((marks.label, marks.end, marks.start, marks.worker, marks.document))
-    confidence = None if marks.confidence is None else marks.confidence[order]
-    return Marks(
-        marks.document[order], marks.worker[order], marks.start[order], marks.end[order], marks.label[order], confidence
-    )
+    return pick_marks(marks, np.lexsort((marks.label, marks.end, marks.start, marks.worker, marks.document)))
 
 
 def check_offsets(marks: Marks, lengths: Indices, documents: Values) -> None:

@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
-from ..columns import Column, find_missing, to_column
+from ...errors import InputError, Sentence, listing, plural, shorten, warn_of
+from ..columns import Column, find_missing, is_present, to_column
 from ..tables import Table
 from .register import Names, Reader
 
@@ -115,12 +115,10 @@ def leave_out(table: Table, column: str, values: Sequence[str], what: str) -> Ta
     n_left = table.n_rows - len(kept)
     if not n_left:
         return table
-    warn(
-        DataWarning(
-            f"{plural(n_left, 'row')} of {table.name} {'was' if n_left == 1 else 'were'} left out as {what} (column "
-            f"{column!r}).",
-            Sentence("To use all rows, use {format}, and name the columns.", format="long"),
-        )
+    warn_of(
+        f"{plural(n_left, 'row')} of {table.name} {'was' if n_left == 1 else 'were'} left out as {what} (column "
+        f"{column!r}).",
+        Sentence("To use all rows, use {format}, and name the columns.", format="long"),
     )
     if not len(kept):
         raise InputError(f"No row of {table.name} is left.")
@@ -159,7 +157,7 @@ def _unpack(table: Table) -> dict[str, Column]:
     }
 
 
-def _parse(table: Table, row: int, text: Any) -> dict[str, Any]:
+def _parse(table: Table, row: int, text: object) -> dict[str, Any]:
     """Return the answers in one row: a JSON object, or a list with one."""
     try:
         record = json.loads(text) if isinstance(text, str) else {}
@@ -231,12 +229,8 @@ def _starting(table: Table, prefix: str) -> list[str]:
 
 def _drop_separators(table: Table) -> Table:
     """Return the table without rows that say neither who answered nor what."""
-    empty = np.ones(table.n_rows, bool)
-    for name in [_TOLOKA_WORKER, *_starting(table, "OUTPUT:")]:
-        missing = np.zeros(table.n_rows, bool)
-        missing[find_missing(table.read(name))] = True
-        empty &= missing
-    return table.keep(np.flatnonzero(~empty)) if empty.any() and not empty.all() else table
+    told = np.any([is_present(table.read(name)) for name in (_TOLOKA_WORKER, *_starting(table, "OUTPUT:"))], axis=0)
+    return table.keep(np.flatnonzero(told)) if told.any() and not told.all() else table
 
 
 def _translate_appen(table: Table, names: Names) -> Table:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...arguments import is_among
-from ...errors import DataWarning, InputError, Sentence, listing, shorten, warn
+from ...errors import InputError, Sentence, listing, shorten, warn_of
 from ...memory import NUMBER, require_memory
 from ..columns import (
     Codes,
@@ -93,12 +93,10 @@ def _translate(table: Table, names: Names) -> Table:
     keys = table.values(item, "Say which item each row is about.")
     known = None if gold is None else (gold, table.read(gold))
     if names.get("format") is None:
-        warn(
-            DataWarning(
-                f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
-                Sentence("To be sure, give {format}.", format="wide"),
-                IGNORE,
-            )
+        warn_of(
+            f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
+            Sentence("To be sure, give {format}.", format="wide"),
+            IGNORE,
         )
     return replace(melt(table, (item, keys), workers, known), format="wide")
 
@@ -110,13 +108,11 @@ def _translate_matrix(table: Table, names: Names) -> Table:
     columns = _list_workers(table, item, gold)
     if item is None and _are_ids(table, columns):
         item, *columns = columns
-        warn(
-            DataWarning(
-                f"The first column of {table.name}, {shorten(item)}, is taken for ids of the items: no two rows have "
-                "the same.",
-                Sentence("To be sure, name it: {item}.", item=item),
-                "If it holds answers of a worker, move it to another place.",
-            )
+        warn_of(
+            f"The first column of {table.name}, {shorten(item)}, is taken for ids of the items: no two rows have "
+            "the same.",
+            Sentence("To be sure, name it: {item}.", item=item),
+            "If it holds answers of a worker, move it to another place.",
         )
     keys = "row", pa.array(np.arange(table.n_rows))
     if item is not None:
@@ -176,7 +172,7 @@ def melt(
     keys: tuple[str, Column],
     workers: Sequence[str],
     gold: tuple[str, Column] | None = None,
-    missing: Any = None,
+    missing: object = None,
 ) -> Table:
     """Return a wide table with one row per answer.
 
@@ -256,10 +252,10 @@ def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[Indice
     taken, left_out = (listing([workers[w] for w in found]) for found in (few, many))
     if few:
         problem = f"No other column of {table.name} holds any of the values of {taken}."
-        warn(DataWarning(f"{problem} Each column is taken for a worker.", IGNORE))
+        warn_of(f"{problem} Each column is taken for a worker.", IGNORE)
     if many:
         problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
-        warn(DataWarning(problem, Sentence("Name them with {ignore} to silence this warning.")))
+        warn_of(problem, Sentence("Name them with {ignore} to silence this warning."))
     return many
 
 

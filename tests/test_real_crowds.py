@@ -1,8 +1,7 @@
-"""Real datasets: made-up folders of the same form, every refusal, the command, and the real ones where they are."""
+"""The reader of real crowds: made-up folders of the same form, its refusals, and the real ones where they are."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,9 @@ import pytest
 from scipy import sparse
 
 import consilience as cs
-from command_line import run
-from consilience.datasets import CATALOGUE, data_folder, find_folder, is_present, load
+from benchmarks.real_crowds import CATALOGUE, data_folder, describe, find_folder, is_present, load
 from consilience.errors import InputError, ParameterError
 from real_data import gold_of, needs_data
-from test_imports import HEAVY, modules_after
 
 NAMES = [entry.name for entry in CATALOGUE]
 
@@ -72,7 +69,6 @@ def test_sequences(folder):
     assert (ner.graph, ner.features, ner.items) == (None, None, None)
     assert ner.folder == folder / "ner"
     assert not ner.responses.silence_counts
-    assert repr(ner) == "Dataset('ner': 4 answers (3 items x 2 workers, 3 classes), gold of 2 items)"
 
 
 def test_gold_goes_wherever_gold_goes(folder):
@@ -92,7 +88,6 @@ def test_a_network_of_papers(folder):
     assert cora.graph.to_scipy().toarray().tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
     assert isinstance(cora.features, sparse.csr_array)
     assert (cora.features.toarray() == np.eye(3, 4)).all()
-    assert repr(cora) == "Dataset('cora': gold of 3 items, 2 edges, 4 features)"
 
 
 def test_nearest_neighbours(folder):
@@ -105,7 +100,6 @@ def test_nearest_neighbours(folder):
     # Nobody answered about item 20; it is there all the same, for its neighbour to speak.
     assert set(music.responses.items.tolist()) == {10, 20, 30}
     assert len(cs.MarkovField().fit(music.responses, graph=music.graph).labels_) == 3
-    assert repr(music).endswith("gold of 3 items, 1 edge, 1 feature)")
 
 
 def test_silence_is_an_answer_of_labelling_functions(folder):
@@ -128,13 +122,8 @@ def test_of_sleep_only_what_models_said_is_read(folder):
         "kind": ["model", "human"],
     }
     gold = {"sequence": [0], "position": [0], "label": ["W"]}
-    place = write(folder, "sleep", responses=answers, gold=gold)
-    assert load("sleep").responses.workers.tolist() == ["net"]
-    del answers["kind"]
     write(folder, "sleep", responses=answers, gold=gold)
-    with pytest.raises(InputError, match=r"sleep/responses.parquet' has no column 'kind'.*It has 'sequence'"):
-        load("sleep")
-    assert place.is_dir()
+    assert load("sleep").responses.workers.tolist() == ["net"]
 
 
 # Where it is looked for.
@@ -151,13 +140,7 @@ def test_the_argument_goes_before_the_environment(tmp_path, monkeypatch):
     assert load("ner", str(tmp_path)).folder == tmp_path / "ner"
 
 
-def test_only_the_environment_names_a_folder(tmp_path, monkeypatch):
-    # A folder shared/data beside a checkout is not looked at by itself.
-    package = tmp_path / "checkout" / "src" / "consilience" / "datasets"
-    package.mkdir(parents=True)
-    (tmp_path / "checkout" / "pyproject.toml").touch()
-    (tmp_path / "shared" / "data").mkdir(parents=True)
-    monkeypatch.setattr("consilience.datasets.loading.__file__", str(package / "loading.py"))
+def test_the_environment_names_a_folder(monkeypatch):
     monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
     assert data_folder() is None
     monkeypatch.setenv("CONSILIENCE_DATA", "")
@@ -166,27 +149,12 @@ def test_only_the_environment_names_a_folder(tmp_path, monkeypatch):
     assert data_folder() == Path.home() / "crowds"
 
 
-def test_importing_is_light():
-    assert not modules_after("import consilience.datasets") & set(HEAVY)
-
-
 # Refusals.
 
 
 def test_an_unknown_name():
-    with pytest.raises(ParameterError, match=r"'bluebirds'\. Did you mean 'bluebird'\? There are pos, ner, "):
-        load("bluebirds")
     with pytest.raises(ParameterError, match=r"no dataset 'imagenet'\. There are .*, llm_judges\.$"):
         is_present("imagenet")
-    with pytest.raises(ParameterError, match=r"no dataset 3\."):
-        load(3)
-
-
-REMEDY = (
-    " The data are not distributed with the package: set $CONSILIENCE_DATA to a folder that holds "
-    "ner/{responses.parquet,gold.parquet}. It was prepared from github.com/thanhan/seqcrowd-acl17, task1.zip, commit "
-    "2a8a86f9; the page 'datasets' of the documentation describes the files."
-)
 
 
 def refusal(name: str, folder: Path | str | None = None) -> str:
@@ -195,69 +163,33 @@ def refusal(name: str, folder: Path | str | None = None) -> str:
     return str(caught.value)
 
 
-def test_no_folder_is_known(monkeypatch):
-    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
-    assert refusal("ner") == f"The dataset 'ner' was not found: $CONSILIENCE_DATA is not set.{REMEDY}"
+REMEDY = "Set $CONSILIENCE_DATA to a folder that holds ner/{responses.parquet,gold.parquet}. It was prepared"
+
+
+def test_what_is_missing_is_named(folder, monkeypatch):
+    write(folder, "ner", gold=TAGS["gold"])
+    assert refusal("ner").startswith(
+        f"The dataset 'ner' was not found: '{folder / 'ner'}' has no responses.parquet. {REMEDY}"
+    )
     assert not is_present("ner")
+    assert "'here/ner' has no responses.parquet, gold.parquet." in refusal("ner", "here")
+    monkeypatch.delenv("CONSILIENCE_DATA")
+    assert refusal("ner").startswith(f"The dataset 'ner' was not found: $CONSILIENCE_DATA is not set. {REMEDY}")
 
 
-def test_the_folder_is_not_there(monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_DATA", "nowhere")
-    assert refusal("ner") == f"There is no folder 'nowhere' ($CONSILIENCE_DATA).{REMEDY}"
-    assert refusal("ner", "here") == f"There is no folder 'here'.{REMEDY}"
-
-
-def test_the_dataset_is_not_in_the_folder(folder):
-    assert refusal("ner") == f"There is no folder 'ner' in '{folder}' ($CONSILIENCE_DATA).{REMEDY}"
-    assert refusal("ner", folder) == f"There is no folder 'ner' in '{folder}'.{REMEDY}"
-
-
-def test_a_file_is_missing(folder):
-    place = write(folder, "ner", gold=TAGS["gold"])
-    assert refusal("ner") == f"'{place}' has no 'responses.parquet'.{REMEDY}"
-    assert not is_present("ner")
-
-
-def test_gold_of_another_form(folder):
-    write(folder, "bluebird", **TAGS)
-    assert "gold.parquet has no column for the item" in refusal("bluebird")
+def test_gold_with_two_rows_about_an_item(folder):
     twice = {"item": [1, 1, 2], "label": ["0", "1", "0"]}
     write(folder, "bluebird", responses=SONGS["responses"], gold=twice)
-    assert "has 3 rows about 2 items. Keep one row for each item." in refusal("bluebird")
-
-
-def test_edges_to_strangers(folder):
-    place = write(folder, "cora", **PAPERS | {"edges": {"source": [0], "target": [9]}})
-    sparse.save_npz(place / "features.npz", sparse.csr_matrix(np.eye(3)))
-    assert "edges.parquet is not among the 3 items: 9" in refusal("cora")
+    assert "has 3 rows about 2 items." in refusal("bluebird")
 
 
 def test_features_of_other_rows(folder):
     place = write(folder, "cora", **PAPERS)
     sparse.save_npz(place / "features.npz", sparse.csr_matrix(np.eye(4)))
     assert refusal("cora").endswith("must have one row for each of 3 items. It has the shape (4, 4).")
-    place = write(folder, "music", **SONGS)
-    np.save(place / "features.npy", np.zeros(3))
-    assert refusal("music").endswith("must have one row for each item. It has the shape (3,).")
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"gAS"])
-def test_damaged_features(content, folder):
-    place = write(folder, "cora", **PAPERS)
-    (place / "features.npz").write_bytes(content)
-    assert "features.npz' cannot be read: " in refusal("cora")
-    place = write(folder, "music", **SONGS)
-    (place / "features.npy").write_bytes(content)
-    assert "features.npy' cannot be read: " in refusal("music")
-
-
-def test_nothing_is_unpickled(folder):
-    place = write(folder, "music", **SONGS)
-    np.save(place / "features.npy", np.array([["a"], [1], [None]], object), allow_pickle=True)
-    assert "features.npy' cannot be read: " in refusal("music")
-
-
-# The catalogue, the command and the page.
+# The catalogue.
 
 
 def test_the_catalogue():
@@ -270,72 +202,13 @@ def test_the_catalogue():
         assert ", commit " in entry.source
 
 
-def test_the_page_says_the_same():
-    page = Path(__file__).parents[1] / "docs" / "datasets.md"
-    lines = page.read_text(encoding="utf-8").splitlines()
-    for e in CATALOGUE:
-        size = f"{e.n_items:,} | {e.n_workers or '-'} | {e.n_classes} | {f'{e.n_answers:,}' if e.n_answers else '-'}"
-        assert f"| `{e.name}` | {e.description} |" in lines
-        assert f"| `{e.name}` | {size} |" in lines
-        assert f"| `{e.name}` | {e.licence} | {e.citation} |" in lines
-
-
 def test_the_list(folder):
     write(folder, "ner", **TAGS)
-    write(folder, "rte", gold=TAGS["gold"])
-    result = run("datasets")
-    lines = result.stdout.splitlines()
-    assert result.exit_code == 0
-    assert lines[0] == "Real datasets: 1 of 18 here"
-    assert lines[1] == "  name               kind             items  workers  classes    answers  data"
-    assert lines[3] == "  ner                sequences       78,107       47        9    322,074  here"
-    assert lines[6] == "  cora               network          2,708        -        7          -  absent"
-    text = " ".join(result.stdout.split())
-    assert all(f"{entry.name} {entry.licence}. {entry.citation}" in text for entry in CATALOGUE)
-    assert f"  Looked in {folder}" in lines
-    assert "set $CONSILIENCE_DATA" in result.stdout
-    assert all(len(line) <= 80 for line in lines if str(folder) not in line)
-
-
-def test_the_list_where_no_folder_is_known(monkeypatch):
-    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
-    assert "Real datasets: 0 of 18 here" in run("datasets").stdout
-    assert "Looked nowhere: $CONSILIENCE_DATA is not set." in run("datasets").stdout
-    assert json.loads(run("datasets", "--json").stdout)["folder"] is None
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_all_about_one(name, folder):
-    result = run("datasets", name)
-    lines = result.stdout.splitlines()
-    assert result.exit_code == 0
-    assert lines[0] == name
-    entry = CATALOGUE[NAMES.index(name)]
-    text = " ".join(result.stdout.split())
-    assert all(part in text for part in (entry.description, entry.licence, entry.citation, entry.source))
-    assert [line.split() for line in lines if line.endswith("absent")] == [[file, "absent"] for file in entry.files]
-    assert f"Looked in {folder / name}, which is not there" in result.stdout
-    assert all(len(line) <= 80 for line in lines if str(folder) not in line)
-
-
-def test_json(folder):
-    write(folder, "ner", **TAGS)
-    everything = json.loads(run("datasets", "--json").stdout)
-    assert everything["folder"] == str(folder)
-    assert [each["name"] for each in everything["datasets"]] == NAMES
-    assert [each["name"] for each in everything["datasets"] if each["here"]] == ["ner"]
-    (folder / "ner" / "gold.parquet").unlink()
-    ner = json.loads(run("datasets", "ner", "--json").stdout)
-    assert ner["files"] == {"responses.parquet": True, "gold.parquet": False}
-    assert (ner["items"], ner["workers"], ner["classes"], ner["answers"]) == (78_107, 47, 9, 322_074)
-    assert ner["here"] is False
-
-
-def test_the_command_refuses_an_unknown_name():
-    result = run("datasets", "bluebirds")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("Error: There is no dataset 'bluebirds'. Did you mean 'bluebird'?")
-    assert result.stdout == ""
+    lines = describe().splitlines()
+    assert len(lines) == 20
+    assert lines[2].split() == ["ner", "sequences", "78,107", "47", "9", "322,074", "here"]
+    assert lines[5].split()[::6] == ["cora", "absent"]
+    assert lines[-1] == f"Looked in {folder}."
 
 
 # The real ones.

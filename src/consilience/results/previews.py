@@ -15,15 +15,16 @@ to be read are `ReportTable`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from ..answers.columns import Column, spell_surrogates
+from ..answers.frames import build_frame
 from ..kernels.types import Floats
-from .columns import spell_surrogates
 
 # So many rows of a table are shown, and so many characters of a cell.
 MOST_ROWS, WIDEST = 20, 40
@@ -79,7 +80,7 @@ class ReportTable:
     def __len__(self) -> int:
         return int(self.arrow.num_rows)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self.arrow[key]
 
     def __eq__(self, other: object) -> bool:
@@ -87,10 +88,10 @@ class ReportTable:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         return self.arrow.__arrow_c_stream__(requested_schema)
 
-    def equals(self, other: Any, check_metadata: bool = False) -> bool:
+    def equals(self, other: object, check_metadata: bool = False) -> bool:
         """Tell whether two tables are the same."""
         other = other.arrow if isinstance(other, ReportTable) else other
         return bool(self.arrow.equals(other, check_metadata=check_metadata))
@@ -100,6 +101,12 @@ class ReportTable:
 
     def _repr_html_(self) -> str:
         return to_html(self.arrow)
+
+
+def build_report(columns: Mapping[str, Column], backend: str) -> Any:
+    """Return what `build_frame` does, for tables that are made to be read: one of pyarrow prints as a table."""
+    frame = build_frame(columns, backend)
+    return ReportTable(frame) if isinstance(frame, pa.Table) else frame
 
 
 def to_text(table: pa.Table, most: int = MOST_ROWS) -> str:
@@ -165,7 +172,7 @@ def _estimate(value: float | None, low: float | None, high: float | None) -> Cel
     return Cell(f"{value:.2f} ({low:.2f}{dash}{high:.2f})", (value, low, high) if within else None)
 
 
-def to_word(value: Any) -> str:
+def to_word(value: object) -> str:
     r"""Return a value as a short text in one line; nothing for one that is missing.
 
     >>> to_word(0.123456), to_word(None), to_word(1234), to_word("a\n  b")
