@@ -17,6 +17,7 @@ from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, 
 from ..inference.recipes.base import Recipe
 from ..inference.settings import Fitted
 from ..kernels.types import Floats
+from ..results.comparison import GraphCheck
 from ..results.fitting import fit
 from ..results.fusion import Fusion
 from ..results.notebooks import show_model
@@ -103,7 +104,7 @@ class Model(Fitted):
         "The comparison with majority vote, of a model that `fuse` made.",
     )
     graph_check_ = Found(
-        lambda found: need_checked(found, found.graph_check, found.graph_check is not None),
+        lambda found: need_graph_check(found),
         "What a shuffled graph tells, of a model that `fuse` made with a graph.",
     )
 
@@ -335,14 +336,24 @@ class Model(Fitted):
         )
 
 
-def need_checked(found: Fusion, value: Value, is_there: bool = True) -> Value:
+def need_checked(found: Fusion, value: Value) -> Value:
     """Return what `fuse` found of a model, if it did."""
-    if not found.checked or not is_there:
+    if not found.checked:
         raise NotFittedError(
-            f"This {found.model} was not made by fuse, or not with a graph: nothing was compared.",
+            f"This {found.model} was not made by fuse: it was not compared with majority vote.",
             Sentence("Use {fuse}.", fuse=Python("consilience.fuse")),
         )
     return value
+
+
+def need_graph_check(found: Fusion) -> GraphCheck:
+    """Return what `fuse` found of a graph, if it did."""
+    if found.graph_check is None:
+        raise NotFittedError(
+            f"This {found.model} was not made by fuse with a graph: no graph was checked.",
+            Sentence("Use {fuse}.", fuse=Python("consilience.fuse")),
+        )
+    return found.graph_check
 
 
 def _brief(value: Any) -> str:

@@ -7,11 +7,11 @@ import os
 from ..arguments import to_path
 from ..errors import StoreError, listing, shorten
 from ..results.saving import SavedFusion, compare_names, open_saved
-from .base import Model
+from .fitted import FittedModel
 from .register import MODELS, model_class
 
 
-def load(path: str | os.PathLike[str]) -> Model:
+def load(path: str | os.PathLike[str]) -> FittedModel:
     """Read a model that `Model.save` wrote.
 
     Parameters
@@ -41,7 +41,7 @@ def load(path: str | os.PathLike[str]) -> Model:
         return model.adopt(saved.read(recipe))
 
 
-def make_model(saved: SavedFusion, path: str) -> Model:
+def make_model(saved: SavedFusion, path: str) -> FittedModel:
     """Return the model that a file names, with its parameters and before it is fitted."""
     names = {entry.class_name: name for name, entry in MODELS.items()}
     if saved.model not in names:  # a file can name nothing else
