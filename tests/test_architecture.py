@@ -238,7 +238,7 @@ def test_a_new_format_is_one_line(tmp_path, monkeypatch):
     module = types.ModuleType("consilience.formats.pipes")
     module.PIPES = formats.Codec(read=read_pipes, recognise=lambda head, path: head.startswith(b"item|"))
     monkeypatch.setitem(sys.modules, "consilience.formats.pipes", module)
-    line = formats.Format("pipes", (".pipes",), "pipes:PIPES", text=True, writable=False)
+    line = formats.Format("pipes", (".pipes",), "pipes:PIPES", text=True, read_only=True)
     monkeypatch.setattr(formats, "FORMATS", (*formats.FORMATS, line))
     for name in ("answers.pipes", "answers.txt"):
         (tmp_path / name).write_text("item|worker|label\n1|a|x\n1|b|x\n2|a|y\n2|b|y\n", encoding="utf-8")

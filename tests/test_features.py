@@ -15,7 +15,7 @@ import consilience as cs
 from benchmarks import real_crowds
 from consilience.answers.item_tables import ItemPriors, add_priors, match_features
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
-from consilience.formats.features import open_item_data
+from consilience.formats.sources import open_item_data
 from consilience.inference.classifiers import LinearTrainer, spread_labels
 from consilience.models.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
 from consilience.results import calibration

@@ -42,7 +42,7 @@ from .errors import (
     shorten,
     warn,
 )
-from .formats.answers import COLUMNS, check_keywords
+from .formats.sources import COLUMNS, check_keywords
 from .inference.em import Progress
 from .models.base import Model
 from .models.dawid_skene import DawidSkene

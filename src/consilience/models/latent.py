@@ -37,7 +37,7 @@ from ..errors import (
     plural,
     warn,
 )
-from ..formats.features import open_item_data
+from ..formats.sources import open_item_data
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline, check_classifier
 from ..inference.distributions import ESTIMATIONS
 from ..inference.em import Fit, Parameters, Problem, Progress, run_em

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, to_column
 from ..errors import StoreError, first_line, listing, plural, shorten
-from ..formats.json_traps import find_trap
+from ..formats.json_lines import find_trap
 from ..formats.writing import replace_file
 from ..specs import ArraySpec, Fault, Sizes
 from .arrow_columns import read_column, write_column

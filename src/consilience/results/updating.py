@@ -33,9 +33,8 @@ from ..api import judge
 from ..checks.comparison import explain_move
 from ..engines import open_engine
 from ..errors import InputError, ParameterError, listing, plural
-from ..formats.answers import open_table
 from ..formats.reading import open_paths
-from ..formats.sources import as_graph, find_source, open_source
+from ..formats.sources import as_graph, find_source, open_source, open_table
 from ..kernels.types import Floats
 from ..models.inputs import as_responses
 from ..models.latent import LatentModel
