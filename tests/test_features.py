@@ -17,7 +17,7 @@ import consilience as cs
 from benchmarks import real_crowds
 from consilience.answers.item_tables import ItemPriors, add_priors, match_features
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
-from consilience.formats.features import open_item_data
+from consilience.formats.sources import open_item_data
 from consilience.inference.classifiers import LinearTrainer, spread_labels
 from consilience.results import calibration
 from consilience.results.calibration import score_by_classifier

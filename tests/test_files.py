@@ -15,7 +15,15 @@ import consilience as cs
 from consilience.errors import InputError
 from consilience.formats import delimited, json_lines, register
 from consilience.formats.reading import read_table
-from consilience.formats.register import FORMATS, Codec, Format, list_suffixes, writable_formats
+from consilience.formats.register import (
+    FORMATS,
+    Codec,
+    Format,
+    list_suffixes,
+    readable_formats,
+    span_formats,
+    writable_formats,
+)
 from consilience.formats.writing import check_table_path, check_writable, replace_file, replace_together, write_table
 from consilience.models.inputs import as_responses
 from effort import examples
@@ -140,8 +148,11 @@ def test_arrow_streams_are_read(folder):
 
 @pytest.mark.parametrize("each", FORMATS, ids=[each.name for each in FORMATS])
 def test_the_register_says_what_the_formats_can_do(each):
-    assert (each.codec.read is not None or each.spans) == each.readable
-    assert (each.codec.write is not None) == each.writable
+    codec = each.codec
+    assert (codec.read is not None or codec.read_spans is not None) == (each in readable_formats())
+    assert (codec.write is not None) == (each in writable_formats())
+    assert (codec.read_spans is not None) == (each in span_formats())
+    assert (codec.read_masks is not None) == (each.kind == "masks")
     assert all(each.fits(f"x{suffix.upper()}") for suffix in list_suffixes([each]))
 
 
@@ -158,7 +169,7 @@ def recognise_backwards(head, _path):
 def backwards(monkeypatch):
     """A format that can only be read, and is recognised by its content: one file and one line of the register."""
     monkeypatch.setattr(delimited, "ODD", Codec(read_backwards, None, recognise_backwards), raising=False)
-    added = Format("odd", (".odd",), "delimited:ODD", writable=False)
+    added = Format("odd", (".odd",), "delimited:ODD", read_only=True)
     monkeypatch.setattr(register, "FORMATS", (*FORMATS, added))
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 import consilience as cs
 from consilience.cli.main import program
 from consilience.errors import ConsilienceError, InputError, ParameterError
-from consilience.formats.features import read_features
+from consilience.formats.arrays import read_features
 
 FLAT = {"item": [0, 0, 1, 1, 2, 2], "worker": ["u", "v"] * 3, "label": list("xyxxyy")}
 PLACES = {"sequence": [0] * 6, "position": [0, 0, 1, 1, 2, 2], "worker": ["u", "v"] * 3, "label": list("xyxxyy")}

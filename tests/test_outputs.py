@@ -17,8 +17,7 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError
 from consilience.formats.reading import read_table
-from consilience.formats.replacing import hold_signals
-from consilience.formats.writing import check_writable, replace_file, replace_together, write_table
+from consilience.formats.writing import check_writable, hold_signals, replace_file, replace_together, write_table
 from fuzz.kills import MAIN, Target, children_hear_signals, run_kills
 from test_cli import contents, environment, make_answers, run
 

@@ -23,8 +23,8 @@ from consilience.answers import graph as graph_module
 from consilience.cli.main import program
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.evaluation.held_out import shrink_rows
-from consilience.formats import delimited, json_lines, json_traps, lines
-from consilience.formats.features import read_features
+from consilience.formats import delimited, files, json_lines
+from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
 from consilience.inference import moment_effort
 from consilience.inference.moment_effort import _estimate, estimate_moments, is_hopeless
@@ -302,9 +302,9 @@ def test_reports_are_made_a_few_workers_at_a_time(monkeypatch):
 @pytest.fixture
 def short_rows(monkeypatch):
     """Let rows of more than 2,000 bytes be too long, and blocks be shorter still."""
-    for module in (lines, delimited, json_traps):
+    for module in (files, delimited, json_lines):
         monkeypatch.setattr(module, "LONGEST_ROW", 2000)
-    for module in (delimited, json_lines, json_traps):
+    for module in (delimited, json_lines):
         monkeypatch.setattr(module, "BLOCK", 1000)
 
 

@@ -17,10 +17,9 @@ from consilience.answers.dialects.register import DIALECTS, LONG
 from consilience.answers.responses import LAYOUTS, to_long, to_wide
 from consilience.cli import convert
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.formats.conversion import choose_form, read_content, write_content
 from consilience.formats.register import FORMATS, find_by_name, span_formats, writable_formats
 from consilience.formats.sources import find_source, open_source
-from consilience.formats.targets import choose_target
+from consilience.formats.targets import choose_form, choose_target, read_content, write_content
 from consilience.formats.writing import write_table
 from consilience.tasks.spans import SpanCollector
 from consilience.tasks.texts import FUSED

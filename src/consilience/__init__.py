@@ -21,10 +21,10 @@ _HOMES = {
     "Graph": "answers.graph",
     "Spans": "tasks.spans",
     "Masks": "tasks.masks",
-    "read_responses": "formats.answers",
+    "read_responses": "formats.sources",
     "scan_responses": "storage.scanning",
-    "read_spans": "formats.spans",
-    "write_spans": "formats.spans",
+    "read_spans": "formats.sources",
+    "write_spans": "formats.targets",
     "write_labels": "formats.targets",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from .api import fuse as fuse
     from .evaluation.held_out import held_out_score as held_out_score
     from .evaluation.labels import evaluate as evaluate
-    from .formats.answers import read_responses as read_responses
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks
-    from .formats.spans import read_spans as read_spans
-    from .formats.spans import write_spans as write_spans
+    from .formats.sources import read_responses as read_responses
+    from .formats.sources import read_spans as read_spans
     from .formats.targets import write_labels as write_labels
+    from .formats.targets import write_spans as write_spans
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
     from .models.loading import load as load

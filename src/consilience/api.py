@@ -19,7 +19,7 @@ from .errors import (
     parameter_error,
     quietly,
 )
-from .formats.answers import COLUMNS, check_keywords
+from .formats.sources import COLUMNS, check_keywords
 from .inference.em import Progress
 from .inference.sources import InMemory
 from .models.base import Model

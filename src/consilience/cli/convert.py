@@ -59,7 +59,7 @@ def convert(source: str, target: str, format: str | None, to: str | None, **opti
     row per span. Answers are written as a table with one row per answer, or with one column per worker. Masks are
     written to a folder. What cannot be written in the new format is told.
     """
-    from ..formats.conversion import choose_form, list_losses, read_content, write_content
+    from ..formats.targets import choose_form, list_losses, read_content, write_content
     from .terminal import Display, fit_text
 
     started = time.perf_counter()
@@ -78,7 +78,7 @@ def convert(source: str, target: str, format: str | None, to: str | None, **opti
 
 def check_target(source: str, target: str, is_table: bool) -> None:
     """Raise an error if the target cannot be written, or if that would change the input."""
-    from ..formats.annotations import is_folder
+    from ..formats.files import is_folder
     from .outputs import check_folder, check_outputs
 
     if not is_table and is_folder(target):

@@ -42,7 +42,7 @@ Examples:
   consilience fuse label-studio-export.json -o fused.json
 """  # \b keeps the lines apart
 
-_READABLE = usual_suffixes(each for each in readable_formats() if not each.spans)
+_READABLE = usual_suffixes(each for each in readable_formats() if each.kind == "table")
 
 _HELP = f"""Fuse the answers in SOURCE into one label per item.
 
@@ -401,7 +401,7 @@ def run(options: Options) -> None:
 
 def check_files(options: Options, found: Format | None, sources: list[str | None]) -> Format | None:
     """Return the format in which results go back to the tool they come from, None for a table; check all outputs."""
-    from ..formats.annotations import is_folder
+    from ..formats.files import is_folder
     from ..formats.targets import choose_target
     from .outputs import check_folder, check_outputs
 
@@ -440,7 +440,7 @@ def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, 
 def open_inputs(options: Options, display: Display, found: Format | None) -> Prepared:
     """Open the answers, which are of the format that was found, known labels and the graph."""
     from ..answers.graph import Graph
-    from ..formats.features import read_features
+    from ..formats.arrays import read_features
     from ..preparing import prepare
     from .terminal import fit_text
 
@@ -557,8 +557,7 @@ def read_content(options: Options, responses: Responses) -> dict[str, Any]:
 def choose_writer(model: Any, opened: Any, labels: Any, target: Format | None) -> tuple[str, Callable[[str], object]]:
     """Return what the results are called, and what writes them: as a table, or in the format of their source."""
     from ..formats.masks import write_masks
-    from ..formats.spans import write_spans
-    from ..formats.targets import write_labels
+    from ..formats.targets import write_labels, write_spans
     from ..formats.writing import write_table
     from ..tasks.masks import Masks
     from ..tasks.spans import Spans

@@ -13,8 +13,19 @@ import pyarrow.compute as pc
 
 from ..answers.columns import decode_categories
 from ..errors import InputError, plural, shorten
-from .files import BLOCK, LONGEST_ROW, ROWS_PER_WRITE, TEXT_AT_ONCE, choose_columns, open_input, open_output
-from .lines import find_long_row, long_row_error, place_of_row, read_text
+from .files import (
+    BLOCK,
+    LONGEST_ROW,
+    ROWS_PER_WRITE,
+    TEXT_AT_ONCE,
+    choose_columns,
+    find_long_row,
+    long_row_error,
+    open_input,
+    open_output,
+    place_of_row,
+    read_text,
+)
 from .register import Codec
 
 # What separates the fields of some files that are called .csv, above all of spreadsheets where commas are decimal.
@@ -204,6 +215,7 @@ def _codec(delimiter: str) -> Codec:
         write=partial(_write, delimiter),
         find_lines=partial(_find_lines, delimiter),
         scan=partial(_scan, delimiter),
+        all_text=True,
     )
 
 

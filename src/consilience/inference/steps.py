@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataWarning, StoreError, first_line, warn
-from ..formats.replacing import sync
+from ..formats.writing import sync
 from ..storage.layout import ArrayFile, write_arrays
 from .statistics import Statistics
 from .structures.base import AnyStructure

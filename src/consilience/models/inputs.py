@@ -7,8 +7,7 @@ from typing import Any
 
 from ..answers.responses import Responses
 from ..errors import InputError, ParameterError, Sentence, listing
-from ..formats.answers import COLUMNS, read_source
-from ..formats.sources import Opened, open_source
+from ..formats.sources import COLUMNS, Opened, open_source, read_source
 from ..storage.answers import StoredResponses
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans

@@ -31,9 +31,8 @@ from ..answers.vocabulary import lookup
 from ..checks.judging import judge
 from ..engines import open_engine
 from ..errors import InputError, NotFittedError, ParameterError, listing, plural
-from ..formats.answers import open_table
 from ..formats.reading import open_paths
-from ..formats.sources import as_graph, find_source, open_source
+from ..formats.sources import as_graph, find_source, open_source, open_table
 from ..inference.recipes.base import LatentRecipe, Recipe
 from ..inference.settings import Before as Earlier
 from ..inference.sources import InMemory

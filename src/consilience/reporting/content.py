@@ -22,7 +22,7 @@ from ..answers.item_tables import key_names, open_item_table
 from ..answers.responses import Responses
 from ..answers.tables import Table
 from ..errors import InputError, Sentence, listing
-from ..formats.png import shrink_picture
+from ..formats.arrays import shrink_picture
 from ..formats.reading import open_path
 
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")

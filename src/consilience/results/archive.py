@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, find_missing, to_column, to_values
 from ..errors import StoreError, first_line, listing, plural, shorten
-from ..formats.json_traps import find_trap
+from ..formats.json_lines import find_trap
 from ..formats.writing import replace_file
 from ..specs import ArraySpec, Fault
 

@@ -28,8 +28,8 @@ from ..answers.vocabulary import VERY_MANY
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import ParameterError, Python, Sentence
-from ..formats.features import open_item_data
 from ..formats.reading import open_paths
+from ..formats.sources import open_item_data
 from ..inference.em import Fit, Parameters, Problem, expect, expect_from_votes, maximise
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names

@@ -16,8 +16,7 @@ from ..answers.frames import build_frame
 from ..engines import open_engine
 from ..errors import InputError, first_line
 from ..formats.register import usual_suffixes, writable_formats
-from ..formats.replacing import hold_signals, sync
-from ..formats.writing import check_writable, write_tables
+from ..formats.writing import check_writable, hold_signals, sync, write_tables
 from ..storage.claiming import claim_beside
 from .fusion import Fusion, Labels, NoLabels
 from .parts import StoredLabels

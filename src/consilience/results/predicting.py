@@ -19,8 +19,8 @@ from ..answers.vocabulary import lookup
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..errors import DataWarning, InputError, NotFittedError, Sentence, listing, shorten, warn
-from ..formats.features import open_item_data
 from ..formats.reading import open_paths
+from ..formats.sources import open_item_data
 from ..inference.copy_groups import count_once, number_groups
 from ..inference.distributions import Distributions
 from ..inference.em import decode_labels, infer_posterior

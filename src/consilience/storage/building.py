@@ -34,10 +34,9 @@ from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import InputError, Sentence, StoreError, first_line, quietly
 from ..formats.delimited import read_integers
-from ..formats.files import quote_path
-from ..formats.remote import is_remote
-from ..formats.replacing import sync
+from ..formats.files import is_remote, quote_path
 from ..formats.scanning import Scan, Stretch
+from ..formats.writing import sync
 from ..version import __version__
 from . import partitioning
 from .claiming import claim_beside
@@ -217,7 +216,7 @@ def split_rows(
     vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
     codes: dict[str, list[NDArray[np.int32]]] = {role: [] for role in vocabularies}
     found: dict[str, set[pa.DataType]] = {role: set() for role in ROLES if role in columns and role != "weight"}
-    whole, n_rows = dict.fromkeys(found, scan.all_text), 0
+    whole, n_rows = dict.fromkeys(found, scan.format.codec.all_text), 0
     pieces, task = list[Piece](), list[int]()
     placed = engine.place(list(enumerate(stretches)))
     shared = (str(work), scan, columns, drop_missing, n_partitions, kinds or {})
@@ -280,7 +279,7 @@ def split_stretch(
     keys = [role for role in ("item", "sequence", "position") if role in columns]
     vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
     found: dict[str, set[pa.DataType]] = {role: set() for role in (*keys, *vocabularies)}
-    pieces, whole = list[Piece](), dict.fromkeys(found, scan.all_text)
+    pieces, whole = list[Piece](), dict.fromkeys(found, scan.format.codec.all_text)
     waiting, n_waiting, n_bytes, n_rows = list[dict[str, Any]](), 0, 0, 0
 
     def write() -> None:

@@ -36,7 +36,7 @@ from ..answers.blocks import Block, cut_blocks
 from ..answers.hashing import hash_ids, hash_items
 from ..answers.responses import Responses
 from ..errors import StoreError, first_line
-from ..formats.replacing import sync
+from ..formats.writing import sync
 from ..kernels.types import freeze
 
 ALIGNMENT = 64
