@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.answers.blocks import BLOCK_SIZE, cut_blocks
 from consilience.kernels import compile as compilation
-from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows
+from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows, normalise_items
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from consilience.kernels.field import sweep_mean_field, sweep_messages, sweep_modes
-from consilience.kernels.independent import normalise_items
 from consilience.kernels.types import freeze
 from effort import examples
 
@@ -171,7 +170,7 @@ for r in sequences:
             model = cs.HiddenMarkov(workers=workers, coupling=coupling).fit(r)
     cs.HiddenMarkov(coupling=1.0, start=model, estimation="em").fit(r, gold={(0, 3): 1}).predict(r)
 found = {}
-for name in ("answers", "chain", "dirichlet", "field", "independent", "layout", "moments"):
+for name in ("answers", "chain", "dirichlet", "field", "layout", "moments"):
     module = importlib.import_module(f"consilience.kernels.{name}")
     for kernel in vars(module).values():
         if isinstance(kernel, numba.core.dispatcher.Dispatcher):

@@ -18,7 +18,7 @@ from consilience.answers.hidden_answers import count_units, hide_answers
 from consilience.answers.items import Sequences
 from consilience.arguments import check_seed
 from consilience.errors import ParameterError
-from consilience.kernels import hashing as kernels
+from consilience.kernels import encoding as kernels
 from consilience.kernels import layout
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")

@@ -23,10 +23,10 @@ from consilience.kernels.answers import (
     add_votes,
     count_rows,
     multiply_rows,
+    normalise_items,
 )
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from consilience.kernels.dirichlet import digamma_and_log_gamma, expect_logs
-from consilience.kernels.independent import normalise_items
 from consilience.kernels.layout import find_repeat, number_runs, order_by
 from effort import examples
 

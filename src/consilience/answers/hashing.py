@@ -50,7 +50,7 @@ def hash_ids(ids: Values) -> Hashes:
     >>> hash_ids(np.array([7.0]))
     array([8857979822077535623], dtype=uint64)
     """
-    from ..kernels.hashing import hash_texts, scramble
+    from ..kernels.encoding import hash_texts, scramble
 
     if len(ids) and type(ids[0]) is tuple and (parts := _split_tuples(ids)) is not None:
         return combine_hashes(*map(hash_ids, parts))
@@ -118,7 +118,7 @@ def draw_units(rows: Indices, unit: Indices, most: int) -> Indices:
 
 def combine_hashes(*hashes: Hashes) -> Hashes:
     """Return one hash for each combination of hashes; their order matters."""
-    from ..kernels.hashing import mix_bits
+    from ..kernels.encoding import mix_bits
 
     total = np.zeros(1, np.uint64)
     for each in hashes:

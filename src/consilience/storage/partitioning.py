@@ -46,7 +46,7 @@ def find_partitions(ids: Column, n_partitions: int) -> NDArray[np.int64]:
     >>> find_partitions(pa.array([7, 8, 7]), 1)
     array([0, 0, 0])
     """
-    from ..kernels.hashing import hash_texts, scramble
+    from ..kernels.encoding import hash_texts, scramble
 
     if n_partitions == 1:
         return np.zeros(len(ids), np.int64)

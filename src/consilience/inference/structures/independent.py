@@ -37,7 +37,7 @@ class IndependentParameters(BlockwiseParameters):
 
     def infer_block(self, block: Block, evidence: Floats) -> Summary:
         """Turn the evidence of one block into posteriors, in place."""
-        from ...kernels.independent import normalise_items
+        from ...kernels.answers import normalise_items
 
         n_classes = evidence.shape[1]
         mass = np.zeros(n_classes)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...answers.blocks import Block
 from ...kernels.types import Floats, freeze, read_only
 
-LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.left_out`
+LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
 # Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.
 N_STEPS, STEEP = 65, 3.0
 
@@ -98,7 +98,7 @@ def divide_left_out(block: Block, posterior: Floats, above: Floats, below: Float
 
     `above` and `below` are the counts of the block's rows, (n_rows, K).
     """
-    from ...kernels.left_out import add_left_out
+    from ...kernels.answers import add_left_out
 
     n_classes = posterior.shape[1]
     evidence = np.empty((block.n_items, n_classes))
