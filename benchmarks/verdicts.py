@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import consilience as cs
 import real_crowds
-from consilience.models.majority_vote import find_tied
+from consilience.inference.recipes.votes import find_tied
 
 ROOT = Path(__file__).parent.parent
 TABLES = ROOT / "docs" / "measured" / "verdicts.md"

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from benchmarks.real_crowds import Dataset, load
 from consilience import DawidSkene, Graph, MajorityVote, MarkovField, Responses, held_out_score
 from consilience.errors import InputError
-from consilience.metrics import macro_f1
+from consilience.metrics.labels import macro_f1
 from consilience.simulate import independent
 
 from .classifiers import ask_classifiers

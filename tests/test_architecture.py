@@ -16,15 +16,16 @@ import pytest
 
 import consilience as cs
 from consilience.answers.columns import to_column
-from consilience.engines import ENGINES, Threads
+from consilience.engines import ENGINES
+from consilience.engines.local import Threads
 from consilience.formats import register as formats
 from consilience.formats.writing import check_table_path
+from consilience.inference.powers import raise_to
 from consilience.inference.structures.base import BlockwiseParameters, Structure, Summary
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.inference.workers.register import WORKERS
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
-from consilience.results.powers import raise_to
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 
 ROOT = Path(__file__).parents[1]

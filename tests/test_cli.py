@@ -33,7 +33,7 @@ from consilience.evaluation.labels import evaluate
 from consilience.formats.reading import read_table
 from consilience.formats.writing import replace_file, write_table
 from consilience.inference.distributions import ESTIMATIONS
-from consilience.results.calibration import CHOICES as CALIBRATIONS
+from consilience.inference.parameters import CALIBRATIONS
 from fuzz.kills import MAIN, children_hear_signals
 
 

@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from consilience.results.hidden_fits import Fold, Judged
 
 import consilience as cs
 from consilience.answers.hidden_answers import hide_answers
-from consilience.api import doubt_gain
 from consilience.checks.comparison import (
     are_checked,
     compare_with_vote,
@@ -22,7 +20,9 @@ from consilience.checks.comparison import (
     keep_shares,
     vote_without,
 )
-from consilience.evaluation.held_out import shrink_rows
+from consilience.checks.doubts import doubt_gain
+from consilience.inference.hidden_fits import Fold, Judged
+from consilience.inference.hidden_scores import shrink_rows
 from consilience.results.comparison import RECORD, Comparison
 
 PLAIN = Comparison(

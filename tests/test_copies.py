@@ -13,10 +13,10 @@ import consilience as cs
 from benchmarks import real_crowds
 from benchmarks.copies import draw_crowd, draw_teams
 from consilience.answers.hidden_answers import find_units, hide_answers
-from consilience.checks import copies
-from consilience.checks import copy_suspects as suspects
-from consilience.checks.copy_groups import are_groups, count_once
 from consilience.errors import quietly
+from consilience.inference import copies
+from consilience.inference import copy_suspects as suspects
+from consilience.inference.copy_groups import are_groups, count_once
 from consilience.inference.moments import answers_to_match
 from real_data import needs_data
 

@@ -12,10 +12,13 @@ import consilience as cs
 import dask_kills
 import oracles
 from consilience.answers import blocks
-from consilience.engines import ENGINES, Dask, Engine, Threads, open_engine
+from consilience.engines import ENGINES, open_engine
+from consilience.engines.base import Engine
+from consilience.engines.dask import Dask
+from consilience.engines.local import Threads
 from consilience.errors import ParameterError
+from consilience.inference.powers import raise_to
 from consilience.models.register import model_class
-from consilience.results.powers import raise_to
 
 distributed = pytest.importorskip("distributed")
 

@@ -9,8 +9,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from consilience.models.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
-from consilience.results.powers import NOTHING_KNOWN, POWERS, Calibration, find_leads, raise_to
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import consilience as cs
@@ -19,6 +17,8 @@ from consilience.answers.item_tables import ItemPriors, add_priors, match_featur
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.formats.sources import open_item_data
 from consilience.inference.classifiers import LinearTrainer, spread_labels
+from consilience.inference.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
+from consilience.inference.powers import NOTHING_KNOWN, POWERS, Calibration, find_leads, raise_to
 from consilience.results import calibration
 from consilience.results.calibration import score_by_classifier
 from effort import rest_robust

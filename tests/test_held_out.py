@@ -9,7 +9,7 @@ import consilience as cs
 from consilience.answers.hidden_answers import count_units, hide_answers
 from consilience.checks.comparison import compare_with_vote
 from consilience.errors import InputError, ParameterError
-from consilience.evaluation.held_out import SHRINKAGE, shrink_rows
+from consilience.inference.hidden_scores import SHRINKAGE, shrink_rows
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from consilience.answers import blocks
 from consilience.answers.tagging import free_transitions
 from consilience.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError
 from consilience.inference.em import infer_posterior
+from consilience.inference.powers import raise_to
 from consilience.inference.structures.chain import Chain
 from consilience.inference.workers.confusion import ConfusionWorkers
-from consilience.results.powers import raise_to
 from effort import examples, rest_robust
 from test_chain import crowd_of_sequences, enumerate_chains, evidence_of
 

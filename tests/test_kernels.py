@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 import oracles
-from consilience.answers.blocks import freeze, renumber
+from consilience.answers.blocks import renumber
 from consilience.inference.distributions import fit_distributions
 from consilience.kernels import layout
 from consilience.kernels.answers import (
@@ -28,6 +28,7 @@ from consilience.kernels.answers import (
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from consilience.kernels.dirichlet import digamma_and_log_gamma, expect_logs
 from consilience.kernels.layout import find_repeat, number_runs, order_by
+from consilience.kernels.types import freeze
 from effort import examples
 
 NO_WEIGHT = freeze(np.empty(0))

@@ -14,7 +14,7 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError
 from consilience.results import stored, stored_labels
-from consilience.results.stored_labels import name_old, save_part, write_folder
+from consilience.results.label_files import name_old, save_part, write_folder
 from consilience.storage import partitioning
 
 

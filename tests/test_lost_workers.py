@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from consilience.answers import blocks
-from consilience.engines import Dask, open_engine
 from consilience.engines import dask as engine_module
+from consilience.engines import open_engine
+from consilience.engines.dask import Dask
 from consilience.errors import EngineError, ParameterError
 from fuzz.kills import children_hear_signals
 

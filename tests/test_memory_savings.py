@@ -8,7 +8,8 @@ import pytest
 import consilience as cs
 from consilience.answers import blocks, hashing, vocabulary
 from consilience.checks import comparison
-from consilience.metrics import agreement, krippendorff_interval
+from consilience.metrics import agreement
+from consilience.metrics.agreement import krippendorff_interval
 from consilience.models import majority_vote
 from consilience.results import answer_worth, intervals, powers
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 import consilience as cs
 import oracles
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
-from consilience.results.powers import raise_to
+from consilience.inference.powers import raise_to
+from consilience.results.information import informativeness
 from consilience.results.previews import ReportTable
-from consilience.results.worker_report import informativeness
 from effort import examples
 from strategies import crowds
 

@@ -22,14 +22,14 @@ from consilience import memory
 from consilience.answers import graph as graph_module
 from consilience.cli.main import program
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.evaluation.held_out import shrink_rows
 from consilience.formats import delimited, files, json_lines
 from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
 from consilience.inference import moment_effort
+from consilience.inference.cells import Cells
+from consilience.inference.hidden_scores import shrink_rows
 from consilience.inference.moment_effort import _estimate, estimate_moments, is_hopeless
 from consilience.models import moment_matching
-from consilience.results.cells import Cells
 from consilience.results.worker_report import describe_workers
 from effort import all_pairs, examples
 

@@ -17,8 +17,8 @@ from consilience.errors import (
     NotFittedError,
     ParameterError,
 )
-from consilience.results import updating
-from consilience.results.updating import SHARE
+from consilience.models import updating
+from consilience.models.updating import SHARE
 
 
 @pytest.fixture(params=[0, updating.LARGE], ids=["goes on", "starts again"])
