@@ -3,13 +3,14 @@
 #
 #   make PYTHON=/path/to/python3.12 test      to choose the interpreter, for a new .venv
 #   make VENV=.venv-3.13 PYTHON=python3.13 test      to keep one environment for each
-#   make test ARGS="-k chain -x"              to pass arguments on (demo, test, fuzz, bench, paper)
+#   make test ARGS="-k chain -x"              to pass arguments on (demo, test, robust, fuzz, bench, paper)
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip
-PYTEST = $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile
+# Bytecode is kept, whatever the environment says: each worker, and each process that a test starts, would compile anew.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal
 INSTALL := $(PIP) install --quiet
 GROUPS := test lint docs browser paper
 PYTHON ?=
@@ -21,7 +22,7 @@ export CONSILIENCE_DATA ?= $(abspath $(wildcard ../shared/data))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check fuzz lint format types contracts docs browser bench experiments paper oldest clean distclean
+.PHONY: help install demo test robust check fuzz lint format types contracts docs browser bench experiments paper oldest clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,9 +36,12 @@ demo: $(STAMPS)/core  ## run the main job on built-in data, and write demo-answe
 test: $(STAMPS)/test  ## run the tests, the doctests among them
 	@$(PYTEST) $(ARGS)
 
-check: $(STAMPS)/dev  ## lint, types, contracts, docs and all tests but the slow ones: what must pass before a change goes in
+robust: $(STAMPS)/test  ## run what takes long: kills, signals, lost workers, compilation, real data, and more random examples
+	@$(PYTEST) -m 'robust or hypothesis' --hypothesis-profile=thorough $(ARGS)
+
+check: $(STAMPS)/dev  ## lint, types, contracts, docs and tests: what must pass before a change goes in
 	@$(MAKE) --no-print-directory ARGS= lint types contracts docs
-	@$(MAKE) --no-print-directory ARGS='-m "not slow and not experiment" $(ARGS)' test
+	@$(MAKE) --no-print-directory test
 
 fuzz: $(STAMPS)/test  ## feed damaged files, odd objects and random crowds to the package, and kill runs on disk (ARGS=--minutes=30 for more)
 	@cd tests && ../$(BIN)/python -m fuzz $(ARGS)
@@ -83,10 +87,10 @@ paper: $(STAMPS)/paper  ## run the paper's experiments and renew docs/reproducti
 
 # In an environment of its own, with an interpreter for which these versions were built. Compiled code is kept there too:
 # beside the source, numba would replace it whenever its version changes.
-oldest:  ## run the tests, without the slow ones, with the oldest versions that pyproject.toml allows
+oldest:  ## run the tests with the oldest versions that pyproject.toml allows
 	@$(MAKE) --no-print-directory VENV=.venv-oldest PYTHON='$(or $(PYTHON),python3.11 python3.12)' .venv-oldest/stamps/oldest
 	@NUMBA_CACHE_DIR=$(abspath .venv-oldest)/compiled \
-	  $(MAKE) --no-print-directory VENV=.venv-oldest ARGS='-m "not slow" $(ARGS)' test
+	  $(MAKE) --no-print-directory VENV=.venv-oldest test
 
 clean:  ## remove caches and build products; keep .venv
 	@rm -rf build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -21,8 +21,10 @@ BESIDE = ROOT.parent / "shared" / "data"
 if "CONSILIENCE_DATA" not in os.environ and BESIDE.is_dir():
     os.environ["CONSILIENCE_DATA"] = str(BESIDE)
 
-# The same examples in every run, so that no change fails by chance. --hypothesis-profile=default draws others.
-settings.register_profile("repeatable", derandomize=True)
+# The same examples in every run, so that no change fails by chance. --hypothesis-profile=default draws others. Tests
+# that need more or fewer than others ask for them with `examples` (tests/effort.py), as a share of these.
+settings.register_profile("repeatable", derandomize=True, max_examples=25)
+settings.register_profile("thorough", derandomize=True, max_examples=100)
 settings.load_profile("repeatable")
 
 

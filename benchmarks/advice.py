@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
-from consilience.models.majority_vote import find_tied
+from consilience.inference.recipes.votes import find_tied
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))

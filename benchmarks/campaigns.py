@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 import consilience as cs
+import real_crowds
 
 MEASURED = Path(__file__).parent.parent / "docs" / "measured"
 TABLE, CURVES = MEASURED / "campaigns.md", MEASURED / "campaigns.json"
@@ -49,7 +50,7 @@ def simulated(seed: int) -> tuple[Any, Any]:
 
 
 def real(name: str) -> Callable[[int], tuple[Any, Any]]:
-    stored = cs.datasets.load(name)
+    stored = real_crowds.load(name)
     return lambda _: (stored.responses, stored.gold)
 
 
@@ -110,7 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two seeds of simulated crowds; prints, writes nothing")
     quick = parser.parse_args().quick
-    absent = [] if quick else [name for name in ("bluebird", "llm_judges") if not cs.datasets.is_present(name)]
+    absent = [] if quick else [name for name in ("bluebird", "llm_judges") if not real_crowds.is_present(name)]
     if absent:
         sys.exit(f"No data: {', '.join(absent)}. Set $CONSILIENCE_DATA to the folder that has them.")
     print(HEAD)

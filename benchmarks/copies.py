@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
+import real_crowds
 
 TABLES = Path(__file__).parent.parent / "docs" / "measured" / "copies.md"
 
@@ -179,7 +180,7 @@ def tabulate_real(names: Sequence[str]) -> str:
     lines = [_row("crowd", "workers", "groups", "named", "plain fit", "`fuse`"), "|---|" + ":-:|" * 5]
     clean = []
     for name in names:
-        stored = cs.datasets.load(name)
+        stored = real_crowds.load(name)
         r = stored.responses
         groups = cs.MajorityVote().fit(r).copies_
         if not groups:
@@ -269,7 +270,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few crowds; prints, writes nothing")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)  # that there are copies is known here
-    real = [name for name in REAL if cs.datasets.is_present(name)]
+    real = [name for name in REAL if real_crowds.is_present(name)]
     parts = {
         "Four of ten workers copy a fifth:": tabulate_copies((300,) if quick else (300, 1000), (1.0, 0.8), 1)
         if quick

@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import consilience as cs
+import real_crowds
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs" / "measured" / "features.md"
@@ -68,7 +69,7 @@ def make_digits(seed: int) -> Crowd:
 
 
 def load(name: str) -> Crowd:
-    stored = cs.datasets.load(name)
+    stored = real_crowds.load(name)
     labels = [stored.gold.get(item) for item in stored.responses.items.tolist()]
     known = np.array([index for index, label in enumerate(labels) if label is not None])
     features = stored.features
@@ -114,8 +115,8 @@ def make_ner() -> tuple[cs.Responses, Any, list[Any]]:
     """Return answers about tokens, one-hot features of each token and its two neighbours, and the truth."""
     import pyarrow.parquet as pq
 
-    stored = cs.datasets.load("ner")
-    table = pq.read_table(Path(str(cs.datasets.data_folder())) / "ner" / "gold.parquet")
+    stored = real_crowds.load("ner")
+    table = pq.read_table(Path(str(real_crowds.data_folder())) / "ner" / "gold.parquet")
     keys = zip(table["sequence"].to_pylist(), table["position"].to_pylist(), strict=True)
     token = dict(zip(keys, table["token"].to_pylist(), strict=True))
     items = stored.responses.items.tolist()
@@ -186,7 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    rival, real = has_cleanlab(), cs.datasets.data_folder() is not None
+    rival, real = has_cleanlab(), real_crowds.data_folder() is not None
     by_seed = [measure(make_digits(seed), cs.metrics.accuracy, rival) for seed in range(1 if quick else N_DIGITS)]
     digits = Result(*np.mean(by_seed, axis=0).tolist())
     rows = [show(f"digits, 1,797 images, accuracy (mean of {len(by_seed)})", digits)]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
+import real_crowds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +63,7 @@ class Crowd(NamedTuple):
 
 
 def load(name: str) -> Crowd:
-    stored = cs.datasets.load(name)
+    stored = real_crowds.load(name)
     labels = [stored.gold.get(item) for item in stored.responses.items.tolist()]
     known = np.array([index for index, label in enumerate(labels) if label is not None])
     return Crowd(stored.responses, known, np.array([labels[index] for index in known]))
@@ -230,7 +231,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one crowd and two draws; prints, writes nothing")
     quick = parser.parse_args().quick
     names, n_draws = (CROWDS[:1], 2) if quick else (CROWDS, N_DRAWS)
-    absent = [name for name in names if not cs.datasets.is_present(name)]
+    absent = [name for name in names if not real_crowds.is_present(name)]
     if absent:
         sys.exit(f"No data: {', '.join(absent)}. Set $CONSILIENCE_DATA to the folder that has them.")
     votes, doubtful = {}, {}

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
+import real_crowds
 
 DOCS = Path(__file__).parent.parent / "docs" / "measured"
 N_ITEMS, QUICK_ITEMS, N_DRAWS = 2000, 300, 5
@@ -117,7 +118,7 @@ def compare_simulated(n_items: int, sizes: Sequence[int], n_draws: int) -> str:
 
 def compare_real() -> str:
     """Return the table of BC5CDR: strict span F1."""
-    stored = cs.datasets.load("bc5cdr")
+    stored = real_crowds.load("bc5cdr")
     r, gold = stored.responses, stored.gold
     spoken = cs.read_responses(stored.folder / "responses.parquet", items=list(gold))
     scores = {
@@ -159,7 +160,7 @@ def main() -> None:
     if parser.parse_args().quick:
         print(compare_simulated(QUICK_ITEMS, N_FUNCTIONS[:1], 1))
         return
-    if not cs.datasets.is_present("bc5cdr"):
+    if not real_crowds.is_present("bc5cdr"):
         sys.exit("No data: bc5cdr. Set $CONSILIENCE_DATA to the folder that has it.")
     tables = {
         "functions-simulated.md": compare_simulated(N_ITEMS, N_FUNCTIONS, N_DRAWS),

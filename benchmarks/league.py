@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
-from consilience.datasets import CATALOGUE, is_present, load
-from consilience.models.fuse import choose_model
+from consilience.api import choose_model
+from real_crowds import CATALOGUE, is_present, load
 
 PAGE = Path(__file__).parent.parent / "docs" / "league.md"
 # What to know of the data before one interprets a score.

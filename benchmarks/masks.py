@@ -95,7 +95,7 @@ def read_aortas() -> ImageSet | None:
     """Return the crowd's outlines of BU-BIL, or None if the data are not there."""
     import pyarrow.parquet as pq
 
-    from consilience.datasets import data_folder
+    from real_crowds import data_folder
 
     folder = (data_folder() or Path("nowhere")) / "bubil_mri"
     if not folder.is_dir():

@@ -242,11 +242,11 @@ def store_simulated(folder: Path, name: str, n_items: int, n_workers: int, n_cla
 
 def store_real(folder: Path) -> Iterator[Case]:
     """Write the real crowds that are present, with their rows in random order: ties must not be broken by it."""
-    import consilience as cs
+    import real_crowds
 
     for name in REAL:
-        if cs.datasets.is_present(name):
-            stored = cs.datasets.load(name)
+        if real_crowds.is_present(name):
+            stored = real_crowds.load(name)
             r = stored.responses
             assert r is not None
             code = {label: k for k, label in enumerate(r.classes)}

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
-from consilience.models.next_items import find_entropy
+import real_crowds
+from consilience.planning.next_items import find_entropy
 
 MEASURED = Path(__file__).parent.parent / "docs" / "measured"
 TABLE, UNDECIDED = MEASURED / "review.md", MEASURED / "undecided.md"
@@ -55,7 +56,7 @@ Choice = Callable[[cs.DawidSkene, Crowd, int], tuple[NDArray[np.int64], NDArray[
 
 
 def load(name: str) -> Crowd:
-    stored = cs.datasets.load(name)
+    stored = real_crowds.load(name)
     truth = np.array([stored.gold.get(item) for item in stored.responses.items.tolist()], object)
     return Crowd(stored.responses, truth)
 
@@ -182,7 +183,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one crowd and one seed; prints, writes nothing")
     quick = parser.parse_args().quick
     names, n_seeds = (CROWDS[:1], 1) if quick else (CROWDS, N_SEEDS)
-    absent = [name for name in names if not cs.datasets.is_present(name)]
+    absent = [name for name in names if not real_crowds.is_present(name)]
     if absent:
         sys.exit(f"No data: {', '.join(absent)}. Set $CONSILIENCE_DATA to the folder that has them.")
     measured, kept = {}, {}

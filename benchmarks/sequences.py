@@ -16,11 +16,12 @@ from hmmlearn.base import BaseHMM
 from numpy.typing import NDArray
 
 import consilience as cs
+import real_crowds
 from alone import half_of_memory, measure_alone
-from consilience.data.tagging import free_transitions
+from consilience.answers.tagging import free_transitions
 from consilience.engines.local import Threads
+from consilience.inference.structures.chain import Chain, ChainParameters, ChainSummary
 from consilience.kernels.compile import LARGE, width_of
-from consilience.structures.chain import Chain, ChainParameters, ChainSummary
 from peers import CHAIN_PEERS
 
 N_CLASSES, LENGTH = 9, 40
@@ -175,7 +176,7 @@ def find_crowd(quick: bool) -> tuple[str, cs.Responses] | None:
     """Return the crowd that tagged medical abstracts, or a small one made up in its place; None if it is not here."""
     if quick:
         return "made-up tags", make_tags()
-    r = cs.datasets.load("pico").responses if cs.datasets.is_present("pico") else None
+    r = real_crowds.load("pico").responses if real_crowds.is_present("pico") else None
     return None if r is None else ("abstracts of PICO", r)
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
-from consilience.models.majority_vote import find_tied
+import real_crowds
+from consilience.inference.recipes.votes import find_tied
 
 ROOT = Path(__file__).parent.parent
 WHOLE = "all answers"
@@ -83,7 +84,7 @@ def vote_chances(r: cs.Responses) -> NDArray[np.float64]:
 
 def find_cases(name: str) -> Iterator[Case]:
     """Yield the whole crowd, and its parts if items are independent and something is left out."""
-    stored = cs.datasets.load(name)
+    stored = real_crowds.load(name)
     whole = stored.responses
     yield judge(name, WHOLE, whole, stored.gold)
     if whole.sequences is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 
-sys.path.insert(0, str(Path(__file__).parent))  # for our own extensions
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # for our own extensions, and the real data
 
 project = "consilience"
 author = "the consilience developers"

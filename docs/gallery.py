@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sphinx.application import Sphinx
 
 import consilience as cs
+from benchmarks.real_crowds import is_present, load
 from consilience.reporting.write import write_page
 
 # The comment in report.md that is replaced by the sentence on the origin of the reports.
@@ -31,7 +32,7 @@ class Exhibit(NamedTuple):
 
     @property
     def is_real(self) -> bool:
-        return cs.datasets.is_present(self.name)
+        return is_present(self.name)
 
     def fuse(self) -> Any:
         with warnings.catch_warnings(action="ignore", category=cs.errors.DataWarning):  # the report has them
@@ -39,7 +40,7 @@ class Exhibit(NamedTuple):
 
 
 def fuse_real(name: str) -> Any:
-    data = cs.datasets.load(name)
+    data = load(name)
     return cs.fuse(data.responses) if data.graph is None else cs.fuse(data.responses, graph=data.graph)
 
 

@@ -8,7 +8,7 @@ experiment become a table (CSV), a figure (PNG) and a page (Markdown). ``make pa
 of a job from a cache as long as nothing that they depend on has changed.
 
 This folder is not part of the installed package. It needs the dependency group ``paper``; real data must be in the
-folder `$CONSILIENCE_DATA` (see `consilience.datasets`).
+folder `$CONSILIENCE_DATA` (see `benchmarks/real_crowds.py`).
 """
 
 from __future__ import annotations

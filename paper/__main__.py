@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from consilience.datasets import is_present
+from benchmarks.real_crowds import is_present
 from consilience.errors import ConsilienceError, InputError, listing, plural
 
 from . import EXPERIMENTS, find
@@ -36,7 +36,7 @@ Run the experiments of the paper: all of them, or those named. With make: make p
   chain-coupling    how strongly to believe the chain
   sequence-choices  other transitions, workers and decoding on real sequences
   silence           labelling functions whose silence is an answer
-  other-sets        the other sets of `consilience datasets`
+  other-sets        the other sets of `benchmarks/real_crowds.py`
 
 All of them take about half an hour on two cores. Results are kept as long as code and data stay the same.
 Experiments whose data are not there are left out; if such an experiment is named, that is an error.
@@ -112,7 +112,7 @@ def _run_one(experiment: Experiment, options: argparse.Namespace, cache: Cache) 
     if absent and options.names:
         raise InputError(
             f"{experiment.name} needs data that are not there: {listing(absent)}.",
-            "Set $CONSILIENCE_DATA to the folder that holds them; `consilience datasets` says more.",
+            "Set $CONSILIENCE_DATA to the folder that holds them; `python benchmarks/real_crowds.py` lists them.",
         )
     jobs = [job for job in jobs if not set(job.data) & set(absent)]
     result: dict[str, Any] = {
@@ -144,7 +144,7 @@ def _run_visibly(name: str, jobs: Sequence[Any], cache: Cache, quiet: bool) -> R
 
 def _describe(result: dict[str, Any]) -> str:
     """Return one line about an experiment."""
-    absent = f"no data: {', '.join(result['missing'])} (see `consilience datasets`)" if result["missing"] else ""
+    absent = f"no data: {', '.join(result['missing'])} (see `benchmarks/real_crowds.py`)" if result["missing"] else ""
     if "files" not in result:
         return f"{result['name']:16}  left out, {absent}"
     known = f", {result['known']} from the cache" if result["known"] else ""

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import consilience
-from consilience.datasets import find_folder
+from benchmarks.real_crowds import find_folder
 
 from .experiment import Job, Record
 

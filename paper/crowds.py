@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.real_crowds import Dataset, load
 from consilience import Responses
-from consilience.datasets import Dataset, load
 
 Codes = NDArray[np.int64]
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from consilience import MarkovField
-from consilience.metrics import confusion_error, macro_f1
+from consilience.metrics.labels import macro_f1
+from consilience.metrics.parameters import confusion_error
 from consilience.simulate import network
 
 from .drawing import Panel, draw_curves

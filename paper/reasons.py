@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from consilience.datasets import CATALOGUE
+from benchmarks.real_crowds import CATALOGUE
 
 from .experiment import Record, rises, sure_mean_of
 from .markdown import join, number, signed

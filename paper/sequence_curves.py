@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consilience import HiddenMarkov
-from consilience.metrics import confusion_error, macro_f1, transition_error
-from consilience.simulate import Simulation, sequences
+from consilience.metrics.labels import macro_f1
+from consilience.metrics.parameters import confusion_error, transition_error
+from consilience.simulate import sequences
+from consilience.simulate.results import Simulation
 
 from .drawing import Panel, draw_curves
 from .experiment import Experiment, Job, Record, sure_mean_of

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from consilience import DawidSkene, Graph, MajorityVote, MarkovField, Responses, datasets, held_out_score
+from benchmarks.real_crowds import Dataset, load
+from consilience import DawidSkene, Graph, MajorityVote, MarkovField, Responses, held_out_score
 from consilience.errors import InputError
-from consilience.metrics import macro_f1
+from consilience.metrics.labels import macro_f1
 from consilience.simulate import independent
 
 from .classifiers import ask_classifiers
@@ -115,9 +116,9 @@ def join_pixels(items: Any, image: Any, row: Any, column: Any) -> Graph:
     return Graph.from_edges(items[np.concatenate(sources)], items[np.concatenate(targets)], items=items)
 
 
-def _load_network(data: str) -> tuple[datasets.Dataset, Any]:
+def _load_network(data: str) -> tuple[Dataset, Any]:
     """Return a network that comes without answers, and the truth of its nodes."""
-    stored = datasets.load(data.lower())
+    stored = load(data.lower())
     assert stored.items is not None
     return stored, np.array([stored.gold[item] for item in stored.items.tolist()])
 

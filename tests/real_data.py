@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from consilience.datasets import data_folder
+from benchmarks.real_crowds import data_folder
 
 FOLDER = data_folder() or Path("nowhere")
 

@@ -9,9 +9,9 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience.data.gold import match_gold
+from consilience.answers.gold import match_gold
 from consilience.errors import InputError, ParameterError
-from consilience.fitting.em import expect, expect_from_votes, infer_posterior, maximise, run_em
+from consilience.inference.em import expect, expect_from_votes, infer_posterior, maximise, run_em
 from consilience.kernels.types import freeze
 
 LENGTHS = [10, 1, 7, 22]

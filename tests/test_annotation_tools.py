@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.data.spans import SpanCollector
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError
 from consilience.formats import records
 from consilience.formats.files import find_format
 from consilience.formats.register import span_formats
+from consilience.tasks.spans import SpanCollector
 
 NAMES = [each.name for each in span_formats()]
 TEXT = "Ann met Bob in Rome."

@@ -8,10 +8,10 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience.data.hidden_answers import hide_answers
+from consilience.answers.hidden_answers import hide_answers
 from consilience.errors import ParameterError
-from consilience.models.hidden_fits import choose_folds
-from consilience.models.powers import POWERS, choose_power, find_leads, raise_to, score_powers
+from consilience.inference.powers import POWERS, choose_power, find_leads, raise_to, score_powers
+from consilience.inference.sources import choose_folds
 
 
 def crowd_of(seed=0, n_items=300, n_workers=15, n_classes=3, share=0.4, skill=(0.5, 0.9), **parameters):

@@ -21,21 +21,20 @@ from click.testing import Result
 
 import consilience as cs
 from command_line import CLEAN, run
+from consilience.answers.classes import ABSTAIN
+from consilience.answers.long_tables import DUPLICATES
 from consilience.cli import fuse as fuse_command
-from consilience.cli.command import spell_options
+from consilience.cli.command import make_inert, spell_options
 from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
-from consilience.cli.text import fit_confusion, fit_text, fit_texts, make_inert
-from consilience.data.classes import ABSTAIN
-from consilience.data.duplicates import DUPLICATES
-from consilience.distributions import ESTIMATIONS
+from consilience.cli.terminal import fit_confusion, fit_text, fit_texts
 from consilience.errors import InputError, Python, Sentence
+from consilience.evaluation.labels import evaluate
 from consilience.formats.reading import read_table
 from consilience.formats.writing import replace_file, write_table
-from consilience.models.calibration import CHOICES as CALIBRATIONS
-from consilience.models.evaluation import evaluate
-
-MAIN = "from consilience.cli.main import main; main()"
+from consilience.inference.distributions import ESTIMATIONS
+from consilience.inference.parameters import CALIBRATIONS
+from fuzz.kills import MAIN, children_hear_signals
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -620,7 +619,7 @@ def test_a_failure_is_one_line_and_debug_shows_the_rest(answers, monkeypatch):
     def fail(*_, **__):
         raise KeyError("oh\x1b[31m")
 
-    monkeypatch.setattr("consilience.models.fuse.fuse", fail)
+    monkeypatch.setattr("consilience.api.fuse_prepared", fail)
     result = run("fuse", "answers.csv", "-o", "out.csv")
     assert result.exit_code == 1
     assert len(result.stderr.splitlines()) == 1
@@ -657,7 +656,7 @@ def test_interrupted_by_a_signal_during_the_fit(answers):
     # before it (Python 3.14).
     slow = """if True:
         import sys, time
-        from consilience.cli.progress import Display
+        from consilience.cli.terminal import Display
         def show(display, progress):
             print("fitting", file=sys.stderr, flush=True)
             for _ in range(600):
@@ -667,7 +666,9 @@ def test_interrupted_by_a_signal_during_the_fit(answers):
         main()
     """
     command = [sys.executable, "-c", slow, "fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with children_hear_signals():
+        begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with begun as process:
         assert process.stderr.readline() == "fitting\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)

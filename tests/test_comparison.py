@@ -12,19 +12,18 @@ import pandas as pd
 import pytest
 
 import consilience as cs
-from consilience.data.hidden_answers import hide_answers
-from consilience.models.comparison import (
-    RECORD,
-    Comparison,
+from consilience.answers.hidden_answers import hide_answers
+from consilience.checks.comparison import (
     are_checked,
     compare_with_vote,
     judge,
     keep_shares,
     vote_without,
 )
-from consilience.models.fuse import doubt_gain
-from consilience.models.held_out import shrink_rows
-from consilience.models.hidden_fits import Fold, Judged
+from consilience.checks.doubts import doubt_gain
+from consilience.inference.hidden_fits import Fold, Judged
+from consilience.inference.hidden_scores import shrink_rows
+from consilience.results.comparison import RECORD, Comparison
 
 PLAIN = Comparison(
     n_items=100,

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.data.blocks import BLOCK_SIZE, cut_blocks
+from consilience.answers.blocks import BLOCK_SIZE, cut_blocks
 from consilience.kernels import compile as compilation
-from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows
+from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows, normalise_items
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from consilience.kernels.field import sweep_mean_field, sweep_messages, sweep_modes
-from consilience.kernels.independent import normalise_items
 from consilience.kernels.types import freeze
+from effort import examples
 
 # ------------------------------------------------------------------------------------------------------------- widths
 
@@ -105,7 +105,7 @@ def run_on_fields(rng, n_classes, width):
     return posterior, labels, messages, beliefs, np.array(changes)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_classes=st.sampled_from([2, 3]),
@@ -170,7 +170,7 @@ for r in sequences:
             model = cs.HiddenMarkov(workers=workers, coupling=coupling).fit(r)
     cs.HiddenMarkov(coupling=1.0, start=model, estimation="em").fit(r, gold={(0, 3): 1}).predict(r)
 found = {}
-for name in ("answers", "chain", "dirichlet", "field", "independent", "layout", "moments"):
+for name in ("answers", "chain", "dirichlet", "field", "layout", "moments"):
     module = importlib.import_module(f"consilience.kernels.{name}")
     for kernel in vars(module).values():
         if isinstance(kernel, numba.core.dispatcher.Dispatcher):
@@ -187,7 +187,7 @@ def run_python(code, *arguments, **more):
     return out.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_each_kernel_is_compiled_once_for_small_data():
     """Whatever the number of classes, the dtypes of the table, and the order in which models are fitted."""
     compiled = json.loads(run_python(FITS))
@@ -200,6 +200,7 @@ def test_each_kernel_is_compiled_once_for_small_data():
 # ------------------------------------------------------------------------------------------------------------ first use
 
 
+@pytest.mark.robust
 def test_compiling_is_announced_once_and_only_where_it_happens(tmp_path):
     code = """
 import logging, sys
@@ -212,6 +213,7 @@ for labels in (["a", "b", "a"], ["a", "b", "c"]):
     assert told == [["consilience INFO Compiling for the first use: a few seconds."], []]
 
 
+@pytest.mark.robust
 def test_the_library_says_nothing_by_itself(tmp_path):
     code = "import consilience as cs; cs.MajorityVote().fit({'item': [1], 'worker': [1], 'label': ['a']})"
     assert run_python(code, NUMBA_CACHE_DIR=str(tmp_path)) == ""
@@ -233,6 +235,7 @@ def run_on_terminal(command, **more):
     return printed, shown
 
 
+@pytest.mark.robust
 def test_compiling_is_shown_on_a_terminal(tmp_path):
     answers = tmp_path / "answers.csv"
     answers.write_text("item,worker,label\n1,a,x\n1,b,y\n2,a,y\n", encoding="utf-8")
@@ -271,6 +274,7 @@ NEEDED = {
 }
 
 
+@pytest.mark.robust
 @pytest.mark.parametrize("name", NEEDED)
 def test_a_first_fit_compiles_what_it_needs_and_nothing_else(name, tmp_path):
     """Each function once. A NumPy function in a kernel would be compiled with it, often for longer than the kernel."""
@@ -294,7 +298,7 @@ print(time.process_time() - start)
 USUAL_LEAST = 0.7
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 @pytest.mark.parametrize(
     ("name", "bar"), [("DawidSkene", 4), ("HiddenMarkov", 4), ("MarkovField", 4), ("MomentMatching", 6)]
 )

@@ -10,13 +10,14 @@ import pytest
 from scipy.stats import binom
 
 import consilience as cs
+from benchmarks import real_crowds
 from benchmarks.copies import draw_crowd, draw_teams
-from consilience.data.hidden_answers import find_units, hide_answers
+from consilience.answers.hidden_answers import find_units, hide_answers
 from consilience.errors import quietly
-from consilience.fitting.moments import answers_to_match
-from consilience.models import copies
-from consilience.models import copy_suspects as suspects
-from consilience.models.copy_groups import are_groups, count_once
+from consilience.inference import copies
+from consilience.inference import copy_suspects as suspects
+from consilience.inference.copy_groups import are_groups, count_once
+from consilience.inference.moments import answers_to_match
 from real_data import needs_data
 
 MEASURED = Path(__file__).parents[1] / "docs" / "measured" / "copies.md"
@@ -395,7 +396,7 @@ def test_what_counts_as_copied():
 @needs_data
 @pytest.mark.parametrize("name", ["bluebird", "rte", "dog", "web", "product", "sentence_polarity"])
 def test_nobody_is_named_in_real_crowds(name):
-    assert cs.MajorityVote().fit(cs.datasets.load(name).responses).copies_ == []
+    assert cs.MajorityVote().fit(real_crowds.load(name).responses).copies_ == []
 
 
 def read_tables():

@@ -15,8 +15,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.cli.fuse import FORMS
-from consilience.data.dialects import DIALECTS, list_names
+from consilience.answers.dialects.register import DIALECTS, list_names
+from consilience.cli.options import FORMS
 from consilience.errors import ConsilienceError, DataWarning, InputError, ParameterError
 from fuzz.typed_files import odd_array
 

@@ -8,8 +8,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.checks import drift
 from consilience.errors import NotFittedError, ParameterError
-from consilience.models import drift
 
 PLAIN = {"calibration": "none"}
 

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from consilience.data import vocabulary
-from consilience.data.responses import Responses
-from consilience.data.vocabulary import count_codes, encode_in_order_of_appearance, encode_sorted
+from consilience.answers import vocabulary
+from consilience.answers.responses import Responses
+from consilience.answers.vocabulary import count_codes, encode_in_order_of_appearance, encode_sorted
 from consilience.errors import InputError
 from consilience.kernels import encoding, layout
 from consilience.kernels.encoding import encode_integers, encode_texts
 from consilience.kernels.layout import group_answers, order_by
+from effort import all_pairs
 
 
 def encode_slowly(values):
@@ -41,9 +42,7 @@ def columns():
     }
 
 
-@pytest.mark.parametrize("n_threads", [1, 3])
-@pytest.mark.parametrize("part", [1, 64, 1 << 14])
-@pytest.mark.parametrize("name", columns())
+@pytest.mark.parametrize(("name", "part", "n_threads"), all_pairs([*columns()], [1, 64, 1 << 14], [1, 3]))
 def test_codes_are_in_order_of_appearance(name, part, n_threads, monkeypatch):
     monkeypatch.setattr(vocabulary, "MANY", 1)
     monkeypatch.setattr(vocabulary, "MANY_DISTINCT", 1)

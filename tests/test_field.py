@@ -11,6 +11,16 @@ from hypothesis import strategies as st
 from scipy import special
 
 import consilience as cs
+from consilience.inference.structures import field
+from consilience.inference.structures.field import (
+    add_neighbours,
+    alone,
+    find_modes,
+    given_neighbours,
+    run_belief_propagation,
+    run_mean_field,
+    share_nodes,
+)
 from consilience.kernels.chain import forward_backward
 from consilience.kernels.compile import LARGE, width_of
 from consilience.kernels.field import (
@@ -21,16 +31,7 @@ from consilience.kernels.field import (
     sweep_messages,
     sweep_modes,
 )
-from consilience.structures import field
-from consilience.structures.field import (
-    add_neighbours,
-    alone,
-    find_modes,
-    given_neighbours,
-    run_belief_propagation,
-    run_mean_field,
-    share_nodes,
-)
+from effort import examples
 
 # ----------------------------------------------------------------------------------------------------------- the twins
 
@@ -155,7 +156,7 @@ def test_mean_field_never_lowers_the_objective(problem, seed):
         before = after
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(fields(max_items=5, max_classes=3))
 def test_mean_field_is_a_bound(problem):
     graph, unary, coupling = problem
@@ -191,8 +192,8 @@ def test_what_is_given_stays_as_it_is():
 @pytest.fixture
 def large(monkeypatch):
     """Let all graphs be large, with short runs of which threads share every node."""
-    monkeypatch.setattr("consilience.data.graph.MANY_EDGES", 0)
-    monkeypatch.setattr("consilience.data.graph.COLOURED_TOGETHER", 50)
+    monkeypatch.setattr("consilience.answers.graph.MANY_EDGES", 0)
+    monkeypatch.setattr("consilience.answers.graph.COLOURED_TOGETHER", 50)
     monkeypatch.setattr(field, "WORTH_A_THREAD", 1)
 
 
@@ -236,7 +237,7 @@ def test_large_graphs_are_visited_colour_by_colour(shape, large, monkeypatch):
     visited = graph.by_visit[1]
     bounds = visited.independent_runs
     assert bounds.tolist() == runs_slowly(visited)
-    monkeypatch.setattr("consilience.data.graph.MANY_EDGES", len(graph.neighbours) + 1)
+    monkeypatch.setattr("consilience.answers.graph.MANY_EDGES", len(graph.neighbours) + 1)
     plain = SHAPES[shape]().by_visit[1]
     np.testing.assert_array_equal(visited.items, plain.items[colours_slowly(plain, 50)])
     np.testing.assert_array_equal(plain.independent_runs, np.arange(graph.n_items + 1))
@@ -342,7 +343,7 @@ def test_of_equals_the_current_label_stays(current):
 # -------------------------------------------------------------------------------------------------- belief propagation
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(fields(max_items=6, max_classes=3, tree=True))
 def test_belief_propagation_is_exact_on_trees(problem):
     graph, unary, coupling = problem

@@ -8,16 +8,25 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.errors import InputError
 from consilience.formats import delimited, json_lines, register
 from consilience.formats.reading import read_table
-from consilience.formats.register import FORMATS, Codec, Format, list_suffixes, writable_formats
+from consilience.formats.register import (
+    FORMATS,
+    Codec,
+    Format,
+    list_suffixes,
+    readable_formats,
+    span_formats,
+    writable_formats,
+)
 from consilience.formats.writing import check_table_path, check_writable, replace_file, replace_together, write_table
 from consilience.models.inputs import as_responses
+from effort import examples
 
 SUFFIXES = list_suffixes(writable_formats())
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -69,7 +78,7 @@ def test_round_trip(folder, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(data=st.data())
 def test_round_trip_of_any_text(suffix, data):
     width, length = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 5))
@@ -139,8 +148,11 @@ def test_arrow_streams_are_read(folder):
 
 @pytest.mark.parametrize("each", FORMATS, ids=[each.name for each in FORMATS])
 def test_the_register_says_what_the_formats_can_do(each):
-    assert (each.codec.read is not None or each.spans) == each.readable
-    assert (each.codec.write is not None) == each.writable
+    codec = each.codec
+    assert (codec.read is not None or codec.read_spans is not None) == (each in readable_formats())
+    assert (codec.write is not None) == (each in writable_formats())
+    assert (codec.read_spans is not None) == (each in span_formats())
+    assert (codec.read_masks is not None) == (each.kind == "masks")
     assert all(each.fits(f"x{suffix.upper()}") for suffix in list_suffixes([each]))
 
 
@@ -157,7 +169,7 @@ def recognise_backwards(head, _path):
 def backwards(monkeypatch):
     """A format that can only be read, and is recognised by its content: one file and one line of the register."""
     monkeypatch.setattr(delimited, "ODD", Codec(read_backwards, None, recognise_backwards), raising=False)
-    added = Format("odd", (".odd",), "delimited:ODD", writable=False)
+    added = Format("odd", (".odd",), "delimited:ODD", read_only=True)
     monkeypatch.setattr(register, "FORMATS", (*FORMATS, added))
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
+from command_line import run
 from consilience.errors import InputError
 
 
@@ -30,3 +34,33 @@ def test_missing_labels_say_how_to_drop_them():
         cs.fuse(pd.DataFrame(answers))
     with pytest.raises(InputError, match=r"drop_nulls\('label'\)"):
         cs.fuse(pl.DataFrame(answers))
+
+
+# Answers in memory and on disk
+
+
+def write_answers(path, worker="w3"):
+    rng = np.random.default_rng(0)
+    item, names = np.repeat(np.arange(40), 3), ["w1", "w2", worker] * 40
+    columns = {"item": item, "worker": names, "label": np.array(["a", "b"])[rng.integers(0, 2, 120)]}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_no_known_labels_can_be_asked_for_wherever_answers_are(tmp_path):
+    path = write_answers(tmp_path / "answers.parquet")
+    stored = cs.scan_responses(path, store=tmp_path / "stores")
+    fused = [cs.fuse(source, gold=False, model="majority") for source in (path, cs.read_responses(path), stored)]
+    assert len({tuple(model.prior_) for model in fused}) == 1
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_labels_of_an_earlier_fusion_are_told_wherever_answers_are(tmp_path, on_disk):
+    path = write_answers(tmp_path / "answers.parquet", worker="consilience")
+    source = cs.scan_responses(path, store=tmp_path / "stores") if on_disk else path
+    with pytest.warns(cs.errors.ConsilienceWarning) as told:
+        cs.fuse(source)
+    assert "There are answers of a worker called 'consilience'" in " ".join(str(each.message) for each in told)
+    result = run("fuse", path, *(["--memory", "1GB", "--store", tmp_path / "stores"] if on_disk else []))
+    assert "There are answers of a worker called 'consilience'" in result.stderr

@@ -12,8 +12,8 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import InputError
+from consilience.formats.sources import as_graph
 from consilience.formats.writing import write_table
-from consilience.models.fuse import as_graph
 
 
 @pytest.fixture(scope="module")

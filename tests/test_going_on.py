@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.models import stored, updating
+from consilience.results import stored, updating
 
 
 def cut(crowd, *shares):

@@ -10,14 +10,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
 from consilience import DawidSkene, Responses
-from consilience.data.frames import open_frame
-from consilience.data.gold import match_gold
+from consilience.answers.frames import open_frame
+from consilience.answers.gold import match_gold
 from consilience.errors import DataWarning, InputError
+from effort import examples
 from strategies import LABELS, Size, crowds
 
 NAN = float("nan")
@@ -279,7 +280,7 @@ def test_some_items_do_not_occur():
         assert match({"a": "yes", None: "no"}) == [1, -1, -1]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(crowds(), st.data())
 def test_gold_equals_its_slow_twin(crowd, data):
     r = Responses.from_frame(crowd.frame, items=crowd.items)

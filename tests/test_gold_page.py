@@ -25,6 +25,7 @@ def read_tables(name):
     return tables
 
 
+@pytest.mark.robust
 @needs_data
 @pytest.mark.parametrize("size", [0, 20])
 def test_the_tables_agree_with_a_run(size):

@@ -17,11 +17,10 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import consilience as cs
-from consilience.data import nearest
-from consilience.data.graph import METRICS
-from consilience.data.grids import NEIGHBOURHOODS
+from consilience.answers import edges as edges_module
+from consilience.answers.edges import METRICS, NEIGHBOURHOODS
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.models.fuse import as_graph
+from consilience.formats.sources import as_graph
 
 Graph = cs.Graph
 
@@ -360,12 +359,12 @@ def brute_force_neighbours(features, k, metric="euclidean"):
 @pytest.mark.parametrize("n_features", [2, 15, 16, 40])
 @pytest.mark.parametrize("k", [1, 5, 59])
 def test_knn(metric, n_features, k, monkeypatch):
-    monkeypatch.setattr(nearest, "CHUNK_CELLS", 500)  # several chunks, the last of them short
+    monkeypatch.setattr(edges_module, "CHUNK_CELLS", 500)  # several chunks, the last of them short
     features = np.random.default_rng(0).normal(size=(60, n_features))
     chosen = brute_force_neighbours(features, k, metric)
     graph = check_form(Graph.knn(features, k, metric=metric))
     assert pairs_of(graph) == set(map(frozenset, chosen))
-    assert ("k-d tree" if n_features <= nearest.TREE_FEATURES else "all pairs") in graph.description
+    assert ("k-d tree" if n_features <= edges_module.TREE_FEATURES else "all pairs") in graph.description
     assert graph.degrees.min() >= k
     mutual = check_form(Graph.knn(features, k, metric=metric, mutual=True))
     assert pairs_of(mutual) == {frozenset(pair) for pair in chosen if pair[::-1] in chosen}

@@ -7,14 +7,17 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
+from benchmarks import real_crowds
 from benchmarks.masks import dice, draw_masks, draw_noise
 from command_line import run
+from consilience.checks.graph_check import correlate_errors, measure_agreement
 from consilience.errors import DataWarning, ParameterError
-from consilience.models.graph_check import GraphCheck, correlate_errors, measure_agreement
+from consilience.results.comparison import GraphCheck
+from effort import examples, rest_robust
 from real_data import FOLDER, gold_of, needs_data
 
 AGREES = "The graph is informative about these labels: neighbouring items agree more than by chance"
@@ -64,7 +67,7 @@ def correlate_slowly(r, graph, labels):
     return sum(products) / sum(squares), np.sqrt(np.sum(np.square(products))) / sum(squares)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(0, 10**6))
 def test_correlation_equals_its_slow_twin(seed):
     rng = np.random.default_rng(seed)
@@ -291,7 +294,7 @@ def test_silence_tells_that_neighbours_agree():
 
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 def test_misses_are_errors_where_silence_is_an_answer(at_once, monkeypatch):
-    monkeypatch.setattr("consilience.models.graph_check.ANSWERS_AT_ONCE", at_once)
+    monkeypatch.setattr("consilience.checks.graph_check.ANSWERS_AT_ONCE", at_once)
     rng = np.random.default_rng(0)
     F = rng.integers(-1, 3, (12, 3))  # 2 is "unsure"
     spelled = {"labels": range(3), "classes": range(2)}
@@ -306,7 +309,7 @@ def test_misses_are_errors_where_silence_is_an_answer(at_once, monkeypatch):
 # --------------------------------------------------------------------------------- labels where errors run along edges
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", rest_robust(range(2)))
 def test_masks_are_not_worse_with_the_graph(seed):
     masks = draw_masks(seed, 40, (1.0, 1.5, 1.5, 2.0, 3.0))
     fused, (warned,) = fused_quietly(masks.responses, masks.graph)
@@ -343,10 +346,10 @@ def test_pixels_that_nobody_answered_hear_their_neighbours():
     assert np.mean(alone.labels_[silent] == masks.truth[silent]) < 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 @needs_data
 def test_outlines_drawn_by_a_crowd():
-    data = cs.datasets.load("bubil_mri")
+    data = real_crowds.load("bubil_mri")
     r, gold = data.responses, gold_of("bubil_mri")
     truth = [gold[item] for item in r.items.tolist()]
     fused, (warned,) = fused_quietly(r, data.graph)
@@ -357,7 +360,7 @@ def test_outlines_drawn_by_a_crowd():
 
 
 @needs_data
-@pytest.mark.parametrize(("name", "metric"), [("music", "euclidean"), ("sentence_polarity", "cosine")])
+@pytest.mark.parametrize(("name", "metric"), rest_robust([("music", "euclidean"), ("sentence_polarity", "cosine")]))
 def test_errors_of_real_crowds_do_not_run_along_nearest_neighbours(name, metric):
     import pyarrow.parquet as pq
 

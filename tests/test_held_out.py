@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.data.hidden_answers import count_units, hide_answers
+from consilience.answers.hidden_answers import count_units, hide_answers
+from consilience.checks.comparison import compare_with_vote
 from consilience.errors import InputError, ParameterError
-from consilience.models.comparison import compare_with_vote
-from consilience.models.held_out import SHRINKAGE, shrink_rows
+from consilience.inference.hidden_scores import SHRINKAGE, shrink_rows
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
     def refuse(*_):
         raise AssertionError("calibrated again")
 
-    monkeypatch.setattr("consilience.models.calibration.find_by_hidden", refuse)
+    monkeypatch.setattr("consilience.results.calibration.find_by_hidden", refuse)
     for model, r, graph in models:
         found = cs.held_out_score(model, r, graph=graph)
         given = cs.held_out_score(model.fresh(calibration=model.power_), r, graph=graph)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 import consilience as cs
 import oracles
-from consilience.data import blocks
-from consilience.data.tagging import free_transitions
+from consilience.answers import blocks
+from consilience.answers.tagging import free_transitions
 from consilience.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError
-from consilience.fitting.em import infer_posterior
-from consilience.models.powers import raise_to
-from consilience.structures.chain import Chain
-from consilience.workers.confusion import ConfusionWorkers
+from consilience.inference.em import infer_posterior
+from consilience.inference.powers import raise_to
+from consilience.inference.structures.chain import Chain
+from consilience.inference.workers.confusion import ConfusionWorkers
+from effort import examples, rest_robust
 from test_chain import crowd_of_sequences, enumerate_chains, evidence_of
 
 ESTIMATIONS = ["em", "variational"]
@@ -158,7 +159,7 @@ def problems(draw):
 
 
 @given(problems(), st.sampled_from(["free 1", "free 0", "masked 1"]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_objective_never_falls(problem, kind):
     r, gold, estimation, smoothing = problem
     transitions = "free"
@@ -247,8 +248,12 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
 # --------------------------------------------------------------------------------------------------- fit and predict
 
 
-@pytest.mark.parametrize("decode", ["viterbi", "marginal"])
-@pytest.mark.parametrize("workers", ["confusion", "sequential"])
+@pytest.mark.parametrize(
+    ("decode", "workers"),
+    rest_robust(
+        [("viterbi", "confusion"), ("marginal", "sequential"), ("marginal", "confusion"), ("viterbi", "sequential")], 2
+    ),
+)
 def test_predicting_the_fits_answers(decode, workers, tmp_path):
     for r, gold in ((small(8), None), (small(8), {(0, 3): 1}), (weighted(8), None)):
         model = cs.HiddenMarkov(decode=decode, workers=workers).fit(r, gold=gold)
@@ -579,7 +584,7 @@ def oracle_labels(crowd):
     return r.classes[posterior.argmax(axis=1)]
 
 
-@pytest.mark.parametrize("n_sequences", [25, 500])
+@pytest.mark.parametrize("n_sequences", rest_robust([25, 500]))
 def test_simulated_chains(n_sequences):
     """K = 4, M = 10, sequences of 40, six good workers, random matrices."""
     ratios, gaps, transition_errors, confusion_errors = [], [], [], []

@@ -18,11 +18,12 @@ import pytest
 from scipy import sparse
 
 import consilience as cs
-from consilience.data.vocabulary import to_column
+from consilience.answers.columns import to_column
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError, Sentence, StoreError, cut, shorten
 from consilience.formats.reading import read_table
 from consilience.formats.register import list_suffixes, writable_formats
 from consilience.formats.writing import write_table
+from effort import rest_robust
 from test_cli import MAIN, environment, make_answers, run
 
 LONG = "x" * 100_000
@@ -259,22 +260,11 @@ def test_names_of_files_that_are_not_utf8(folder):
         os.remove(f"{name}/labels{suffix}")
 
 
-@pytest.mark.parametrize("value", ["~nouser", "~nouser/data", LONG])
-def test_a_folder_of_datasets_that_cannot_be(value, monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_DATA", value)
-    assert not cs.datasets.is_present("bluebird")
-    assert "There is no folder" in refusal(cs.datasets.load, "bluebird")
-    assert "There is no folder" in refusal(cs.datasets.load, "bluebird", value)
-    result = run("datasets")
-    assert result.exit_code == 0, result.output
-    assert run("datasets", "bluebird").exit_code == 0
-
-
 # Streams that are closed or full
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a shell")
-@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", rest_robust(["<&- >&- 2>&-", "2>&-", ">&-", "<&-"]))
 def test_closed_streams(answers, closed):
     def shell(arguments: str) -> int:
         command = f"{sys.executable} -c '{MAIN}' {arguments} {closed}"
@@ -290,7 +280,7 @@ def test_closed_streams(answers, closed):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", ["fuse answers.csv", "fuse answers.csv --json", "--help"])
+@pytest.mark.parametrize("arguments", rest_robust(["fuse answers.csv", "fuse answers.csv --json", "--help"]))
 def test_a_full_output(answers, arguments, unbuffered):
     command = f"{sys.executable} -c '{MAIN}' {arguments} >/dev/full"
     settings = environment() | {"PYTHONUNBUFFERED": unbuffered}
@@ -361,7 +351,6 @@ def test_values_that_cannot_be_shown():
         ("fuse", f"--{LONG}"),
         ("fuse", "\x1b" * 10_000),
         (LONG,),
-        ("datasets", LONG),
         ("evaluate", LONG, LONG),
         ("simulate", "independent", "-o", LONG),
         ("simulate", LONG),
@@ -382,7 +371,7 @@ def test_long_failures_and_warnings(answers, monkeypatch):
         warnings.warn(DataWarning(LONG, "Look."), stacklevel=1)
         raise RuntimeError(LONG)
 
-    monkeypatch.setattr("consilience.models.fuse.fuse", fail)
+    monkeypatch.setattr("consilience.api.fuse_prepared", fail)
     for options in ((), ("--debug",)):
         result = run("fuse", "answers.csv", *options)
         assert result.exit_code == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -11,13 +12,13 @@ import pandas as pd
 import pytest
 
 import consilience as cs
+from consilience.answers.columns import objects
+from consilience.answers.hashing import combine_hashes, draw_numbers, hash_ids, hash_items
+from consilience.answers.hidden_answers import count_units, hide_answers
+from consilience.answers.items import Sequences
 from consilience.arguments import check_seed
-from consilience.data.hashing import combine_hashes, draw_numbers, hash_ids, hash_items
-from consilience.data.hidden_answers import count_units, hide_answers
-from consilience.data.items import Sequences
-from consilience.data.vocabulary import objects
 from consilience.errors import ParameterError
-from consilience.kernels import hashing as kernels
+from consilience.kernels import encoding as kernels
 from consilience.kernels import layout
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -30,7 +31,6 @@ NETWORK = cs.simulate.network(250, n_workers=12, n_classes=3, degree=4, answers_
 MODELS = {
     "vote": (cs.MajorityVote(seed=5), INDEPENDENT),
     "moments": (cs.MomentMatching(), INDEPENDENT),
-    "explicit moments": (cs.MomentMatching(method="explicit"), FEW),
     "Dawid-Skene": (cs.DawidSkene(), INDEPENDENT),
     "Dawid-Skene from random starts": (cs.DawidSkene(n_init=3, seed=2), INDEPENDENT),
     "Dawid-Skene from moments": (cs.DawidSkene(start="best", estimation="em"), INDEPENDENT),
@@ -76,6 +76,13 @@ def named_graph(crowd, as_type=TYPES["integers"]):
     return cs.Graph.from_edges(as_type(source.tolist()), as_type(crowd.graph.neighbours.tolist()))
 
 
+@cache
+def plain_results(name):
+    """Return the results for a model and its crowd as they are."""
+    model, crowd = MODELS[name]
+    return results(model, table(crowd.responses), named_graph(crowd))
+
+
 def results(model, frame, graph):
     """Return label and posterior of each item and matrix of each worker, in the order of the ids' text."""
     fitted = model.fresh().fit(frame, graph=graph)
@@ -98,22 +105,21 @@ def assert_same(found, expected):
 def test_the_order_of_rows_does_not_matter(name):
     model, crowd = MODELS[name]
     graph = named_graph(crowd)
-    expected = results(model, table(crowd.responses), graph)
-    for seed in (1, 2):
-        order = np.random.default_rng(seed).permutation(crowd.responses.n_responses)
-        assert_same(results(model, table(crowd.responses, order), graph), expected)
+    order = np.random.default_rng(1).permutation(crowd.responses.n_responses)
+    assert_same(results(model, table(crowd.responses, order), graph), plain_results(name))
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [(name, kind) for name in MODELS for kind in ("text", "objects", "shuffled categories")]
+    [(name, kind) for name in MODELS for kind in ("text", "shuffled categories")]
+    + [(name, "objects") for name in ("vote", "learned chain", "mean field")]
     + [(name, kind) for name in ("vote", "mean field") for kind in ("categories", "floats", "mixed")],
 )
 def test_the_types_of_ids_do_not_matter(name, kind):
     """Workers come in another order with some of them: as text, 14 is before 7."""
     model, crowd = MODELS[name]
-    expected = results(model, table(crowd.responses), named_graph(crowd))
-    assert_same(results(model, table(crowd.responses, None, TYPES[kind]), named_graph(crowd, TYPES[kind])), expected)
+    found = results(model, table(crowd.responses, None, TYPES[kind]), named_graph(crowd, TYPES[kind]))
+    assert_same(found, plain_results(name))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -221,7 +227,7 @@ def test_hashes_are_these_numbers():
 
 def test_hashes_are_the_same_in_another_process():
     code = (
-        "from consilience.data.hashing import hash_ids; from consilience.data.vocabulary import objects;"
+        "from consilience.answers.hashing import hash_ids; from consilience.answers.vocabulary import objects;"
         "print(hash_ids(objects(['a', 1, 2.5, frozenset('xyz'), (1, 'b'), None.__class__])).tolist())"
     )
     here = hash_ids(objects(["a", 1, 2.5, frozenset("xyz"), (1, "b"), type(None)])).tolist()
@@ -314,7 +320,7 @@ def test_seeds_are_checked(seed):
 @pytest.mark.parametrize(("together", "expected"), [(1, "abcdegf"), (3, "abcdgef"), (4096, "abdgcef")])
 def test_visits_go_by_ids(together, expected, monkeypatch):
     """A path from a to e, and a pair: outward from a, then from g, and by hash among nodes that are together."""
-    monkeypatch.setattr("consilience.data.graph.VISITED_TOGETHER", together)
+    monkeypatch.setattr("consilience.answers.graph.VISITED_TOGETHER", together)
     ids = objects(list("abcdefg"))
     assert "".join(ids[np.argsort(hash_ids(ids))]) == "abdgcef"
     source, target = ["a", "b", "c", "d", "f"], ["b", "c", "d", "e", "g"]

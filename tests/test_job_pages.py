@@ -80,6 +80,7 @@ def test_what_is_said_of_prompts_without_a_known_verdict(page_folder):
     assert found == [0.78, 0.84, 0.93]
 
 
+@pytest.mark.robust
 @pytest.mark.parametrize(("n_classifiers", "kind"), [(4, "all too cautious"), (8, "calibrated")])
 def test_the_table_of_soft_votes_agrees_with_a_run(n_classifiers, kind):
     draws = [soft_votes.score(*soft_votes.simulate(n_classifiers, kind, seed)) for seed in range(soft_votes.N_DRAWS)]

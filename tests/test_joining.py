@@ -7,15 +7,16 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.data.frames import open_frame
-from consilience.data.further_answers import read_further
-from consilience.data.joining import NOTHING, join_responses
-from consilience.data.responses import Responses
+from consilience.answers.frames import open_frame
+from consilience.answers.further_answers import read_further
+from consilience.answers.joining import NOTHING, join_responses
+from consilience.answers.responses import Responses
 from consilience.errors import DataWarning, InputError, ParameterError
+from effort import examples
 
 FIELDS = ("offsets", "worker", "label", "weight", "workers", "labels", "classes")
 
@@ -87,7 +88,7 @@ def two_tables(draw):
 
 
 @given(two_tables())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_joining_is_reading_both_tables_together(tables):
     old, new = tables
     together = join_slowly(old, new)
@@ -106,7 +107,7 @@ def test_joining_is_reading_both_tables_together(tables):
 
 
 @given(two_tables())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_other_answers_are_an_error_and_repeated_ones_are_not(tables):
     old, new = tables
     said = {}

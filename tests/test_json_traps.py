@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.formats import json_traps
-from consilience.formats.json_traps import find_trap
+from consilience.formats import json_lines
+from consilience.formats.json_lines import find_trap
 
 
 def find_slowly(text: bytes) -> int | None:
@@ -35,7 +35,7 @@ def find_slowly(text: bytes) -> int | None:
             in_string = not in_string
         elif not in_string and byte in b"[{":
             n_open += 1
-            if n_open > json_traps.MOST_OPEN:
+            if n_open > json_lines.MOST_OPEN:
                 return line
         elif not in_string and byte in b"]}":
             n_open = max(n_open - 1, 0)
@@ -44,8 +44,8 @@ def find_slowly(text: bytes) -> int | None:
 
 @pytest.mark.parametrize("block", [1, 3, 64, 1 << 20])
 def test_traps_are_those_of_a_slow_reader(block, monkeypatch):
-    monkeypatch.setattr(json_traps, "BLOCK", block)
-    monkeypatch.setattr(json_traps, "MOST_OPEN", 3)
+    monkeypatch.setattr(json_lines, "BLOCK", block)
+    monkeypatch.setattr(json_lines, "MOST_OPEN", 3)
     rng = np.random.default_rng(block)
     found = []
     for _ in range(600):

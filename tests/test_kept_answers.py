@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import consilience as cs
-from consilience.data.items import Sequences
+from consilience.answers.items import Sequences
 from fuzz import model_files
 
 PLAIN = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=3, seed=1).responses
@@ -84,7 +85,7 @@ def test_copies_that_count_once_are_kept_with_their_own_weight(tmp_path):
     # The vote still counts copies once when its matrices are worked out.
     table = fused.worker_report().to_pydict()
     assert table["answers"] == [300] * 10
-    assert fused._counts.sum() == pytest.approx(300 * 8)
+    assert fused.fusion_.learned.counts.sum() == pytest.approx(300 * 8)
 
 
 def test_known_labels_come_back_whether_or_not_answers_are_saved(tmp_path):
@@ -93,10 +94,10 @@ def test_known_labels_come_back_whether_or_not_answers_are_saved(tmp_path):
         fitted = model.fit(PLAIN, gold=gold)
         for keep in (True, False):
             loaded = cs.load(fitted.save(tmp_path / "model", answers=keep))
-            assert np.flatnonzero(loaded._gold.codes >= 0).tolist() == [2, 5, 9]
-            assert loaded._gold.codes[[2, 5, 9]].tolist() == [1, 0, 2]
-            assert np.flatnonzero(loaded._gold.judging).tolist() == [5, 9]
-        assert model.fit(PLAIN)._gold is None
+            assert np.flatnonzero(loaded.fusion_.given.gold.codes >= 0).tolist() == [2, 5, 9]
+            assert loaded.fusion_.given.gold.codes[[2, 5, 9]].tolist() == [1, 0, 2]
+            assert np.flatnonzero(loaded.fusion_.given.gold.judging).tolist() == [5, 9]
+        assert model.fit(PLAIN).fusion_.given.gold is None
 
 
 @pytest.mark.parametrize("weight", [None, [0.5, 2.0, 1.0]])
@@ -104,11 +105,11 @@ def test_the_graph_comes_back_as_it_was_given(weight, tmp_path):
     graph = cs.Graph.from_edges(["c", "b", "z"], ["a", "a", "y"], weight, items=EMPTY.items)
     fitted = cs.MarkovField(coupling="paper", degree_normalised=True).fit(EMPTY, graph=graph)
     loaded = cs.load(fitted.save(tmp_path / "model"))
-    for kept in (fitted._graph, loaded._graph):
+    for kept in (fitted.fusion_.given.graph, loaded.fusion_.given.graph):
         assert (kept.to_scipy() != graph.aligned_with(EMPTY.items).to_scipy()).nnz == 0
         assert kept.description == "given edges"
         np.testing.assert_array_equal(kept.items, EMPTY.items)
-    assert cs.load(fitted.save(tmp_path / "model", answers=False))._graph is None
+    assert cs.load(fitted.save(tmp_path / "model", answers=False)).fusion_.given.graph is None
 
 
 def test_a_grid_takes_little_room(tmp_path):
@@ -124,7 +125,7 @@ def test_a_file_without_answers(tmp_path):
     loaded = cs.load(paths[1])
     with pytest.raises(cs.errors.NotFittedError, match="holds no answers: it was saved with answers=False"):
         _ = loaded.responses_
-    assert not [name for name in model_files.unpack(paths[1].read_bytes()) if "answers " in name]
+    assert not [name for name in model_files.unpack(paths[1].read_bytes()) if "given/answers" in name]
     np.testing.assert_array_equal(loaded.posterior_, fitted.posterior_)
     assert loaded.save(tmp_path / "again").read_bytes() == paths[1].read_bytes()
     with pytest.raises(cs.errors.ParameterError, match="'answers' parameter of save must be True or False"):
@@ -133,11 +134,13 @@ def test_a_file_without_answers(tmp_path):
         _ = cs.DawidSkene().responses_
 
 
-def test_features_are_not_kept():
+def test_priors_of_items_are_not_kept(tmp_path):
     rng = np.random.default_rng(0)
     fitted = cs.DawidSkene().fit(PLAIN, item_prior=rng.dirichlet([5, 5, 5], size=40))
-    assert fitted.responses_.log_prior is None
     same_answers(fitted.responses_, PLAIN)
+    given = cs.load(fitted.save(tmp_path / "model")).fusion_.given
+    assert given.has_priors
+    assert given.log_prior is None
 
 
 def test_texts_of_spans_come_back_with_the_answers(tmp_path):
@@ -161,23 +164,36 @@ def test_damaged_answers_are_explained(tmp_path):
     path = cs.DawidSkene().fit(PLAIN, gold=gold).save(tmp_path / "a")
     field = cs.MarkovField(coupling=0.5).fit(NETWORK.responses, graph=NETWORK.graph).save(tmp_path / "b")
     sequences = cs.MajorityVote().fit(SEQUENCES).save(tmp_path / "c")
+    soft = cs.MajorityVote().fit(SOFT).save(tmp_path / "d")
     array, narrow = model_files.to_bytes, np.uint8
     order = pd.Series(np.arange(24)[::-1] % 6)
     cases = [
-        (path, {"arrays/answers workers.npy": None}, "the array 'answers workers' is missing"),
-        (path, {"arrays/answers more.npy": array(np.zeros(1))}, "there is no array 'answers more'"),
-        (path, {"arrays/answers labels.npy": array(np.zeros(3, narrow))}, "not as many answers as the items have"),
-        (path, {"arrays/answers labels.npy": array(np.full(120, 3, narrow))}, "does not hold indices of labels"),
-        (path, {"arrays/answers counts.npy": array(np.full(40, 2, narrow))}, "not as many answers as the items"),
-        (path, {"arrays/answers weights.npy": array(np.zeros(120))}, r"does not hold weights in \(0, 1\]"),
-        (path, {"arrays/gold items.npy": array(np.array([40], narrow))}, "does not hold indices of items"),
-        (path, {"arrays/gold items.npy": array(np.array([2, 2], narrow))}, "not those of as many items"),
-        (path, {"arrays/graph counts.npy": array(np.zeros(40, narrow))}, "the array 'graph steps' is missing"),
-        (field, {"arrays/graph steps.npy": array(np.full(45, 99, narrow))}, "edge|edges"),
-        (field, {"arrays/graph steps.npy": None, "arrays/graph counts.npy": None}, "only a part of the answers"),
+        (path, {"arrays/given/answers/workers.npy": None}, "the array 'given/answers/workers' is missing"),
+        (path, {"arrays/given/answers/more.npy": array(np.zeros(1))}, "there is no array 'given/answers/more'"),
+        (
+            path,
+            {"arrays/given/answers/labels.npy": array(np.zeros(3, narrow))},
+            "not as many answers as the items have",
+        ),
+        (path, {"arrays/given/answers/labels.npy": array(np.full(120, 3, narrow))}, "does not hold indices of labels"),
+        (path, {"arrays/given/answers/counts.npy": array(np.full(40, 2, narrow))}, "not as many answers as the items"),
+        (soft, {"arrays/given/answers/weights.npy": array(np.zeros(72))}, r"does not hold weights in \(0, 1\]"),
+        (path, {"arrays/given/gold/items.npy": array(np.array([40], narrow))}, "does not hold indices of items"),
+        (path, {"arrays/given/gold/items.npy": array(np.array([2, 2], narrow))}, "not those of as many items"),
+        (
+            path,
+            {"arrays/given/graph/counts.npy": array(np.zeros(40, narrow))},
+            "there is no array 'given/graph/counts'",
+        ),
+        (field, {"arrays/given/graph/steps.npy": array(np.full(45, 99, narrow))}, "edge|edges"),
+        (
+            field,
+            {"arrays/given/graph/steps.npy": None, "arrays/given/graph/counts.npy": None},
+            "the array 'given/graph/counts' is missing",
+        ),
         (
             sequences,
-            {"columns/key position.arrow": model_files.write_column(model_files.pa.table({"values": order}))},
+            {"columns/labelled/keys/position.arrow": model_files.write_column(model_files.pa.table({"values": order}))},
             "must stand together, in the order of their positions",
         ),
     ]
@@ -190,22 +206,40 @@ def test_damaged_answers_are_explained(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("entry", "value", "expected"),
     [
-        None,
-        {},
-        {"columns": {"item": 3}, "format": "", "background": None, "graph": None},
-        {"columns": {}, "format": "excel", "background": None, "graph": None},
-        {"columns": {}, "format": [], "background": None, "graph": None},
-        {"columns": {}, "format": "", "background": 3, "graph": None},
-        {"columns": {}, "format": "", "background": None, "graph": {"description": "x", "self_loops": 0}},
-        {"columns": {}, "format": "", "background": None, "graph": 1},
+        ("answers", None, "there is no array 'given/answers/counts'"),
+        ("answers", {}, "the entry of given/answers 'background', 'columns'"),
+        ("columns", {"item": 3}, "given/answers/columns/item cannot be 3"),
+        ("format", "excel", "given/answers/format cannot be 'excel'"),
+        ("format", [], r"given/answers/format cannot be \[\]"),
+        ("background", 3, "the background must be a class"),
+        ("background", -1, "given/answers/background cannot be -1"),
+        ("weights", "array", "the array 'given/answers/weights' is missing"),
+        ("graph", 1, "given/graph cannot be 1"),
+        ("graph", {"description": "x", "self_loops": 0}, "the entry of given/graph 'counts', 'steps'"),
+        ("gold", "array", "given/gold cannot be 'array'"),
+        ("has_priors", 0, "given/has_priors cannot be 0"),
     ],
 )
-def test_a_header_must_describe_the_answers(words, tmp_path):
+def test_a_header_must_describe_the_answers(entry, value, expected, tmp_path):
     from test_damaged_models import change_header
 
     path = cs.DawidSkene().fit(PLAIN).save(tmp_path / "a")
-    change_header(path, answers=words)
-    with pytest.raises(cs.errors.StoreError, match="is damaged"):
+    given = json.loads(model_files.unpack(path.read_bytes())["model.json"])["given"]
+    (given if entry in given else given["answers"])[entry] = value
+    change_header(path, given=given)
+    with pytest.raises(cs.errors.StoreError, match=f"is damaged: .*{expected}"):
         cs.load(path)
+
+
+def test_there_is_a_graph_only_beside_answers_and_for_a_model_of_one(tmp_path):
+    field = cs.MarkovField(coupling=0.5).fit(NETWORK.responses, graph=NETWORK.graph).save(tmp_path / "a")
+    parts = model_files.unpack(field.read_bytes())
+    for gone in ("graph", "answers"):
+        header = json.loads(parts["model.json"])
+        header["given"][gone] = None
+        kept = {name: part for name, part in parts.items() if f"given/{gone}" not in name}
+        field.write_bytes(model_files.pack(kept | {"model.json": json.dumps(header).encode()}))
+        with pytest.raises(cs.errors.StoreError, match="there must be a graph beside the answers"):
+            cs.load(field)

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from scipy import special
 
 import oracles
-from consilience.data.blocks import freeze, renumber
-from consilience.distributions import fit_distributions
+from consilience.answers.blocks import renumber
+from consilience.inference.distributions import fit_distributions
 from consilience.kernels import layout
 from consilience.kernels.answers import (
     LOG_IMPOSSIBLE,
@@ -23,11 +23,13 @@ from consilience.kernels.answers import (
     add_votes,
     count_rows,
     multiply_rows,
+    normalise_items,
 )
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from consilience.kernels.dirichlet import digamma_and_log_gamma, expect_logs
-from consilience.kernels.independent import normalise_items
 from consilience.kernels.layout import find_repeat, number_runs, order_by
+from consilience.kernels.types import freeze
+from effort import examples
 
 NO_WEIGHT = freeze(np.empty(0))
 NO_GOLD = freeze(np.empty(0, np.int32))
@@ -199,7 +201,7 @@ def test_weights_of_one_change_nothing():
     assert plain[1] == weighted[1]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.lists(st.integers(0, 25), min_size=1, max_size=6),
@@ -389,7 +391,7 @@ def by_size(request, monkeypatch):
     monkeypatch.setattr(layout, "LARGE", 10**9 if request.param == "few" else 0)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(keys=st.lists(st.integers(0, 9), max_size=60))
 def test_stable_order(by_size, keys):
     keys = np.array(keys, np.int32)
@@ -398,7 +400,7 @@ def test_stable_order(by_size, keys):
     assert offsets.tolist() == [sum(keys < key) for key in range(11)]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(codes=st.lists(st.integers(0, 9), max_size=60))
 def test_renumbering(codes):
     rows, local = renumber(np.array(codes, np.int64), 10)
@@ -407,7 +409,7 @@ def test_renumbering(codes):
     assert (rows.dtype, local.dtype) == (np.int64, np.int32)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40))
 def test_numbering_of_pairs(pairs):
     first, second = np.array(pairs, np.int32).reshape(-1, 2).T.copy()
@@ -419,7 +421,7 @@ def test_numbering_of_pairs(pairs):
     assert all(pairs.index(pairs[i]) == i for i in begin)  # the first of equal pairs
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(groups=st.lists(st.lists(st.integers(0, 5), max_size=5), min_size=1, max_size=6))
 def test_finding_a_repeat(by_size, groups):
     worker = np.array(list(itertools.chain(*groups)), np.int32)

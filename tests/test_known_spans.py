@@ -14,8 +14,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.data.spans import SpanCollector
 from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.tasks.spans import SpanCollector
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")

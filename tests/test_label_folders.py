@@ -13,9 +13,9 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError
-from consilience.models import stored, stored_labels
-from consilience.models.stored_labels import name_old, save_part, write_folder
-from consilience.store import partitioning
+from consilience.results import stored, stored_labels
+from consilience.results.label_files import name_old, save_part, write_folder
+from consilience.storage import partitioning
 
 
 def write_crowd(path, n_items=300):

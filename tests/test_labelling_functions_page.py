@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import consilience as cs
 from benchmarks import labelling_functions as script
+from benchmarks import real_crowds
 from consilience.cli.main import program
 from real_data import needs_data
 
@@ -27,6 +28,7 @@ def read_table(name):
     return {name: list(map(float, numbers)) for name, *numbers in rows[2:]}
 
 
+@pytest.mark.robust
 @pytest.mark.parametrize("method", [VOTE, IGNORED, OURS, GIVEN])
 def test_the_table_of_simulated_functions_agrees_with_a_run(method):
     with warnings.catch_warnings():
@@ -54,9 +56,9 @@ def test_what_is_said_of_bc5cdr():
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.robust
 def test_the_table_of_bc5cdr_agrees_with_a_run():
-    stored = cs.datasets.load("bc5cdr")
+    stored = real_crowds.load("bc5cdr")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
         found = script.span_f1(cs.fuse(stored.responses), stored.gold)

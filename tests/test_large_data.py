@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.data.hidden_answers import hide_answers
+from consilience.answers.hidden_answers import hide_answers
 from consilience.engines import open_engine
-from consilience.fitting.em import expect, expect_from_votes, gather, maximise
-from consilience.fitting.statistics import exchange
+from consilience.inference.em import expect, expect_from_votes, gather, maximise
+from consilience.inference.statistics import exchange
 from consilience.metrics import agreement
-from consilience.models import answer_worth, interval_sums
+from consilience.results import answer_worth, interval_sums
 
 
 def make_crowds():

@@ -7,8 +7,8 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience.data.blocks import cut_blocks
-from consilience.workers.register import WORKERS
+from consilience.answers.blocks import cut_blocks
+from consilience.inference.workers.register import WORKERS
 
 N_CLASSES = 3
 

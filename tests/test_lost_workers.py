@@ -12,17 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consilience.data import blocks
-from consilience.engines import Dask, open_engine
+from consilience.answers import blocks
 from consilience.engines import dask as engine_module
+from consilience.engines import open_engine
+from consilience.engines.dask import Dask
 from consilience.errors import EngineError, ParameterError
+from fuzz.kills import children_hear_signals
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
 psutil = pytest.importorskip("psutil")
 dask_kills = pytest.importorskip("dask_kills")
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.robust
 
 
 @pytest.fixture(scope="module")
@@ -204,9 +206,11 @@ def test_interrupts_end_a_fit_quietly(tmp_path):
     """A terminal sends Ctrl-C to all processes of a group: only the main one has something to say about it."""
     script = tmp_path / "fit.py"
     script.write_text(FIT)
-    with subprocess.Popen(
-        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    with children_hear_signals():
+        begun = subprocess.Popen(
+            [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+    with begun as process:
         assert process.stdout.readline() == "fitting\n"
         begun = time.monotonic()
         os.killpg(process.pid, signal.SIGINT)

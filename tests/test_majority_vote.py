@@ -8,14 +8,15 @@ import crowdkit.aggregation
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.data import blocks
+from consilience.answers import blocks
 from consilience.errors import NotFittedError, ParameterError
 from consilience.models.majority_vote import break_ties
+from effort import examples
 
 
 def shares_of(r, gold=None):
@@ -25,7 +26,7 @@ def shares_of(r, gold=None):
     return oracles.vote_shares(oracles.densify(r), r.class_of_label, r.n_classes, codes)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     seed=st.integers(0, 10_000),
     n_items=st.integers(1, 15),

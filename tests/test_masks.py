@@ -15,10 +15,10 @@ from PIL import Image
 import consilience as cs
 from benchmarks.masks import dice, draw_masks
 from command_line import run
+from consilience import api as fusing
 from consilience.errors import ConsilienceWarning, DataWarning, InputError, ParameterError
 from consilience.formats import masks as mask_files
-from consilience.models import fuse as fusing
-from consilience.models.mask_sample import cut_tiles, find_disputes
+from consilience.tasks.masks import cut_tiles, find_disputes
 from real_data import FOLDER, gold_of, needs_data
 
 READERS = ("ann", "bob", "cy")
@@ -461,7 +461,7 @@ def test_tiles_are_not_all_of_one_region():
 
 @pytest.fixture
 def small_sample(monkeypatch):
-    monkeypatch.setattr("consilience.models.mask_sample.SMALL", 1000)
+    monkeypatch.setattr("consilience.tasks.masks.SMALL", 1000)
 
 
 def test_outlines_are_noticed_on_a_part_of_them(small_sample):
@@ -550,6 +550,7 @@ def test_from_a_folder_to_a_folder(tmp_path, monkeypatch):
 # --------------------------------------------------------------------------------------------------------- real data
 
 
+@pytest.mark.robust
 @needs_data
 @quiet
 def test_crowd_outlines_of_an_aorta():

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.data import blocks, hashing, vocabulary
-from consilience.metrics import agreement, krippendorff_interval
-from consilience.models import answer_worth, comparison, intervals, majority_vote, powers
+from consilience.answers import blocks, hashing, vocabulary
+from consilience.checks import comparison
+from consilience.metrics import agreement
+from consilience.metrics.agreement import krippendorff_interval
+from consilience.models import majority_vote
+from consilience.results import answer_worth, intervals, powers
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.data.tables import ALIASES, OTHER_ALIASES, squeeze
+from consilience.answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from consilience.errors import DataWarning, InputError, ParameterError
 
 LINES = ["item,worker,label", "1,ann,cat", "1,bob,dog", "2,ann,cat", "2,bob,cat"]

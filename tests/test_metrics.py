@@ -18,11 +18,12 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn.metrics
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from consilience import Responses, metrics
 from consilience.errors import InputError, ParameterError
+from effort import examples
 
 
 class Color(enum.Enum):
@@ -94,7 +95,7 @@ def slow_scores(gold, predicted):
 
 @pytest.mark.parametrize("kind", LABEL_KINDS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_label_metrics_equal_their_definitions(kind, data):
     label = st.sampled_from(LABEL_KINDS[kind])
     pairs = data.draw(st.lists(st.tuples(label, label), min_size=1, max_size=30))
@@ -114,7 +115,7 @@ def test_label_metrics_equal_their_definitions(kind, data):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_label_metrics_equal_scikit_learn(pairs):
     gold, predicted = map(np.array, zip(*pairs, strict=True))
     present = np.unique(np.concatenate([gold, predicted]))
@@ -230,7 +231,7 @@ def slow_curve(tops, bins, adaptive):
 
 
 @given(judged_posteriors())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_log_loss_and_brier_equal_their_definitions(judged):
     gold, posterior = judged
     loss = [-math.log(max(row[CLASSES.index(g)], 1e-10)) for g, row in zip(gold, posterior, strict=True)]
@@ -261,7 +262,7 @@ def test_log_loss_is_clipped():
 
 
 @given(judged_posteriors(), st.integers(1, 20), st.booleans())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_calibration_equals_its_definition(judged, bins, adaptive):
     gold, posterior = judged
     curve = metrics.reliability_curve(gold, posterior, CLASSES, bins=bins, adaptive=adaptive)
@@ -291,7 +292,7 @@ def test_calibrated_probabilities_have_little_error():
 
 
 @given(judged_posteriors(), st.integers(1, 40))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_accuracy_at_coverage_is_the_mean_over_orders_of_ties(judged, kept):
     gold, posterior = judged
     kept = min(kept, len(gold))
@@ -305,7 +306,7 @@ def test_accuracy_at_coverage_is_the_mean_over_orders_of_ties(judged, kept):
 
 
 @given(judged_posteriors(), st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_order_of_items_does_not_matter(judged, shuffler):
     gold, posterior = judged
     order = list(range(len(gold)))
@@ -424,13 +425,13 @@ def weighted_rows(draw):
 
 
 @given(answer_rows())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_alpha_equals_its_definition(rows):
     assert is_close(metrics.krippendorff_alpha(make_answers(rows)), slow_alpha(rows))
 
 
 @given(answer_rows())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_alpha_equals_the_reference_package(rows):
     found = metrics.krippendorff_alpha(make_answers(rows))
     assume(not math.isnan(found))
@@ -455,7 +456,7 @@ def test_alpha_gives_the_published_numbers(workers, alpha):
 
 
 @given(answer_rows())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_pairwise_agreement_equals_its_definition(rows):
     pairs = [a[2] == b[2] for a, b in itertools.combinations(rows, 2) if a[0] == b[0]]
     expected = sum(pairs) / len(pairs) if pairs else math.nan
@@ -463,7 +464,7 @@ def test_pairwise_agreement_equals_its_definition(rows):
 
 
 @given(answer_rows())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_agreement_matrix_equals_its_definition(rows):
     r = make_answers(rows, n_workers=6)
     share, n_common = metrics.agreement_matrix(r)
@@ -476,7 +477,7 @@ def test_agreement_matrix_equals_its_definition(rows):
 
 
 @given(weighted_rows())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_weighted_agreement_equals_its_definition(rows):
     r = make_answers(rows)
     total, agreeing = Counter(), Counter()
@@ -506,7 +507,7 @@ def test_weighted_agreement_equals_its_definition(rows):
 
 
 @given(weighted_rows())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_weighted_agreement_matrix_equals_its_definition(rows):
     r = make_answers(rows)
     share, n_common = metrics.agreement_matrix(r)
@@ -519,7 +520,7 @@ def test_weighted_agreement_matrix_equals_its_definition(rows):
 
 
 @given(answer_rows(), st.sampled_from([1.0, 0.25]))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_equal_weights_change_nothing(rows, weight):
     plain, weighted = make_answers(rows), make_answers([(*row, weight) for row in rows])
     assert is_close(metrics.krippendorff_alpha(plain), metrics.krippendorff_alpha(weighted))

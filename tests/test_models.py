@@ -14,15 +14,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn.base
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.data.previews import ReportTable
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
-from consilience.models.powers import raise_to
-from consilience.models.worker_report import informativeness
+from consilience.inference.powers import raise_to
+from consilience.results.information import informativeness
+from consilience.results.previews import ReportTable
+from effort import examples
 from strategies import crowds
 
 MODELS = [cs.MajorityVote, cs.DawidSkene]
@@ -341,7 +342,7 @@ def predicted_by(model, r):
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConvergenceWarning")
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(crowd=crowds(), cls=st.sampled_from(MODELS))
 def test_any_crowd_by_table_and_by_matrix(crowd, cls):
     """Labels of any kind, workers without answers, items without answers: the same fit either way in."""
@@ -362,7 +363,7 @@ def test_any_crowd_by_table_and_by_matrix(crowd, cls):
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConvergenceWarning")
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(crowd=crowds(weights=True, kinds=["str", "int", "bool"]))
 def test_any_weighted_crowd(crowd):
     r = cs.Responses.from_frame(crowd.frame, weight="weight")
@@ -644,3 +645,17 @@ def test_control_fits_give_no_warnings():
     with pytest.warns(cs.errors.ConsilienceWarning) as caught:
         cs.fuse(crowd.responses, graph=crowd.graph, max_iter=1)
     assert [str(each.message).split()[0] for each in caught if "stopped after" in str(each.message)] == ["MarkovField"]
+
+
+def test_a_fit_to_a_table_with_other_columns_names_what_can_name_them(tmp_path):
+    answers = {"question": ["1", "1", "2"], "who": ["a", "b", "a"], "says": ["x", "x", "y"]}
+    with pytest.raises(InputError, match=r"Name them with Responses\.from_frame\(df, worker=\.\.\., label=\.\.\.\)\."):
+        cs.DawidSkene().fit(answers)
+    named = cs.Responses.from_frame(answers, worker="who", label="says")
+    assert cs.MajorityVote().fit(named).labels_.tolist() == ["x", "y"]
+    path = tmp_path / "answers.csv"
+    path.write_text("question,worker,labell\n1,a,x\n2,a,y\n")
+    with pytest.raises(InputError, match=r"Did you mean read_responses\(path, label='labell'\)\?"):
+        cs.MajorityVote().fit(path)
+    with pytest.raises(InputError, match="Did you mean label='labell'"):
+        cs.fuse(path)

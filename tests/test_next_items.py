@@ -18,10 +18,10 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.data.frames import build_frame
-from consilience.data.hashing import draw_numbers, hash_items
+from consilience.answers.frames import build_frame
+from consilience.answers.hashing import draw_numbers, hash_items
 from consilience.formats.writing import write_table
-from consilience.models.next_items import (
+from consilience.planning.next_items import (
     add_label,
     choose_items,
     find_entropy,

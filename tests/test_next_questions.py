@@ -14,8 +14,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.data.hashing import draw_numbers, hash_ids, hash_items
-from consilience.models import next_questions
+from consilience.answers.hashing import draw_numbers, hash_ids, hash_items
+from consilience.planning import next_questions
 
 CROWD = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=2, accuracy=(0.4, 0.9), seed=3)
 FITTED = cs.DawidSkene().fit(CROWD.responses)
@@ -89,7 +89,7 @@ def pairs(table, keys=("item",)):
     return list(zip(items, table["worker"].to_pylist(), strict=True))
 
 
-def agree(found, expected, keys=("item",)) -> None:
+def assert_agree(found, expected, keys=("item",)) -> None:
     assert pairs(found, keys) == [(item, worker) for item, worker, _ in expected]
     np.testing.assert_allclose(found["gain"].to_numpy(), [gain for *_, gain in expected], atol=2e-9)
 
@@ -104,7 +104,7 @@ def many(model) -> int:
 @pytest.mark.parametrize("n", [1, 10, 60, 120])
 def test_questions_are_those_of_a_slow_twin(n):
     no_limit = many(FITTED)
-    agree(FITTED.next_questions(n, per_worker=no_limit), slow_list(FITTED, n))
+    assert_agree(FITTED.next_questions(n, per_worker=no_limit), slow_list(FITTED, n))
 
 
 def test_an_item_is_asked_about_again_for_what_the_answer_adds():
@@ -127,13 +127,13 @@ def test_costs_budgets_and_limits_against_the_twin():
     workers = CROWD.responses.workers.tolist()
     cost = dict(zip(workers, [1.0, 2.0, 0.5, 3.0, 1.0, 0.1], strict=True))
     limits = dict(zip(workers, [3, 0, 8, 8, 2, 1], strict=True))
-    agree(FITTED.next_questions(200, per_worker=limits), slow_list(FITTED, 200, limits=limits))
+    assert_agree(FITTED.next_questions(200, per_worker=limits), slow_list(FITTED, 200, limits=limits))
     everything = FITTED.next_questions(budget=20, cost=cost, per_worker=1000)
-    agree(everything, slow_list(FITTED, 10**6, cost=cost, budget=20))
+    assert_agree(everything, slow_list(FITTED, 10**6, cost=cost, budget=20))
     spent = sum(everything["cost"].to_pylist())
     assert 20 - min(cost.values()) < spent <= 20 + 1e-9 or everything.num_rows == 160
     both = FITTED.next_questions(15, budget=4, cost=cost, per_worker=limits)
-    agree(both, slow_list(FITTED, 15, cost=cost, budget=4, limits=limits))
+    assert_agree(both, slow_list(FITTED, 15, cost=cost, budget=4, limits=limits))
     assert FITTED.next_questions(budget=0.3, cost=0.1, per_worker=1000).num_rows == 3  # in spite of rounding
     assert FITTED.next_questions(budget=0.09, cost=cost).num_rows == 0
     # A unit of money makes no difference.
@@ -155,7 +155,7 @@ def test_by_default_questions_are_spread_over_workers():
 def test_known_items_and_pairs_that_were_asked_are_left_out():
     gold = dict(zip(CROWD.responses.items[:9].tolist(), CROWD.truth[:9].tolist(), strict=True))
     model = cs.DawidSkene(seed=4).fit(CROWD.responses, gold=gold)
-    agree(model.next_questions(50, per_worker=1000), slow_list(model, 50, known=gold))
+    assert_agree(model.next_questions(50, per_worker=1000), slow_list(model, 50, known=gold))
     assert model.next_questions(10**6).num_rows == 31 * 4
     first = FITTED.next_questions(30)
     second = FITTED.next_questions(30, asked=first)
@@ -201,7 +201,7 @@ def test_answers_of_workers_who_are_not_there_any_more_count():
     found = FITTED.next_questions(20, workers=crew, per_worker=1000, asked=first)
     used = [worker for _, worker in pairs(first)]
     closed = limits | {worker: used.count(worker) for worker in workers[4:]}
-    agree(found, slow_list(FITTED, 20, limits=closed, pending=pairs(first)))
+    assert_agree(found, slow_list(FITTED, 20, limits=closed, pending=pairs(first)))
     assert set(found["worker"].to_pylist()) <= set(crew)
     assert FITTED.next_questions(10, workers=crew, asked=first).num_rows == 10  # with the usual limit
 
@@ -285,7 +285,7 @@ def test_of_workers_who_copy_each_other_one_is_asked():
         met = {i for i, m in pairs(listed) if m in (one, other)}
         assert met
         assert all(((i, one) in there) != ((i, other) in there) for i in met)
-    agree(model.next_questions(25, per_worker=1000), slow_list(model, 25))
+    assert_agree(model.next_questions(25, per_worker=1000), slow_list(model, 25))
     # A copy who may not be asked has answered all the same.
     for i, _ in pairs(model.next_questions(10**6, workers=[6, 7], per_worker=1000)):
         assert not {(i, 0), (i, 1)} <= {(i, m) for i, m in there - set(pairs(listed))}
@@ -320,13 +320,13 @@ def test_odd_crowds():
     assert {i for i, _ in pairs(vote.next_questions())} == {1}  # the others are certain, by their votes
     unsure = {"item": [1, 1, 2, 2, 3], "worker": list("abaca"), "label": ["x", "?", "y", "y", "x"]}
     model = cs.DawidSkene().fit(cs.Responses.from_frame(unsure, classes=["x", "y"], items=[1, 2, 3, 4]))
-    agree(model.next_questions(10, per_worker=100), slow_list(model, 10))
+    assert_agree(model.next_questions(10, per_worker=100), slow_list(model, 10))
     assert 4 in [i for i, _ in pairs(model.next_questions(3))]  # nobody has answered it
     more = cs.simulate.independent(300, 6, 3, accuracy=(0.6, 0.9), seed=1).responses
     assert cs.MomentMatching(max_iter=3, tol=0).fit(more).next_questions(5, workers=[0]).num_rows == 0
     for name in ("one-coin", "sequential"):
         model = cs.DawidSkene(workers=name).fit(CROWD.responses)
-        agree(model.next_questions(9, per_worker=100), slow_list(model, 9))
+        assert_agree(model.next_questions(9, per_worker=100), slow_list(model, 9))
 
 
 def test_wrong_arguments():
@@ -368,9 +368,9 @@ def test_questions_about_neighbours_count_less():
         near[i] = [j for j in (i - 1, i + 1) if 0 <= j < 36 and owner[i] == owner[j]]
     shares = {i: [(j, 1 / len(near[i])) for j in near[i]] for i in near}
     expected = slow_list(model, 40, neighbours=shares)
-    agree(model.next_questions(40, per_worker=100), expected, ("sequence", "position"))
+    assert_agree(model.next_questions(40, per_worker=100), expected, ("sequence", "position"))
     free = cs.HiddenMarkov(coupling=0.0).fit(crowd.responses)
-    agree(free.next_questions(40, per_worker=100), slow_list(free, 40), ("sequence", "position"))
+    assert_agree(free.next_questions(40, per_worker=100), slow_list(free, 40), ("sequence", "position"))
 
 
 def test_neighbours_in_a_network():
@@ -383,7 +383,7 @@ def test_neighbours_in_a_network():
         shares[i] = list(
             zip(g.neighbours[here].tolist(), (g.weights[here] / g.weights[here].sum()).tolist(), strict=True)
         )
-    agree(model.next_questions(40, per_worker=100), slow_list(model, 40, neighbours=shares))
+    assert_agree(model.next_questions(40, per_worker=100), slow_list(model, 40, neighbours=shares))
 
 
 # ----------------------------------------------------------------------------------------------------- certain enough

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.data.previews import ReportTable, to_html, to_text
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
+from consilience.results.previews import ReportTable, to_html, to_text
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 

@@ -13,7 +13,7 @@ from scipy import sparse
 import consilience as cs
 from consilience.cli.main import program
 from consilience.errors import ConsilienceError, InputError, ParameterError
-from consilience.formats.features import read_features
+from consilience.formats.arrays import read_features
 
 FLAT = {"item": [0, 0, 1, 1, 2, 2], "worker": ["u", "v"] * 3, "label": list("xyxxyy")}
 PLACES = {"sequence": [0] * 6, "position": [0, 0, 1, 1, 2, 2], "worker": ["u", "v"] * 3, "label": list("xyxxyy")}
@@ -122,8 +122,6 @@ def test_paths_that_are_none(odd):
     assert "'path' parameter of save" in refusal(cs.MajorityVote().fit(FLAT).save, odd)
     assert "'path' parameter of load" in refusal(cs.load, odd)
     assert "'path' parameter" in refusal(cs.read_responses, odd)
-    if odd is not None:
-        assert "'folder' parameter" in refusal(cs.datasets.load, "bluebird", odd)
 
 
 @pytest.mark.parametrize("odd", [7, None, FRAME, "DawidSkene", cs.DawidSkene], ids=lambda odd: type(odd).__name__)

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import consilience as cs
-from consilience.data.frames import open_frame
-from consilience.data.further_answers import read_further
-from consilience.data.joining import join_responses
+from consilience.answers.frames import open_frame
+from consilience.answers.further_answers import read_further
+from consilience.answers.joining import join_responses
 from consilience.errors import InputError
 
 ROWS = {"item": ["b", "a", "a", "b"], "worker": ["x", "y", "x", "y"], "label": ["1", "0", "0", "0"]}

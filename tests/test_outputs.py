@@ -17,9 +17,8 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError
 from consilience.formats.reading import read_table
-from consilience.formats.replacing import hold_signals
-from consilience.formats.writing import check_writable, replace_file, replace_together, write_table
-from fuzz.kills import MAIN, Target, run_kills
+from consilience.formats.writing import check_writable, hold_signals, replace_file, replace_together, write_table
+from fuzz.kills import MAIN, Target, children_hear_signals, run_kills
 from test_cli import contents, environment, make_answers, run
 
 TABLE = pa.table({"item": [1, 2]})
@@ -266,6 +265,7 @@ SLOW = f"""if True:
 """
 
 
+@pytest.mark.robust
 @pytest.mark.parametrize(
     ("name", "code", "line"),
     [("SIGTERM", 143, "Terminated.\n"), ("SIGHUP", 129, "Hung up.\n"), ("SIGINT", 130, "Interrupted.\n")],
@@ -274,9 +274,9 @@ def test_a_signal_leaves_no_temporary_file(answers, name, code, line):
     Path("labels.csv").write_text("old")
     before = contents(answers.parent)
     command = [sys.executable, "-c", SLOW, "fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
-    ) as process:
+    with children_hear_signals():
+        begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    with begun as process:
         assert process.stderr.readline() == "writing\n"
         assert len(os.listdir()) == 4  # one temporary file each
         process.send_signal(signal.Signals[name])
@@ -285,6 +285,7 @@ def test_a_signal_leaves_no_temporary_file(answers, name, code, line):
     assert contents(answers.parent) == before
 
 
+@pytest.mark.robust
 def test_nohup_is_respected(answers):
     command = ["nohup", sys.executable, "-c", MAIN, "fuse", "answers.csv", "-o", "labels.csv", "-q"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
@@ -301,7 +302,7 @@ def target(tmp_path_factory) -> Target:
     return Target(tmp_path_factory.mktemp("kills"), n_items=500)
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
 def test_kills_at_random_moments(target, name):
     counts, complaints = run_kills(target, 3, name, seed=7)

@@ -22,7 +22,7 @@ def crowd_of(name):
     return r, features, items, lambda model: cs.metrics.macro_f1(truth, model.labels_[known])
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_music():
     r, features, items, score = crowd_of("music")
     features = (features - features.mean(axis=0)) / features.std(axis=0)
@@ -44,7 +44,7 @@ def test_music():
     assert model.check_graph(r, graph).sound
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_sentence_polarity():
     r, features, items, score = crowd_of("sentence_polarity")
     alone = score(cs.DawidSkene().fit(r))

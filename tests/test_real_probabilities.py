@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.datasets import load
-from consilience.structures.chain import ChainParameters
+from benchmarks.real_crowds import load
+from consilience.inference.structures.chain import ChainParameters
 from real_data import FOLDER, gold_of, needs_data
 
 pytestmark = needs_data
@@ -46,6 +46,7 @@ def quoted(page, pattern):
     return [float(number) for number in re.search(pattern.replace(" ", r"\s+"), text).groups()]
 
 
+@pytest.mark.robust
 def test_log_loss_is_below_that_of_vote_shares():
     losses = []
     for name in CROWDS:
@@ -63,7 +64,7 @@ def test_log_loss_is_below_that_of_vote_shares():
     assert [calibrated, votes] == pytest.approx(quoted("index.md", pattern), abs=0.006)
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_twenty_known_labels_are_enough():
     errors = []
     for name in CROWDS:
@@ -77,7 +78,7 @@ def test_twenty_known_labels_are_enough():
     assert np.mean(errors) < 0.062
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_probabilities_of_sequences(monkeypatch):
     models = {
         "ner": cs.HiddenMarkov(),

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from benchmarks import real_crowds
 from command_line import run
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.reporting import answers, charts, confusions, items, overview, sequences, workers
@@ -922,7 +923,7 @@ def test_remarks_are_explained(page):
 @needs_data
 @pytest.mark.parametrize("name", ["rte"])
 def test_real_crowds(name):
-    data = cs.datasets.load(name)
+    data = real_crowds.load(name)
     html = make_page(gather(cs.fuse(data.responses, graph=data.graph)), name)
     assert len(html) < 400_000
     Page(html)

@@ -19,6 +19,7 @@ pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip insta
 api = pytest.importorskip("playwright.sync_api", reason="browser tests need Playwright: make browser")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
+    pytest.mark.robust,
     pytest.mark.skipif(CHROMIUM is None, reason="browser tests need Chromium: make browser"),
     pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning"),
 ]

@@ -14,22 +14,17 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
 from consilience import Responses
-from consilience.data.frames import build_frame
-from consilience.data.vocabulary import (
-    encode_in_order_of_appearance,
-    encode_sorted,
-    find_missing,
-    lookup,
-    to_column,
-    to_values,
-)
+from consilience.answers.columns import find_missing, to_column, to_values
+from consilience.answers.frames import build_frame
+from consilience.answers.vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.models.inputs import as_responses
+from effort import examples
 from strategies import LABELS, Grade, Size, Tone, crowds, matrices
 
 LIBRARIES = {
@@ -53,7 +48,7 @@ SEQUENCES = {
 ONE = {"item": [1], "worker": ["w"], "label": ["a"]}
 
 every_library = pytest.mark.parametrize("library", LIBRARIES)
-quickly = settings(max_examples=60, deadline=None)
+quickly = examples(60)
 
 
 def read(table, library="dict", **options):
@@ -848,7 +843,7 @@ def settle(rows, policy):
 POLICIES = ("error", "first", "last", "mean")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from([0.25, 0.5, 1.0])),
@@ -1476,7 +1471,7 @@ def order_key(entries):
     return lambda entry: entry
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(COLUMNS)
 def test_encoding_equals_its_slow_twin(entries):
     column = to_column(entries)
@@ -1492,7 +1487,7 @@ def test_encoding_equals_its_slow_twin(entries):
     assert codes.dtype == np.int32
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(COLUMNS, COLUMNS, st.data())
 def test_lookup_equals_its_slow_twin(known, others, data):
     _, values = encode_in_order_of_appearance(to_column(known))

@@ -6,14 +6,15 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.fitting.em import expect, maximise
-from consilience.structures.independent import Independent
-from consilience.workers.sequential import BACK_OFF, SequentialWorkers, previous_answers
+from consilience.inference.em import expect, maximise
+from consilience.inference.structures.independent import Independent
+from consilience.inference.workers.sequential import BACK_OFF, SequentialWorkers, previous_answers
+from effort import examples
 from test_chain import crowd_of_sequences, plain_workers, pose
 
 
@@ -34,7 +35,7 @@ def slow_previous(r):
 
 
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 6), min_size=1, max_size=5), st.booleans())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_previous_answers(seed, lengths, spread):
     rng = np.random.default_rng(seed)
     rows = []
@@ -94,7 +95,7 @@ def test_counts_and_estimates_are_the_slow_ones():
 
 
 def expect_votes(problem):
-    from consilience.fitting.em import expect_from_votes
+    from consilience.inference.em import expect_from_votes
 
     return expect_from_votes(problem)
 

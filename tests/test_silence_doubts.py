@@ -96,13 +96,13 @@ def test_answers_on_disk_are_recognised(tmp_path, monkeypatch):
     for _ in range(2):  # built, and found
         with pytest.warns(DataWarning, match=ONE_LABEL + r".* read the answers into memory, with abstain='answer'\."):
             cs.scan_responses(tmp_path / "a.csv", **options)
-    monkeypatch.setattr("consilience.store.scanning.SAMPLE", 200)
+    monkeypatch.setattr("consilience.storage.scanning.SAMPLE", 200)
     with pytest.warns(DataWarning, match=r"In a sample of 1\d\d items, \d+ of \d+ workers with enough answers to tell"):
         cs.scan_responses(tmp_path / "a.csv", **options)
     rows = zip(*tags().values(), strict=True)
     text = "".join(f"{s},{t},{w},{k}\n" for s, t, w, k in rows)
     (tmp_path / "tags.csv").write_text("sequence,position,worker,label\n" + text)
-    monkeypatch.setattr("consilience.store.scanning.SAMPLE", 30)
+    monkeypatch.setattr("consilience.storage.scanning.SAMPLE", 30)
     with pytest.warns(DataWarning, match=r"workers say tags and never O, about \d+ of \d+ items"):
         cs.scan_responses(tmp_path / "tags.csv", **options)
     crowd = cs.simulate.independent(600, n_workers=30, n_classes=2, answers_per_item=2, prior=[0.97, 0.03], seed=0)
@@ -130,7 +130,7 @@ def test_the_report_tells_it_too(tmp_path):
 
 
 def test_the_report_on_answers_on_disk_says_that_they_must_be_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("consilience.models.stored.FEW", 100)
+    monkeypatch.setattr("consilience.results.stored.FEW", 100)
     write_table(tmp_path / "a.csv", labelling_functions(n_items=600)[0])
     with pytest.warns(DataWarning, match=ONE_LABEL):
         answers = cs.scan_responses(tmp_path / "a.csv", store=tmp_path / "stores")
@@ -229,4 +229,5 @@ def test_simulated_crowds_pass_through_the_readers():
             r = cs.simulate.independent(
                 500, n_workers=60, n_classes=3, answers_per_item=3, spammers=10, adversaries=5, seed=seed
             ).responses
-            cs.Responses.from_frame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
+            again = cs.Responses.from_frame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
+            assert (again.n_responses, again.n_workers) == (1500, 60)

@@ -16,8 +16,8 @@ from consilience.cli import simulate as command
 from consilience.errors import ParameterError
 from consilience.formats.reading import read_table
 from consilience.formats.register import writable_formats
-from consilience.simulate import answers as drawing
-from consilience.simulate.structures import draw_edges, draw_subset, stationary_distribution
+from consilience.simulate import workers as drawing
+from consilience.simulate.crowds import draw_edges, draw_subset, stationary_distribution
 from consilience.simulate.workers import ACTIVITIES
 
 SIMULATORS = (cs.simulate.independent, cs.simulate.sequences, cs.simulate.network)

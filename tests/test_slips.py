@@ -7,15 +7,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
 from command_line import run
-from consilience.data.gold import match_gold
-from consilience.data.spelling import choose_spelling, group_spellings, normalise_label
+from consilience.answers.classes import choose_spelling, group_spellings, normalise_label
+from consilience.answers.gold import match_gold
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.models.register import model_class
+from effort import examples
 from real_data import FOLDER, needs_data
 
 ITEM = np.repeat(np.arange(100), 3)
@@ -91,7 +92,7 @@ def test_many_spellings_are_not_all_listed():
     assert "Unicode form: 'Xa', 'xa'; 'Xb', 'xb'; 'Xc', 'xc'; and 5 more groups. They are treated as" in text
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.text(max_size=6))
 def test_the_normal_form_is_one(text):
     once = normalise_label(text)
@@ -101,7 +102,7 @@ def test_the_normal_form_is_one(text):
         assert normalise_label(other) == once
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.text("aAbB \u0301é", max_size=3), unique=True, max_size=8))
 def test_groups_equal_their_slow_twin(texts):
     slow = {frozenset(b for b in texts if normalise_label(a) == normalise_label(b)) for a in texts}
@@ -409,7 +410,7 @@ def test_workers_in_several_spellings():
 def test_real_labels_pass(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cs.read_responses(FOLDER / name / "responses.parquet")
+        assert cs.read_responses(FOLDER / name / "responses.parquet").n_responses > 0
 
 
 @pytest.mark.parametrize("name", ["majority", "dawid-skene", "moments"])

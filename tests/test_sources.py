@@ -13,16 +13,16 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.answers.dialects.register import DIALECTS, LONG
+from consilience.answers.responses import LAYOUTS, to_long, to_wide
 from consilience.cli import convert
-from consilience.data.dialects import DIALECTS, LONG
-from consilience.data.layouts import LAYOUTS, to_long, to_wide
-from consilience.data.spans import FUSED, SpanCollector
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.formats.conversion import choose_form, read_content, write_content
 from consilience.formats.register import FORMATS, find_by_name, span_formats, writable_formats
 from consilience.formats.sources import find_source, open_source
-from consilience.formats.targets import choose_target
+from consilience.formats.targets import choose_form, choose_target, read_content, write_content
 from consilience.formats.writing import write_table
+from consilience.tasks.spans import SpanCollector
+from consilience.tasks.texts import FUSED
 from test_annotation_tools import TEXT, annotations, label_studio, region, write_json, write_lines
 
 quiet = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")

@@ -9,14 +9,15 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.data import tokens as tokens_module
-from consilience.data.spans import SpanCollector
-from consilience.data.tokens import tokenise
 from consilience.errors import DataWarning, InputError
+from consilience.tasks import texts as texts_module
+from consilience.tasks.spans import SpanCollector
+from consilience.tasks.texts import tokenise
+from effort import examples
 
 TEXTS = st.text(st.sampled_from("aB1_ \n\t.-'\u0301\u3000é中\U0001f600\u200b"), max_size=14)
 
@@ -92,11 +93,11 @@ def slow_layer(spans: cs.Spans, document: int, worker: int) -> list[tuple[int, i
     return taken
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(projects(), st.sampled_from([1, 10, 1 << 22]))
 def test_tokens_are_those_of_the_slow_twin(spans, chunk):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokens_module, "CHUNK", chunk)
+        patch.setattr(texts_module, "CHUNK", chunk)
         found = tokenise(spans)
     for document in range(len(spans.documents)):
         part = slice(*found.tokens.offsets[document : document + 2])
@@ -116,7 +117,7 @@ def test_tokens_are_those_of_the_slow_twin(spans, chunk):
                 assert found.tokens.end[base[document] + stop - 1] == right
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(projects())
 def test_tags_give_back_the_layer_that_is_fused(spans):
     readings = {tuple(pair) for pair in spans.readings.tolist()}

@@ -7,13 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
 
 from consilience import metrics
-from consilience.data.tagging import looks_iob2, tag_transitions
+from consilience.answers.tagging import looks_iob2, tag_transitions
 from consilience.errors import InputError
+from effort import examples
 
 KINDS = ("PER", "LOC", "A-B")
 SCHEMES = {"IOB1": "BI", "IOB2": "BI", "BIOES": "BIES"}
@@ -35,7 +36,7 @@ def tagged(draw: st.DrawFn) -> tuple[list[list[str]], list[list[str]]]:
     return gold, predicted
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(tagged())
 def test_strict_scores_are_those_of_seqeval(pair):
     gold, predicted = pair
@@ -49,7 +50,7 @@ def test_strict_scores_are_those_of_seqeval(pair):
     assert metrics.span_f1(gold, predicted) == score.f1
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(tagged())
 def test_lists_and_flat_arrays_are_the_same(pair):
     gold, predicted = pair
@@ -60,7 +61,7 @@ def test_lists_and_flat_arrays_are_the_same(pair):
     assert metrics.count_invalid_transitions(flat[0], lengths) == metrics.count_invalid_transitions(gold)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(tagged())
 def test_relaxed_scores_are_no_lower(pair):
     strict, relaxed = metrics.span_score(*pair), metrics.relaxed_span_score(*pair)

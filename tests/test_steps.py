@@ -12,11 +12,11 @@ import pytest
 
 import consilience as cs
 from consilience.errors import DataWarning, StoreError
-from consilience.fitting import em, steps
-from consilience.fitting.statistics import Statistics
-from consilience.models import hidden_fits, stored
-from consilience.store import partitioning
-from consilience.structures.base import Summary
+from consilience.inference import em, steps
+from consilience.inference.statistics import Statistics
+from consilience.inference.structures.base import Summary
+from consilience.results import hidden_fits, stored
+from consilience.storage import partitioning
 from test_store import crowd, write
 
 
@@ -24,7 +24,7 @@ from test_store import crowd, write
 def _small_parts(monkeypatch):
     """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
-    monkeypatch.setattr("consilience.data.blocks.BLOCK_SIZE", 250)
+    monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 250)
     monkeypatch.setattr(hidden_fits, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(stored, "FEW", 1000)
 

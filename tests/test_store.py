@@ -17,10 +17,10 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
 from consilience.formats.reading import read_table
-from consilience.models import hidden_fits, stored, stored_labels
-from consilience.store import building, layout, partitioning
-from consilience.store.layout import ArrayFile, write_arrays
-from consilience.store.partitioning import GrowingVocabulary, find_partitions
+from consilience.results import hidden_fits, stored, stored_labels
+from consilience.storage import building, layout, partitioning
+from consilience.storage.layout import ArrayFile, write_arrays
+from consilience.storage.partitioning import GrowingVocabulary, find_partitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceW
 def _small_parts(monkeypatch):
     """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
-    monkeypatch.setattr("consilience.data.blocks.BLOCK_SIZE", 250)
+    monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 250)
     monkeypatch.setattr(hidden_fits, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(stored, "FEW", 1000)
 
@@ -127,7 +127,7 @@ def test_a_store_is_used_again_until_a_file_changes(tmp_path, monkeypatch):
     path = write(crowd()[0], tmp_path / "a.parquet")
     first = cs.scan_responses(path, store=tmp_path / "stores")
     with monkeypatch.context() as patch:
-        patch.setattr("consilience.store.scanning.build_store", lambda *_: pytest.fail("it was built again"))
+        patch.setattr("consilience.storage.scanning.build_store", lambda *_: pytest.fail("it was built again"))
         assert cs.scan_responses(path, store=tmp_path / "stores").folder == first.folder
     write(crowd(seed=1)[0], path)
     assert cs.scan_responses(path, store=tmp_path / "stores").folder != first.folder
@@ -380,15 +380,15 @@ def test_a_vocabulary_grows_and_is_sorted_in_the_end():
     words = GrowingVocabulary()
     assert words.encode(pa.array(["b", "c", "b"])).tolist() == [0, 1, 0]
     assert words.encode(pa.array(["a", "b"])).tolist() == [2, 0]
-    values, index = words.settle(pa.string(), to_integers=False)
+    values, index = words.settle(pa.large_string(), to_integers=False)
     assert values.tolist() == ["a", "b", "c"]
     assert index.tolist() == [1, 2, 0]
     categories = GrowingVocabulary()
     categories.encode(pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(["low", "unused", "high"])))
-    assert categories.settle(pa.string(), to_integers=False)[0].tolist() == ["low", "high"]
+    assert categories.settle(pa.large_string(), to_integers=False)[0].tolist() == ["low", "high"]
     numbers = GrowingVocabulary()
     numbers.encode(pa.array(["10", "9"]))
-    assert numbers.settle(pa.string(), to_integers=True)[0].tolist() == [9, 10]
+    assert numbers.settle(pa.large_string(), to_integers=True)[0].tolist() == [9, 10]
 
 
 @pytest.mark.parametrize("ids", [np.arange(1000), np.array([f"item {i}" for i in range(1000)], object)])
@@ -407,7 +407,7 @@ class Interrupted(Exception):
 
 @pytest.mark.parametrize("model", [cs.DawidSkene, partial(cs.HiddenMarkov, coupling=1.0)])
 def test_a_fit_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, model, monkeypatch):
-    from consilience.fitting import em
+    from consilience.inference import em
 
     path = write(crowd(in_sequences=model is not cs.DawidSkene)[0], tmp_path / "a.parquet")
     expected = model().fit(cs.scan_responses(path, store=tmp_path / "stores"))
@@ -544,7 +544,7 @@ def test_files_may_be_anywhere_that_fsspec_knows(tmp_path):
 # On a cluster
 
 
-@pytest.mark.slow
+@pytest.mark.robust
 def test_a_cluster_builds_fits_and_writes_the_same_bits(tmp_path):
     dask_kills = pytest.importorskip("dask_kills", reason="Dask is not installed")
     path = write(crowd()[0], tmp_path / "a.parquet")

@@ -16,10 +16,10 @@ import pytest
 import consilience as cs
 from consilience.engines.base import Engine
 from consilience.errors import DataWarning, InputError, StoreError
-from consilience.formats import json_lines, scanning
+from consilience.formats import arrow, json_lines
 from consilience.formats.scanning import scan_table
-from consilience.store import building, partitioning
-from consilience.store.claiming import claim_beside, remove_abandoned
+from consilience.storage import building, partitioning
+from consilience.storage.claiming import claim_beside, remove_abandoned
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -44,7 +44,7 @@ def write_crowd(path, n_items=400, seed=0):
 
 
 def list_answers(r):
-    """Return item, worker, label of each answer, in order, with the types of the columns."""
+    """Return item, worker, label of each answer as text, in order."""
     rows = zip(np.repeat(r.items, np.diff(r.offsets)), r.workers[r.worker], r.labels[r.label], strict=True)
     return sorted((str(item), str(worker), str(label)) for item, worker, label in rows)
 
@@ -61,9 +61,9 @@ def test_a_store_is_known_by_the_format_too(tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "consilience.store.building.__version__",
-        "consilience.data.blocks.BLOCK_SIZE",
-        "consilience.store.partitioning.ROWS_PER_PARTITION",
+        "consilience.storage.building.__version__",
+        "consilience.answers.blocks.BLOCK_SIZE",
+        "consilience.storage.partitioning.ROWS_PER_PARTITION",
     ],
 )
 def test_a_store_is_known_by_what_decides_its_blocks(tmp_path, monkeypatch, name):
@@ -253,7 +253,7 @@ def test_columns_of_json_lines_may_change_on_the_way(tmp_path, monkeypatch, firs
 
 
 def test_long_rows_of_parquet_are_read_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(scanning, "BYTES_AT_ONCE", 20_000)
+    monkeypatch.setattr(arrow, "BYTES_AT_ONCE", 20_000)
     ids = [f"{i}{'x' * 1000}" for i in range(100)]
     found = scan_table(write_parquet(tmp_path / "a.parquet", item=ids, note=ids, label=[1] * 100))
     tables = list(found.read(found.stretches(1000)[0], ["item", "label"]))
@@ -264,7 +264,7 @@ def test_long_rows_of_parquet_are_read_few_at_a_time(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("limit", ["ROWS_PER_PIECE", "BYTES_PER_PIECE"])
 def test_pieces_are_small_in_rows_and_bytes(tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(scanning, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(arrow, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(building, limit, 250)
     sizes = []
 
@@ -339,3 +339,69 @@ def test_a_file_that_is_removed_while_it_is_read_makes_no_store(tmp_path, monkey
     monkeypatch.setattr(building, "write_values", remove)
     with pytest.raises(InputError, match=r"a\.parquet' cannot be read"):
         scan(path, tmp_path)
+
+
+# ------------------------------------------------------------------------------------- text that holds whole numbers
+
+NUMBERS = {
+    "numbers": ("item,worker,label", lambda i, m: f"{i},{m + 9},{(i + m // 2) % 11}"),
+    "a label with a zero in front": ("item,worker,label", lambda i, m: f"{i},{m},{('0', '01', '10')[i % 3]}"),
+    "a worker with a letter": ("item,worker,label", lambda i, m: f"{i + 5},{('7', '8', 'w9')[m]},{i % 2}"),
+    "numbers of more than 64 bits": ("item,worker,label", lambda i, m: f"{i},{m},{10 ** (18 + i % 2 * 3)}"),
+    "sequences": ("sequence,position,worker,label", lambda i, m: f"{i // 10},{i % 10 + 5},{m + 9},{(i + m // 2) % 11}"),
+}
+
+
+def write_text(path, header, row, n_items=60, separator=","):
+    """Write answers of three workers about each item as text."""
+    lines = [header, *(row(i, m) for i in range(n_items) for m in range(3))]
+    path.write_text("".join(f"{line}\n" for line in lines).replace(",", separator))
+    return path
+
+
+def typed(values):
+    """Return values as Python's own, sorted, with the type that the array has."""
+    return np.asarray(values).dtype.kind, sorted(np.asarray(values).tolist(), key=str)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+@pytest.mark.parametrize("case", NUMBERS)
+def test_text_has_the_types_on_disk_that_it_has_in_memory(tmp_path, monkeypatch, case, suffix):
+    monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 20)
+    path = write_text(tmp_path / f"a{suffix}", *NUMBERS[case], separator="\t" if suffix == ".tsv" else ",")
+    stored, here = scan(path, tmp_path), cs.read_responses(path)
+    there = stored.load()
+    for name in ("workers", "labels", "classes"):
+        assert typed(getattr(stored, name)) == typed(getattr(here, name)), name
+        assert getattr(stored, name).tolist() == getattr(here, name).tolist(), name
+    for mine, other in zip(there.key_columns().values(), here.key_columns().values(), strict=True):
+        assert typed(mine) == typed(other)
+    assert (here.labels.dtype.kind == "O") == (case in list(NUMBERS)[1:4:2])
+    assert (here.workers.dtype.kind == "O") == ("letter" in case)
+
+
+def test_rows_that_are_left_out_decide_on_the_types_too(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("item,worker,label\n1,1,5\n1,2,5\n2,1,6\nx,w,\n")
+    stored, here = scan(path, tmp_path, drop_missing=True), cs.read_responses(path, drop_missing=True)
+    assert typed(stored.workers) == typed(here.workers) == ("O", ["1", "2"])
+    assert typed(stored.load().items) == typed(here.items) == ("O", ["1", "2"])
+    assert typed(stored.labels) == typed(here.labels) == ("i", [5, 6])
+
+
+def test_the_command_writes_the_same_types_from_memory_and_from_disk(tmp_path):
+    from command_line import run
+
+    path = write_text(tmp_path / "a.csv", *NUMBERS["numbers"])
+    for name, options in {"memory": (), "disk": ("--memory", "2GB", "--store", tmp_path / "stores")}.items():
+        outputs = ("-o", tmp_path / f"{name}.parquet", "--save", tmp_path / f"{name}.model")
+        result = run("fuse", path, *outputs, *options)
+        assert result.exit_code == 0, result.output
+    here, there = (pa.parquet.read_table(tmp_path / f"{name}.parquet").sort_by("item") for name in ("memory", "disk"))
+    assert here.schema.equals(there.schema)
+    assert [here.schema.field(name).type for name in ("item", "label")] == [pa.int64(), pa.int64()]
+    assert here["item"].equals(there["item"])
+    assert here["label"].equals(there["label"])
+    here, there = (cs.load(tmp_path / f"{name}.model") for name in ("memory", "disk"))
+    assert typed(here.classes_) == typed(there.classes_)
+    assert here.worker_report()["worker"].type == there.worker_report()["worker"].type == pa.int64()

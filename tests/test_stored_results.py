@@ -109,12 +109,14 @@ def test_files_of_models_on_disk_are_checked(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
     model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
     good = model.save(tmp_path / "good.model")
-    for totals in ({"n_items": 0, "confidence": 0.5}, {"n_items": 5, "confidence": 2.0}, {"n_items": 5}, None):
+    for found in ({"n_items": 0, "mean_confidence": 0.5}, {"n_items": 5, "mean_confidence": 2.0}, {"n_items": 5}, None):
         with zipfile.ZipFile(good) as source, zipfile.ZipFile(tmp_path / "bad.model", "w") as target:
             for name in source.namelist():
                 content = source.read(name)
                 if name == "model.json":
-                    content = json.dumps(json.loads(content) | {"totals": totals})
+                    header = json.loads(content)
+                    header["fusion"]["labelled"] = found
+                    content = json.dumps(header)
                 target.writestr(name, content)
         with pytest.raises(StoreError, match="damaged"):
             cs.load(tmp_path / "bad.model")
@@ -149,7 +151,8 @@ def fuse_on_disk(tmp_path, *arguments):
     path = tmp_path / "a.parquet"
     if not path.exists():
         write(crowd()[0], path)
-    return run("fuse", path, "--memory", "2GB", "--store", tmp_path / "stores", *arguments)
+    store = () if "--store" in arguments else ("--store", tmp_path / "stores")
+    return run("fuse", path, "--memory", "2GB", *store, *arguments)
 
 
 def test_the_command_saves_models_and_takes_the_vote(tmp_path):
@@ -185,7 +188,7 @@ def test_the_command_says_from_where_it_goes_on(tmp_path, monkeypatch):
             raise RuntimeError("interrupted")
 
     with monkeypatch.context() as patched:
-        patched.setattr("consilience.cli.progress.Display.show_iteration", stop)
+        patched.setattr("consilience.cli.terminal.Display.show_iteration", stop)
         assert fuse_on_disk(tmp_path).exit_code == 1
     result = fuse_on_disk(tmp_path, "--resume", "-o", tmp_path / "labels")
     assert "converged; resumed after iteration 3\n" in result.stdout

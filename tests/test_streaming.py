@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from consilience.data.joining import Union
+from consilience.answers.vocabulary import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
-from consilience.models import answer_worth, powers
+from consilience.results import answer_worth, powers
 
 
 def crowd_of(n_items=400, seed=3, **further):
@@ -123,7 +121,7 @@ def weighted(r, seed=0):
 
 
 @pytest.mark.parametrize("estimation", ["variational", "em"])
-@pytest.mark.parametrize("kind", ["plain", "weights", "silence", "one-coin", "chain", "tags", "forgetting", "squarem"])
+@pytest.mark.parametrize("kind", ["plain", "weights", "silence", "one-coin", "chain", "tags", "forgetting"])
 def test_objective_of_no_batch_falls(kind, estimation):
     model, options = cs.DawidSkene(estimation=estimation), {}
     batches = cut(crowd_of(120).responses, 4)
@@ -141,8 +139,6 @@ def test_objective_of_no_batch_falls(kind, estimation):
         batches = [replace(each, labels=tags, classes=tags) for each in sequences_of(3)]
     elif kind == "forgetting":
         options = {"half_life": 20}
-    elif kind == "squarem":
-        model.set_params(acceleration="squarem")
     for trace in stream(model, batches, **options)[1]:
         assert len(trace) > 1
         assert (np.diff(trace) > -1e-9 * np.abs(trace[:-1])).all()
@@ -428,13 +424,6 @@ def test_what_needs_all_answers_does_not_work():
             ask()
     assert model.stop_items(0.5).num_rows
     assert not any(model.worker_report()["remarks"].to_pylist())
-
-
-def test_files_of_earlier_releases_hold_too_little(tmp_path):
-    packed = Path(__file__).parent / "saved" / "schema-7" / "dawid-skene.model.gz"
-    (tmp_path / "old.model").write_bytes(gzip.decompress(packed.read_bytes()))
-    with pytest.raises(NotFittedError, match="does not hold what further batches need"):
-        cs.load(tmp_path / "old.model").partial_fit(crowd_of(20).responses)
 
 
 def test_the_coupling_of_the_first_batch_is_kept():

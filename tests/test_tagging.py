@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.data.tagging import (
+from consilience.answers.tagging import (
     complete_tags,
     free_transitions,
     given_transitions,
@@ -17,6 +17,7 @@ from consilience.data.tagging import (
     tag_transitions,
 )
 from consilience.errors import InputError, ParameterError
+from effort import all_pairs
 
 
 def names(*tags):
@@ -162,9 +163,14 @@ def is_valid(scheme, labels, lengths):
     return all(spans_of(scheme, part.tolist()) for part in np.split(labels, np.cumsum(lengths)[:-1]))
 
 
-@pytest.mark.parametrize("scheme", ["bio", "iob1", "bilou", "bioes"])
-@pytest.mark.parametrize("coupling", [0.0, 1.0])
-@pytest.mark.parametrize("options", [{}, {"estimation": "em", "smoothing": 0}, {"workers": "sequential"}])
+@pytest.mark.parametrize(
+    ("scheme", "coupling", "options"),
+    all_pairs(
+        ["bio", "iob1", "bilou", "bioes"],
+        [0.0, 1.0],
+        [{}, {"estimation": "em", "smoothing": 0}, {"workers": "sequential"}],
+    ),
+)
 def test_fits_are_well_formed_whatever_workers_say(scheme, coupling, options):
     letters = {"bio": "BI", "iob1": "BI", "bilou": "BILU", "bioes": "BIES"}[scheme]
     rng = np.random.default_rng(0)

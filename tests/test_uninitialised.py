@@ -7,6 +7,7 @@ import pytest
 
 import consilience as cs
 from consilience.kernels import layout
+from effort import all_pairs
 
 plain_empty, plain_empty_like = np.empty, np.empty_like
 
@@ -84,7 +85,6 @@ def saved(r, path):
 CASES = {
     "majority vote": lambda r: everything(cs.MajorityVote(), r),
     "moments": lambda r: everything(cs.MomentMatching(), r),
-    "explicit moments": lambda r: everything(cs.MomentMatching(method="explicit"), r),
     "Dawid-Skene": lambda r: everything(cs.DawidSkene(n_init=2), r),
     "Dawid-Skene by EM": lambda r: everything(cs.DawidSkene(estimation="em", start="moments"), r),
     "one coin": lambda r: everything(cs.DawidSkene(workers="one-coin"), r),
@@ -96,9 +96,9 @@ CASES = {
     "simulations": simulated,
 } | {
     f"field, {coupling}, {inference}, {make_graph.__name__}": field(coupling, inference, make_graph)
-    for coupling in ("learn", "paper", 0.5)
-    for inference in ("mean_field", "icm", "belief_propagation")
-    for make_graph in (forest, loops)
+    for coupling, inference, make_graph in all_pairs(
+        ("learn", "paper", 0.5), ("mean_field", "icm", "belief_propagation"), (forest, loops)
+    )
 }
 
 

@@ -87,7 +87,6 @@ def test_batches_end_where_a_fit_to_all_ends(large):
         cs.DawidSkene(estimation="em", **EXACT),
         cs.DawidSkene(workers="one-coin", **EXACT),
         cs.DawidSkene(smoothing=0.5, prior="uniform", **EXACT),
-        cs.DawidSkene(acceleration="squarem", **EXACT),
     ],
     ids=str,
 )

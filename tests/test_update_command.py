@@ -338,8 +338,9 @@ def kill_at_random(folder, tmp_path, n_kills):
     return n_done
 
 
+@pytest.mark.robust
 def test_a_killed_update_leaves_model_and_labels_whole(folder, tmp_path):
-    kill_at_random(folder, tmp_path, 2)
+    assert kill_at_random(folder, tmp_path, 2) <= 2
 
 
 @pytest.mark.experiment

@@ -61,7 +61,6 @@ def test_help_names_all(capsys):
 
 
 @pytest.mark.experiment
-@pytest.mark.slow
 def test_quick_run_is_as_expected(call, tmp_path):
     """Every quick job gives what the committed tables say. Without data the simulated figures are still compared."""
     result = call("--quick", "--no-cache", "--json", "-o", tmp_path, "--expect", DOCS)

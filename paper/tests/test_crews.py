@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from benchmarks import real_crowds
 from paper.classifiers import ask_classifiers
 from paper.taggers import CREW, read_treebank, tag_treebank
 from real_data import needs_data
@@ -62,10 +63,9 @@ PAPER = cs.MarkovField(coupling="paper", inference="icm", prior="uniform", estim
 
 @needs_data
 @pytest.mark.experiment
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_train", "least_gain"), [("cora", 150, 0.03), ("citeseer", 100, 0.02)])
 def test_classifiers_of_papers(name, n_train, least_gain, capsys):
-    stored, rows = cs.datasets.load(name), []
+    stored, rows = real_crowds.load(name), []
     truth, graph = np.array([stored.gold[item] for item in stored.items.tolist()]), stored.graph
     for seed in range(5):
         r = ask_classifiers(stored.features, truth, stored.items, n_train, seed)

@@ -17,57 +17,56 @@ from .version import __version__
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {
-    "Responses": "data.responses",
-    "Graph": "data.graph",
-    "Spans": "data.spans",
-    "Masks": "data.masks",
-    "read_responses": "formats.answers",
-    "scan_responses": "store.scanning",
-    "read_spans": "formats.spans",
-    "write_spans": "formats.spans",
+    "Responses": "answers.responses",
+    "Graph": "answers.graph",
+    "Spans": "tasks.spans",
+    "Masks": "tasks.masks",
+    "read_responses": "formats.sources",
+    "scan_responses": "storage.scanning",
+    "read_spans": "formats.sources",
+    "write_spans": "formats.targets",
     "write_labels": "formats.targets",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
     **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
-    "fuse": "models.fuse",
-    "held_out_score": "models.held_out",
-    "evaluate": "models.evaluation",
-    "load": "models.saved",
+    "fuse": "api",
+    "held_out_score": "evaluation.held_out",
+    "evaluate": "evaluation.labels",
+    "load": "models.loading",
     "report": "reporting.write",
     "chart": "reporting.one_chart",
 }
-_MODULES = ("datasets", "engines", "errors", "metrics", "simulate")
+_MODULES = ("engines", "errors", "metrics", "simulate")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
-    from . import datasets as datasets
     from . import engines as engines
     from . import errors as errors
     from . import metrics as metrics
     from . import simulate as simulate
-    from .data.graph import Graph as Graph
-    from .data.masks import Masks as Masks
-    from .data.responses import Responses as Responses
-    from .data.spans import Spans as Spans
-    from .formats.answers import read_responses as read_responses
+    from .answers.graph import Graph as Graph
+    from .answers.responses import Responses as Responses
+    from .api import fuse as fuse
+    from .evaluation.held_out import held_out_score as held_out_score
+    from .evaluation.labels import evaluate as evaluate
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks
-    from .formats.spans import read_spans as read_spans
-    from .formats.spans import write_spans as write_spans
+    from .formats.sources import read_responses as read_responses
+    from .formats.sources import read_spans as read_spans
     from .formats.targets import write_labels as write_labels
+    from .formats.targets import write_spans as write_spans
     from .models.dawid_skene import DawidSkene as DawidSkene
-    from .models.evaluation import evaluate as evaluate
-    from .models.fuse import fuse as fuse
-    from .models.held_out import held_out_score as held_out_score
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
+    from .models.loading import load as load
     from .models.majority_vote import MajorityVote as MajorityVote
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
-    from .models.saved import load as load
     from .reporting.one_chart import chart as chart
     from .reporting.write import report as report
-    from .store.scanning import scan_responses as scan_responses
+    from .storage.scanning import scan_responses as scan_responses
+    from .tasks.masks import Masks as Masks
+    from .tasks.spans import Spans as Spans
 
 
 def __getattr__(name: str) -> Any:

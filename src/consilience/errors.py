@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -56,8 +57,30 @@ class Sentence:
 
     def say(self, spell: Spelling) -> str | None:
         """Return the sentence as `spell` spells its parameters; None if that does not know one of them."""
-        words = {name: spell(name, self.values.get(name)) for _, name, _, _ in Formatter().parse(self.text) if name}
+        words = {name: spell(name, self.values.get(name)) for name in self.names}
         return None if None in words.values() else self.text.format_map(words)
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters that it names."""
+        return [name for _, name, _, _ in Formatter().parse(self.text) if name]
+
+    def within(self, call: str) -> Sentence:
+        """Return the sentence with its parameters as those of another call, where Python spells them.
+
+        >>> print(Sentence("Name them with {item}, {label}.", label="x").within("read(path, "))
+        Name them with read(path, item=..., label='x').
+        """
+        spelled = {
+            name: f"{name}=..." if self.values.get(name) is None else spell_in_python(name, self.values[name])
+            for name in self.names
+        }
+        if len(re.findall(r"\{\w+\}(?:, \{\w+\})*", self.text)) != 1:  # they are not one list
+            return self
+        first, last = self.names[0], self.names[-1]
+        spelled[first] = f"{call}{spelled[first]}"
+        spelled[last] = f"{spelled[last]})"
+        return Sentence(self.text, **{name: Python(text, self.values.get(name)) for name, text in spelled.items()})
 
     def __str__(self) -> str:
         return str(self.say(spell_in_python))
@@ -158,6 +181,11 @@ def warn(warning: ConsilienceWarning) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
+
+
+def warn_of(problem: str | Sentence, *remedies: str | Sentence, keyword: str | None = None) -> None:
+    """Warn of data that may not be what they seem; the parameters are those of `Message`."""
+    warn(DataWarning(problem, *remedies, keyword=keyword))
 
 
 @contextlib.contextmanager

@@ -2,14 +2,19 @@
 
 Kernels trust their arrays: they check no index, and from a probability of 2 they make nonsense. So a file must hold
 what a fit could have written: shapes that follow from the vocabularies, and values of the right kind.
+
+A part is a frozen dataclass or a NamedTuple, and declares what is saved by the types of its fields, such as
+``prior: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]``. Numbers, truth values, text, and lists and dicts of these
+need no more than their type, nor do fields that are parts themselves. What only several fields together can get wrong
+is told by a method ``check_saved(sizes)`` of the part. `consilience.results.saving` reads the declarations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +80,49 @@ class ArraySpec:
         """Raise a `Fault` unless the values are what they must be."""
         if not self.kind.holds(array, sizes):
             raise Fault(f"{name} does not hold {self.kind.words}")
+
+
+class ColumnSpec(NamedTuple):
+    """A saved column of ids or of text."""
+
+    length: str  # a letter of `Sizes`, which the first column with it defines; or a "*" for any length
+    kind: str = "column"  # or "values", as an array; "names", which are distinct values; "texts", as a list
+
+
+class Check(NamedTuple):
+    """What a value from the header must be; of a list or a dict, beside what its entries must be."""
+
+    holds: Callable[[Any], bool]
+
+
+def among(choices: Container[str]) -> Check:
+    """Return the check of a text that is one of some."""
+    return Check(lambda value: isinstance(value, str) and value in choices)
+
+
+class Length(NamedTuple):
+    """The value is a number of things, and no less than 1."""
+
+    letter: str  # of `Sizes`
+
+
+class Same(NamedTuple):
+    """The value is not saved once more: it is one that was read before."""
+
+    path: str
+
+
+class OneOf(NamedTuple):
+    """The value is one of several parts, told by their fields; for fields whose type is a protocol."""
+
+    parts: tuple[type, ...]
+
+
+class NotSaved(NamedTuple):
+    """The value is not saved: what is loaded has the default of the field."""
+
+
+NOT_SAVED: Final = NotSaved()
 
 
 def _length(axis: str, sizes: Sizes) -> int:
@@ -167,11 +215,6 @@ def is_truth(value: object) -> bool:
     return type(value) is bool
 
 
-def are_names(value: object) -> bool:
-    """Tell whether a value from JSON is a list of names, or None."""
-    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
-
-
 def is_finite(value: object) -> bool:
     """Tell whether a value from JSON is a finite number.
 
@@ -179,3 +222,25 @@ def is_finite(value: object) -> bool:
     (True, True, False, False, False)
     """
     return (type(value) is float and math.isfinite(value)) or (type(value) is int and abs(value) < 2**63)
+
+
+def is_positive(value: Any) -> bool:
+    """Tell whether a value from JSON is a finite number above 0."""
+    return is_finite(value) and value > 0
+
+
+def is_not_negative(value: Any) -> bool:
+    """Tell whether a value from JSON is a finite number that is not negative."""
+    return is_finite(value) and value >= 0
+
+
+def is_share(value: Any) -> bool:
+    """Tell whether a value from JSON is a number between 0 and 1."""
+    return is_finite(value) and 0 <= value <= 1
+
+
+# A figure that may be infinite, or nothing.
+Figure: TypeAlias = Annotated[float, Check(lambda value: type(value) is float or is_finite(value))]
+Positive: TypeAlias = Annotated[float, Check(is_positive)]
+NotNegative: TypeAlias = Annotated[float, Check(is_not_negative)]
+Share: TypeAlias = Annotated[float, Check(is_share)]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import consilience as cs
-from consilience.data.tagging import find_transitions
+from consilience.answers.tagging import find_transitions
 from consilience.models.latent import LatentModel
 from fuzz.harness import Nonsense
 
@@ -236,9 +236,7 @@ def draw_model(rng: Rng, crowd: Crowd) -> Any:
 
 
 def draw_moments(rng: Rng, crowd: Crowd) -> Any:
-    few = crowd.responses.n_workers < 10  # explicit moments of many workers take minutes
     return cs.MomentMatching(
-        method=str(rng.choice(["implicit", "explicit"])) if few else "implicit",
         prior=draw_prior(rng, crowd.responses.n_classes),
         shrinkage=float(rng.choice([0, 1, 20, 1e6])),
         max_iter=int(rng.choice([1, 5, 50])),

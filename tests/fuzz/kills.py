@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +34,21 @@ OUTPUTS = ("labels.csv", "fit.model", "workers.parquet")
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 MAIN = "from consilience.cli.main import main; main()"
 TIMEOUT = 120
+
+
+@contextmanager
+def children_hear_signals() -> Iterator[None]:
+    """Let processes that are started here hear what this one ignores: under nohup, or in the background of a shell."""
+    ignored = [
+        number for number in map(signal.Signals.__getitem__, SIGNALS) if signal.getsignal(number) is signal.SIG_IGN
+    ]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
 
 
 @dataclass(frozen=True)
@@ -86,7 +103,8 @@ class Target:
         labels, model, workers = (str(place / name) for name in OUTPUTS)
         outputs = ("-o", labels, "--save", model, "--workers-report", workers)
         command = [sys.executable, "-c", MAIN, "fuse", str(self.answers), *outputs, "--quiet", *options]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with children_hear_signals():
+            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def _outputs(self, *options: str) -> list[bytes | None]:
         with tempfile.TemporaryDirectory(dir=self.folder) as place, self._start(Path(place), *options) as process:
@@ -132,8 +150,6 @@ def _state(found: bytes | None, old: bytes | None, new: bytes | None) -> str:
 def run_kills(target: Target, n_kills: int, name: str, seed: int = 0) -> tuple[Counter[str], list[str]]:
     """Kill `n_kills` runs; return how often each thing happened, and what is wrong."""
     number, draw = signal.Signals[name], random.Random(seed)
-    if signal.getsignal(number) is signal.SIG_IGN:  # in the background of a shell; the runs would ignore it too
-        signal.signal(number, signal.SIG_DFL)
     counts: Counter[str] = Counter()
     complaints = []
     for _ in range(n_kills):

@@ -96,14 +96,14 @@ def use(model: Any, answers: Any, graph: Any) -> None:
         raise Nonsense("a score that is no number")
     assert len(model.to_frame()) == len(model.labels_)
     assert len(model.worker_report()) == len(model.workers_)
-    r = model._answers
+    r = model.fusion_.given.answers
     if r is not None:
         assert r.n_items == len(model.labels_)
-        links = model._graph if isinstance(model, cs.MarkovField) else None
+        links = model.fusion_.given.graph if isinstance(model, cs.MarkovField) else None
         cs.MajorityVote().fit(r)
         model.predict_proba(r, graph=links)
     repr(model)
-    str(getattr(model, "comparison_", ""))
+    str(model.fusion_.comparison)
 
 
 # --------------------------------------------------------------------------------------------------------- containers
@@ -133,8 +133,21 @@ def drop_member(rng: np.random.Generator, members: Members) -> Members:
 
 
 def add_member(rng: np.random.Generator, members: Members) -> Members:
-    names = ["notes.txt", "arrays/", "columns/", "arrays/more.npy", "arrays/start votes.npy", "columns/key x.arrow"]
-    names += ["../model.json", "/etc/passwd", "arrays/workers more.npy", "arrays/structure more.npy", "x" * 60_000]
+    names = [
+        "notes.txt",
+        "arrays/",
+        "columns/",
+        "arrays/more.npy",
+        "arrays/course/starts/votes.npy",
+        "columns/labelled/keys/x.arrow",
+    ]
+    names += [
+        "../model.json",
+        "/etc/passwd",
+        "arrays/learning/further/more.npy",
+        "arrays/learning/structure/more.npy",
+        "x" * 60_000,
+    ]
     members[names[rng.integers(len(names))]] = members[pick(rng, members)]
     return members
 
@@ -404,7 +417,7 @@ def change_header(rng: np.random.Generator, members: Members) -> Members:
     if way == 0:
         del part[key]
     elif way == 1 and isinstance(part, dict):
-        part[("more", "callback", "__class__", "comparison_")[rng.integers(4)]] = ODD[rng.integers(len(ODD))]
+        part[("more", "callback", "__class__", "comparison")[rng.integers(4)]] = ODD[rng.integers(len(ODD))]
     else:
         part[key] = ODD[rng.integers(len(ODD))]
     members["model.json"] = json.dumps(header).encode()
@@ -413,14 +426,14 @@ def change_header(rng: np.random.Generator, members: Members) -> Members:
 
 def nest_header(rng: np.random.Generator, members: Members) -> Members:
     depth = int(rng.integers(50, 100_000))
-    text = (b"[" * depth + b"]" * depth, b'{"a":' * depth, b"[" * depth, b'{"notes":' + b"[" * depth)[rng.integers(4)]
+    text = (b"[" * depth + b"]" * depth, b'{"a":' * depth, b"[" * depth, b'{"fusion":' + b"[" * depth)[rng.integers(4)]
     members["model.json"] = members["model.json"].replace(b'"backend":', b'"deep": ' + text + b', "backend":')
     return members
 
 
-def change_schema(rng: np.random.Generator, members: Members) -> Members:
+def change_version(rng: np.random.Generator, members: Members) -> Members:
     header = json.loads(members["model.json"])
-    header["schema"] = [0, 1, 2, 4, 10**30, -1, "2", 2.0, None, True, [2]][rng.integers(11)]
+    header["version"] = [0, 1, 2, 4, 10**30, -1, "1", 1.0, None, True, [1]][rng.integers(11)]
     members["model.json"] = json.dumps(header).encode()
     return members
 
@@ -445,5 +458,5 @@ DAMAGES: list[Damage] = [
     change_table,
     *[change_header] * 4,
     nest_header,
-    change_schema,
+    change_version,
 ]

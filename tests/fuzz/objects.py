@@ -230,8 +230,6 @@ def other_call(rng: Rng, folder: Path) -> Call:
         (cs.load, {"path": fitted("MajorityVote").save(folder / "vote.model")}),
         (cs.read_responses, {"path": write_answers(folder)} | columns),
         (cs.engines.Threads, {"n_threads": 2}),
-        (cs.datasets.load, {"name": "bluebird", "folder": folder}),
-        (cs.datasets.is_present, {"name": "bluebird", "folder": folder}),
     )
 
 

@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, errors and warnings in one line each, and common options.
+"""What all commands share: exit codes, errors and warnings in one line each, help in groups.
 
 =====  ==========================================================
 code   meaning
@@ -21,43 +21,28 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Python, Spelling, cut
 
 FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signal
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-workers_report_option = click.option(
-    "--workers-report", metavar="FILE", help="Write a table of all workers here; suffixes as for -o."
-)
-report_option = click.option(
-    "--report", metavar="FILE", help="Write a report here: one HTML page to look at and to send."
-)
-content_option = click.option(
-    "--content",
-    metavar="FILE",
-    help="What the items look like: a table with a column item (or sequence and position), and one with the text of "
-    "each item or the path of its picture.",
-)
-ignore_option = click.option(
-    "--ignore",
-    metavar="COL",
-    multiple=True,
-    help="Where each worker has a column: one that holds no answers. May be given several times.",
-)
-debug_option = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+Record = dict[str, Any]
 
 
 # Under which names the context of a command keeps its arguments as they were typed, and the warnings that were given.
 TYPED = "consilience.typed"
 WARNINGS = "consilience.warnings"
+ASKED = "consilience.asked"
+# Joiners hold emoji and many scripts together, and do nothing else.
+_JOINERS = "\u200c\u200d"
 _ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
 
 
@@ -88,19 +73,107 @@ def heed_signals() -> None:
 
 # What a context holds if the process has nothing to do but to run a command.
 ALONE = "alone"
+# The widest that names of options are beside their help.
+WIDEST = 25
+
+
+class Option(click.Option):
+    """An option that says without which others, and with which, it has no effect.
+
+    Parameters
+    ----------
+    needs : tuple of str
+        Other options, each perhaps with a value ("--engine dask"), of which at least one has to be given.
+    reason : str
+        What this one does with them.
+    clashes : dict
+        Other options that must not be given, and what to say if they are.
+    **settings
+        As for `click.Option`.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        needs: Sequence[str] = (),
+        reason: str = "",
+        clashes: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(names, **settings)
+        self.needs, self.reason, self.clashes = needs, reason, clashes or {}
+
+    def check(self, ctx: click.Context) -> None:
+        """Raise an error if this option is given, and has no effect beside the others."""
+        name = self.opts[-1]
+        if not is_given(ctx, name):
+            return
+        if self.needs and not any(is_given(ctx, other) for other in self.needs):
+            why = f": {self.reason}" if self.reason else ""
+            raise click.UsageError(f"{name} needs {' or '.join(self.needs)}{why}.", ctx)
+        for other, message in self.clashes.items():
+            if is_given(ctx, other):
+                raise click.UsageError(message, ctx)
+
+
+def is_given(ctx: click.Context, text: str) -> bool:
+    """Tell whether a parameter was given: an option, one with a value ("--engine dask"), or an argument ("SOURCE")."""
+    name, _, value = text.partition(" ")
+    found = next(each for each in ctx.command.params if name in each.opts or name.lower() == each.name)
+    given = ctx.params.get(found.name or "")
+    if value:
+        return given == value or (isinstance(given, dict) and value in given)
+    is_typed = ctx.get_parameter_source(found.name or "") == ParameterSource.COMMANDLINE
+    return is_typed and given is not None
 
 
 class Command(click.Command):
-    """A command whose errors end in an exit code and one line on stderr."""
+    """A command whose options are in groups, and whose errors end in an exit code and one line on stderr.
+
+    Parameters
+    ----------
+    groups : mapping
+        The options, by the titles under which the help lists them.
+    *args, **settings
+        As for `click.Command`.
+    """
+
+    def __init__(self, *args: Any, groups: Mapping[str, Sequence[click.Option]], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.groups = groups
+        self.params += [option for options in groups.values() for option in options]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under the titles of their groups, their texts all in one column."""
+        groups = {title: list(options) for title, options in self.groups.items()}
+        if (asks_help := self.get_help_option(ctx)) is not None:
+            next(iter(groups.values())).append(asks_help)
+        records = {
+            title: [record for option in options if (record := option.get_help_record(ctx)) is not None]
+            for title, options in groups.items()
+        }
+        width = max(len(name) for rows in records.values() for name, _ in rows if len(name) <= WIDEST)
+        for title, rows in records.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows], col_max=width)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the arguments as they were typed, and parse them."""
-        ctx.meta[TYPED] = tuple(args)
-        return super().parse_args(ctx, args)
+        """Keep the arguments as they were typed, parse them, and refuse those without an effect."""
+        typed = ctx.meta[TYPED] = tuple(args)
+        rest = super().parse_args(ctx, args)
+        _, _, order = self.make_parser(ctx).parse_args(list(typed))
+        for option, count in Counter(order).items():
+            if count > 1 and isinstance(option, click.Option) and not (option.multiple or option.is_flag):
+                problem = f"{option.opts[-1]} takes one value, and was given {count} times. Give it once."
+                raise click.UsageError(problem, ctx)
+        for option in self.params:
+            if isinstance(option, Option):
+                option.check(ctx)
+        return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        debug, quiet = ctx.params.get("debug", False), ctx.params.get("quiet", False)
+        debug, quiet = is_asked("debug"), is_asked("quiet")
         spell = spell_options(self)
         try:
             if ctx.obj == ALONE:
@@ -153,9 +226,20 @@ def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn
 
 def _to_line(text: str) -> str:
     """Return text that is inert, and not too long."""
-    from .text import make_inert
-
     return cut(make_inert(cut(text)))
+
+
+def make_inert(text: str) -> str:
+    r"""Return text in which control and direction characters are shown by their codes.
+
+    >>> print(make_inert("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in _JOINERS else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def tell_signal(stop: BaseException | None) -> tuple[int, str]:
@@ -230,7 +314,25 @@ def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[list[st
             log.removeHandler(handler)
 
 
-def print_json(content: dict[str, Any]) -> None:
+def keep_asked(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    """Keep a flag that is not for the function of a command, but for what runs and prints: a callback."""
+    ctx.meta[f"{ASKED}.{option.name}"] = value
+
+
+def is_asked(name: str) -> bool:
+    """Tell whether such a flag was given to the command that runs."""
+    return bool(click.get_current_context().meta.get(f"{ASKED}.{name}"))
+
+
+def tell(content: Callable[[], Record], show: Callable[[], None]) -> None:
+    """Print how it went in the form asked for: one JSON object, tables, or nothing."""
+    if is_asked("as_json"):
+        print_json(content())
+    elif not is_asked("quiet"):
+        show()
+
+
+def print_json(content: Record) -> None:
     """Print one JSON object, with the warnings that were given.
 
     It is in ASCII: text from the data cannot act on a terminal.

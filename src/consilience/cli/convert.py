@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from ..formats.register import FORMATS, span_formats
-from .command import Command, debug_option, ignore_option, json_option, print_json, quiet_option
-from .fuse import FORMS, ROLES
+from ..formats.register import span_formats
+from .command import Command, Record, is_asked, make_inert, tell
+from .options import NAMES, ROLES, choice, drop_missing, ignore, option, printing
 
 # As in the library, whose module takes long to import.
 LAYOUTS = ("long", "wide")
@@ -22,35 +22,36 @@ Examples:
 """
 
 
-def _role_options(command: Any) -> Any:
-    for role in reversed(ROLES):
-        command = click.option(f"--{role}", metavar="COL", help=f"In a table: the column of the {role}.")(command)
-    return command
-
-
-@click.command(cls=Command, short_help="Convert the annotations of all workers to another format.", epilog=_EXAMPLES)
+@click.command(
+    cls=Command,
+    short_help="Convert the annotations of all workers to another format.",
+    epilog=_EXAMPLES,
+    groups={
+        "Options": [
+            choice(
+                "--to",
+                [*(each.name for each in span_formats()), "masks", *LAYOUTS],
+                "Format of OUT, if its name does not tell: that of a tool, masks, long (one row per answer or span) or "
+                "wide (one column per worker).",
+                metavar="NAME",
+            ),
+            choice(
+                "--from format",
+                NAMES,
+                "Format of IN, if it is not recognised; see `consilience formats`.",
+                metavar="NAME",
+            ),
+            *printing,
+        ],
+        "Columns": [
+            *(option(f"--{role}", "COL", f"In a table: the column of the {role}.") for role in ROLES),
+            ignore,
+        ],
+        "Answers": [drop_missing],
+    },
+)
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@click.option(
-    "--from",
-    "format",
-    metavar="NAME",
-    type=click.Choice([*(each.name for each in FORMATS), *FORMS]),
-    help="Format of IN, if it is not recognised; see `consilience formats`.",
-)
-@click.option(
-    "--to",
-    metavar="NAME",
-    type=click.Choice([*(each.name for each in span_formats()), "masks", *LAYOUTS]),
-    help="Format of OUT, if its name does not tell: that of a tool, masks, long (one row per answer or span) or wide "
-    "(one column per worker).",
-)
-@_role_options
-@ignore_option
-@click.option("--drop-missing", is_flag=True, help="Leave out rows without an answer.")
-@quiet_option
-@json_option
-@debug_option
 def convert(source: str, target: str, format: str | None, to: str | None, **options: Any) -> None:
     """Convert all annotations of all workers from one format to another.
 
@@ -58,13 +59,11 @@ def convert(source: str, target: str, format: str | None, to: str | None, **opti
     row per span. Answers are written as a table with one row per answer, or with one column per worker. Masks are
     written to a folder. What cannot be written in the new format is told.
     """
-    from ..formats.conversion import choose_form, list_losses, read_content, write_content
-    from .progress import Display
-    from .text import fit_text
+    from ..formats.targets import choose_form, list_losses, read_content, write_content
+    from .terminal import Display, fit_text
 
     started = time.perf_counter()
-    quiet, as_json, _ = (options.pop(name) for name in ("quiet", "as_json", "debug"))
-    with Display(quiet) as display:
+    with Display(is_asked("quiet")) as display:
         display.say(f"Reading {fit_text(source, 50)}")
         content = read_content(source, format, **options)
         form = choose_form(content, target, to)
@@ -74,15 +73,12 @@ def convert(source: str, target: str, format: str | None, to: str | None, **opti
     lost = list_losses(content, form)
     facts = {"source": source, "from": content.format, "read": str(content), "target": target, "to": form, "lost": lost}
     seconds = round(time.perf_counter() - started, 3)
-    if as_json:
-        print_json({**facts, "seconds": seconds})
-    elif not quiet:
-        print_conversion(facts, seconds)
+    tell(lambda: {**facts, "seconds": seconds}, lambda: print_conversion(facts, seconds))
 
 
 def check_target(source: str, target: str, is_table: bool) -> None:
     """Raise an error if the target cannot be written, or if that would change the input."""
-    from ..formats.annotations import is_folder
+    from ..formats.files import is_folder
     from .outputs import check_folder, check_outputs
 
     if not is_table and is_folder(target):
@@ -91,10 +87,9 @@ def check_target(source: str, target: str, is_table: bool) -> None:
         check_outputs([target] if is_table else [], [] if is_table else [target], [source])
 
 
-def print_conversion(facts: dict[str, Any], seconds: float) -> None:
+def print_conversion(facts: Record, seconds: float) -> None:
     """Print what was read and written, and what was not."""
-    from .tables import open_console, print_facts, print_title
-    from .text import fit_text, make_inert
+    from .terminal import fit_text, open_console, print_facts, print_title
 
     console = open_console()
     print_title(console, f"{fit_text(facts['source'], 36)} to {fit_text(facts['target'], 34)}")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import first_line
-from .command import Command, debug_option
+from .command import Command
+from .options import debug
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,20 +32,22 @@ _NEXT = (
 )
 
 
-@click.command(cls=Command, short_help="Fuse a made-up crowd, compare with the truth, write a report.")
-@debug_option
-def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
+@click.command(
+    cls=Command,
+    short_help="Fuse a made-up crowd, compare with the truth, write a report.",
+    groups={"Options": [debug]},
+)
+def demo() -> None:
     """Fuse the answers of a made-up crowd, compare with the truth, and write a report.
 
     demo-answers.csv and demo-report.html are written to the current folder. The report needs the extra: pip install
     'consilience[report]'.
     """
-    from ..data.responses import Responses
-    from ..models.fuse import fuse
+    from ..answers.responses import Responses
+    from ..api import fuse
     from ..models.majority_vote import MajorityVote
     from .crowd import make_crowd
-    from .progress import Display
-    from .tables import open_console
+    from .terminal import Display, open_console
 
     with Display(quiet=False) as display:
         display.say("Drawing a crowd")
@@ -64,8 +67,7 @@ def demo(debug: bool) -> None:  # noqa: ARG001 (the command's class reads it)
 
 def print_scores(console: Console, crowd: Crowd, vote: Any, fused: Any) -> None:
     """Print what the vote and the fit get right."""
-    from .tables import Column, print_table, print_title
-    from .text import format_difference, format_number
+    from .terminal import Column, format_difference, format_number, print_table, print_title
 
     n_classes, n_workers, n_answers = len(fused.classes_), len(crowd.kinds), len(crowd.answers["label"])
     print_title(
@@ -101,9 +103,9 @@ def score(crowd: Crowd, model: Any) -> dict[str, float]:
 
 def print_crowd(console: Console, crowd: Crowd, fused: Any) -> None:
     """Print workers of each kind, most reliable first, with their true accuracy beside the one found."""
-    from ..metrics import rank_correlation
+    from ..metrics.parameters import rank_correlation
     from .summary import rank_workers
-    from .tables import Column, print_table, print_title
+    from .terminal import Column, print_table, print_title
 
     report = fused.worker_report()
     records = report.take(rank_workers(report)[0]).to_pylist()
@@ -126,7 +128,7 @@ def print_crowd(console: Console, crowd: Crowd, fused: Any) -> None:
 
 def pick_workers(records: list[Any], kinds: dict[str, str], true: dict[str, float]) -> list[tuple[str, ...]]:
     """Return the rows of the first two workers of each kind."""
-    from .text import format_number
+    from .terminal import format_number
 
     rows: list[tuple[str, ...]] = []
     for record in records:
@@ -193,7 +195,7 @@ def may_replace(path: Path) -> bool:
 
 def print_files(console: Console, told: list[str]) -> None:
     """Print which files were written, or why not."""
-    from .tables import print_title
+    from .terminal import print_title
 
     print_title(console, "Files")
     for part in (line for each in told for line in each.splitlines()):
@@ -203,7 +205,7 @@ def print_files(console: Console, told: list[str]) -> None:
 
 def print_next(console: Console) -> None:
     """Print what to run next."""
-    from .tables import print_facts, print_title
+    from .terminal import print_facts, print_title
 
     print_title(console, "Next")
     print_facts(console, _NEXT)

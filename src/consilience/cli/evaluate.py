@@ -6,32 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .command import Command, debug_option, json_option, print_json, quiet_option
+from .command import Command, tell
+from .options import normalise, option, printing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..models.evaluation import Evaluation, SpanEvaluation
-    from ..models.span_evaluation import SpansEvaluation
+    from ..evaluation.labels import Evaluation, SpanEvaluation
+    from ..evaluation.spans import SpansEvaluation
 
 # Classes shown in the table; --json has all.
 MOST_CLASSES = 20
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    groups={
+        "Options": printing,
+        "Columns": [
+            option("--item", "COL", "Column of items, in either file, if not item, task, question or id."),
+            option("--label", "COL", "Column of labels, in either file, if not label, answer or response."),
+            option("--sequence", "COL", "Column of sequences, in either file."),
+            option("--position", "COL", "Column of positions in a sequence, in either file."),
+        ],
+        "Labels": [normalise],
+    },
+)
 @click.argument("labels")
 @click.argument("gold")
-@click.option("--item", metavar="COL", help="Column of items, in either file, if not item, task, question or id.")
-@click.option("--label", metavar="COL", help="Column of labels, in either file, if not label, answer or response.")
-@click.option("--sequence", metavar="COL", help="Column of sequences, in either file.")
-@click.option("--position", metavar="COL", help="Column of positions in a sequence, in either file.")
-@click.option(
-    "--normalise", is_flag=True, help="Take labels that differ only in case, spaces or Unicode form as the same."
-)
-@quiet_option
-@json_option
-@debug_option
-def evaluate(labels: str, gold: str, quiet: bool, as_json: bool, debug: bool, **columns: Any) -> None:  # noqa: ARG001
+def evaluate(labels: str, gold: str, **columns: Any) -> None:
     """Compare labels with known ones.
 
     LABELS is a file written by `fuse -o`. GOLD has columns item (or sequence, position) and label, gold or truth.
@@ -39,21 +42,18 @@ def evaluate(labels: str, gold: str, quiet: bool, as_json: bool, debug: bool, **
     be files of an annotation tool with spans, GOLD with known ones or those of one worker, LABELS written by `fuse -o`;
     or tables of spans, with columns document, start, end and label.
     """
-    from ..models.evaluation import evaluate as evaluate_files
-    from ..models.span_evaluation import SpansEvaluation
+    from ..evaluation.labels import evaluate as evaluate_files
+    from ..evaluation.spans import SpansEvaluation
 
     evaluation = evaluate_files(labels, gold, **columns)
-    if as_json:
-        print_json({"labels": labels, "gold": gold, **evaluation.to_dict()})
-    elif not quiet:
-        show = print_known_spans if isinstance(evaluation, SpansEvaluation) else print_evaluation
-        show(evaluation, labels, gold)
+    show = print_known_spans if isinstance(evaluation, SpansEvaluation) else print_evaluation
+    facts = {"labels": labels, "gold": gold, **evaluation.to_dict()}
+    tell(lambda: facts, lambda: show(evaluation, labels, gold))
 
 
 def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
     """Print scores, then those of each class."""
-    from .tables import Column, open_console, print_facts, print_table, print_title
-    from .text import fit_text, format_number
+    from .terminal import Column, fit_text, format_number, open_console, print_facts, print_table, print_title
 
     console = open_console()
     print_title(console, f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
@@ -88,8 +88,7 @@ def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
 
 def print_known_spans(evaluation: SpansEvaluation, labels: str, gold: str) -> None:
     """Print scores of fused spans, then those of each type."""
-    from .tables import Column, open_console, print_facts, print_table, print_title
-    from .text import fit_text, format_number
+    from .terminal import Column, fit_text, format_number, open_console, print_facts, print_table, print_title
 
     console = open_console()
     print_title(console, f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
@@ -117,8 +116,7 @@ def print_known_spans(evaluation: SpansEvaluation, labels: str, gold: str) -> No
 
 def print_spans(console: Console, spans: SpanEvaluation) -> None:
     """Print scores of spans."""
-    from .tables import Column, print_facts, print_table, print_title
-    from .text import format_number
+    from .terminal import Column, format_number, print_facts, print_table, print_title
 
     console.print()
     print_title(console, "Spans")

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from .command import Command, debug_option, json_option, print_json
+from .command import Command, Record, tell
+from .options import as_json, debug
 
 if TYPE_CHECKING:
     from ..formats.register import Format
 
 
-@click.command(cls=Command, short_help="List the formats that can be read and written.")
-@json_option
-@debug_option
-def formats(as_json: bool, debug: bool) -> None:  # noqa: ARG001
+@click.command(
+    cls=Command, short_help="List the formats that can be read and written.", groups={"Options": [as_json, debug]}
+)
+def formats() -> None:
     """List all formats: what is read from each, what is written, and how it is recognised.
 
     Names are those of `--format` of `fuse`, and of `--from` and `--to` of `convert`.
     """
     rows = describe_formats()
-    if as_json:
-        print_json({"formats": rows})
-    else:
-        print_formats(rows)
+    tell(lambda: {"formats": rows}, lambda: print_formats(rows))
 
 
-def describe_formats() -> list[dict[str, Any]]:
+def describe_formats() -> list[Record]:
     """Return what the registers say of all formats of files, and of all forms of tables."""
-    from ..data.dialects import DIALECTS, LONG
-    from ..data.layouts import LAYOUTS
+    from ..answers.dialects.register import DIALECTS, LONG
+    from ..answers.responses import LAYOUTS
     from ..formats.register import FORMATS
 
     forms = [(LONG, "one row per answer", ""), *((each.name, each.title, each.suffix) for each in DIALECTS)]
@@ -49,7 +47,7 @@ def describe_formats() -> list[dict[str, Any]]:
     return [_describe_format(each) for each in FORMATS] + tables
 
 
-def _describe_format(each: Format) -> dict[str, Any]:
+def _describe_format(each: Format) -> Record:
     from ..formats.register import FOLDER
 
     codec = each.codec
@@ -72,9 +70,9 @@ def _describe_format(each: Format) -> dict[str, Any]:
     }
 
 
-def print_formats(rows: list[dict[str, Any]]) -> None:
+def print_formats(rows: list[Record]) -> None:
     """Print one line for each format, then what each is."""
-    from .tables import Column, open_console, print_facts, print_table, print_title
+    from .terminal import Column, open_console, print_facts, print_table, print_title
 
     console = open_console()
     columns = [Column(name, 24) for name in ("name", "read", "written", "ends in", "found by")]
@@ -89,7 +87,7 @@ def print_formats(rows: list[dict[str, Any]]) -> None:
     console.print("  convert writes all annotations in another.")
 
 
-def _line(row: dict[str, Any]) -> list[object]:
+def _line(row: Record) -> list[object]:
     ends = [suffix for suffix in row["suffixes"] if suffix != "folder"][:1] + ["folder"] * ("folder" in row["suffixes"])
     found = row["recognised_by"]
     return [row["name"], ", ".join(row["read"]), "yes" if row["written"] else "no", ", ".join(ends), found]

@@ -13,26 +13,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..engines import ENGINES
-from ..formats.register import FORMATS, Format, readable_formats, usual_suffixes, writable_formats
+from ..formats.register import Format, readable_formats, usual_suffixes
 from ..models.register import MODELS
-from .command import (
-    TYPED,
-    Command,
-    debug_option,
-    ignore_option,
-    json_option,
-    print_json,
-    quiet_option,
-    report_option,
-    workers_report_option,
-)
+from . import options as shared
+from .command import TYPED, Command, is_asked, tell
+from .options import ROLES, TABLES, choice, flag, number, option
 
 if TYPE_CHECKING:
-    from ..data.responses import Responses
-    from ..formats.sources import Opened
+    from ..answers.responses import Responses
+    from ..preparing import Prepared
     from ..reporting.again import Given
-    from .progress import Display
     from .summary import Summary
+    from .terminal import Display
 
 # As in the library, whose modules with these names take long to import.
 ESTIMATIONS = ("variational", "em")
@@ -40,10 +32,7 @@ DUPLICATES = ("error", "first", "last", "mean")
 ABSTAIN = ("ignore", "answer")
 CALIBRATIONS = ("hidden answers", "gold", "none")
 PRIORS = ("learn", "uniform")
-ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 _COLUMNS = (*ROLES, "order", "gold")
-# Forms of tables, see `data.dialects`.
-FORMS = ("long", "mturk", "toloka", "appen", "wide", "matrix")
 
 _EXAMPLES = """\b
 Examples:
@@ -53,11 +42,11 @@ Examples:
   consilience fuse label-studio-export.json -o fused.json
 """  # \b keeps the lines apart
 
-_TABLES = usual_suffixes(each for each in readable_formats() if not each.spans)
+_READABLE = usual_suffixes(each for each in readable_formats() if each.kind == "table")
 
 _HELP = f"""Fuse the answers in SOURCE into one label per item.
 
-SOURCE is a table of answers, one per row: a file ({_TABLES}), a folder, a quoted pattern
+SOURCE is a table of answers, one per row: a file ({_READABLE}), a folder, a quoted pattern
 such as 'answers/*.csv', or - for standard input. Results of platforms, tables with one column per worker, matrices
 (.npy), files of annotation tools and folders of masks are recognised; `consilience formats` lists them all. Where
 workers marked spans in texts, spans are fused. Probabilities are calibrated by hidden answers, and still too high where
@@ -115,9 +104,6 @@ class Options:
     memory: str | None
     store: str | None
     resume: bool
-    quiet: bool
-    as_json: bool
-    debug: bool
     arguments: tuple[str, ...]  # all of these, as they were typed
 
 
@@ -188,147 +174,187 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
         raise click.BadParameter(f"{text!r} is neither one of {known}, nor a number.", ctx, parameter) from None
 
 
-@click.command(cls=Command, epilog=_EXAMPLES, help=_HELP)
+_GROUPS = {
+    "Options": [
+        option(
+            "-o --output",
+            "FILE",
+            f"Write labels or spans here: a table ({TABLES}); or if SOURCE is of an annotation tool or holds masks, a "
+            "file or folder of the same kind.",
+        ),
+        shared.report,
+        option("--save", "FILE", "Write the fitted model here, with the answers, for consilience.load."),
+        *shared.printing,
+    ],
+    "Columns": [
+        option("--item", "COL", "Column of items, if not item, task, question, id or the like."),
+        option("--worker", "COL", "Column of workers, if not worker, annotator, judge or the like."),
+        option("--label", "COL", "Column of answers, if not label, answer, response or the like."),
+        option("--sequence", "COL", "Column of sequences, whose positions are the items."),
+        option("--position", "COL", "Column of positions in a sequence."),
+        option("--weight", "COL", "Column of weights in (0, 1]."),
+        option("--order", "COL", "Column of times or numbers: when answers were given. Tells who gets worse."),
+        option(
+            "--columns",
+            "ROLE=COL,...",
+            "Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known labels.",
+            callback=_read_columns,
+        ),
+        shared.ignore,
+    ],
+    "Answers": [
+        shared.source_format,
+        option("--classes", "A,B,...", "What can be true. Default: all labels.", callback=_split_classes),
+        shared.drop_missing,
+        choice(
+            "--duplicates",
+            DUPLICATES,
+            "What to do when a worker answered an item more than once.",
+            default="error",
+        ),
+        choice(
+            "--abstain",
+            ABSTAIN,
+            "What a worker's silence about an item means: nothing, or an answer, as of labelling functions.",
+            default="ignore",
+        ),
+        option("--background", "LABEL", "With --abstain answer: the class of items about which all are silent."),
+        shared.normalise,
+        option("--items", "FILE", "Items that exist even if nobody answered them, in the order wanted."),
+    ],
+    "Known labels": [
+        option(
+            "--gold",
+            "FILE",
+            "Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and masks "
+            "also a file, table or folder of known ones. May be given several times.",
+            multiple=True,
+        ),
+        flag(
+            "--ignore-gold",
+            "Do not use a column of known labels beside the answers.",
+            clashes={
+                "--gold": "--ignore-gold does not go with --gold: a column of known labels is not used beside them. "
+                "Leave out one of them.",
+                "--columns gold": "--ignore-gold does not go with --columns gold=...: it leaves out that column. Leave "
+                "out one of them.",
+            },
+        ),
+    ],
+    "Content and graph": [
+        option(
+            "--content",
+            "COL",
+            "With --report: the column of SOURCE with the text of each item, or the path of its picture.",
+            **shared.OF_REPORT,
+        ),
+        option(
+            "--features",
+            "FILE",
+            "Numbers that describe the items, by which a classifier guides the labels: a table with a column item, or "
+            ".npy or .npz with a row for each item, in order.",
+        ),
+        option(
+            "--item-prior",
+            "FILE",
+            "Class probabilities of items before any answer: a table with a column item and one for each class.",
+        ),
+        option("--graph", "FILE", "Edges between items: a table with columns source and target, and perhaps weight."),
+        option(
+            "--knn",
+            "FILE",
+            "Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked.",
+            clashes={"--graph": "--graph and --knn both make a graph: give one of them."},
+        ),
+        number(
+            "--k",
+            "N",
+            "Neighbours of each item for --knn.",
+            default=10,
+            needs=["--knn"],
+            reason="it says to how many others each item is linked",
+        ),
+    ],
+    "Model": [
+        choice(
+            "--model",
+            ["auto", *MODELS],
+            "How to fuse: auto is markov-field with a graph, hidden-markov for sequences, else dawid-skene.",
+            default="auto",
+        ),
+        choice("--estimation", ESTIMATIONS, "How to fit. Default: variational."),
+        option(
+            "--prior",
+            "A=P,B=P,...",
+            "How frequent the classes are, if that is known; or uniform. Default: learn.",
+            callback=_read_prior,
+        ),
+        option(
+            "--calibration",
+            "HOW",
+            "What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default: hidden-answers.",
+            callback=_read_calibration,
+        ),
+        number("--max-iter", "N", "Most iterations. Default: the model's."),
+        number("--seed", "N", "Seed of all that is random. Default: 0.", least=0),
+    ],
+    "Outputs": [
+        shared.workers_report,
+        option(
+            "--disagreements",
+            "FILE",
+            "With --features: write a table of the items for which classifier and workers call for different labels.",
+            needs=["--features"],
+            reason="a classifier learns from these",
+        ),
+        option(
+            "--undecided",
+            "P",
+            "Leave labels open whose confidence is below P. The summary says how many are kept.",
+            type=click.FloatRange(0, 1),
+        ),
+        flag(
+            "--no-answers",
+            "With --save: leave the answers, and the graph, out of the file.",
+            needs=["--save"],
+            reason="it says what the file of the model holds",
+        ),
+        flag("--all-workers", "Show all workers, not only the most and the least reliable."),
+    ],
+    "Size": [
+        option(
+            "--memory",
+            "SIZE",
+            "Sort the answers into a store on disk with so much memory, such as 4GB, and fuse them from there. "
+            "Default: on disk only if they would not fit in memory.",
+        ),
+        option(
+            "--store",
+            "FOLDER",
+            "Where stores are kept. Default: the user's cache folder.",
+            needs=["--memory", "--resume"],
+            reason="it says where answers on disk are kept",
+        ),
+        flag("--resume", "Go on where an earlier run on disk was interrupted."),
+        choice("--engine", ENGINES, "Where to work.", default="threads"),
+        number(
+            "--threads",
+            "N",
+            "Number of threads. Default: all processors.",
+            clashes={"--engine dask": "--threads does not go with --engine dask. Leave it out."},
+        ),
+        option(
+            "--scheduler",
+            "ADDRESS",
+            "With --engine dask: a running cluster, such as tcp://10.0.0.1:8786.",
+            needs=["--engine dask"],
+        ),
+    ],
+}
+
+
+@click.command(cls=Command, epilog=_EXAMPLES, help=_HELP, groups=_GROUPS)
 @click.argument("source", nargs=-1, required=True, metavar="SOURCE", callback=_take_one)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help=f"Write labels or spans here: a table ({usual_suffixes(writable_formats())}); or if SOURCE is of an "
-    "annotation tool or holds masks, a file or folder of the same kind.",
-)
-@click.option("--item", metavar="COL", help="Column of items, if not item, task, question, id or the like.")
-@click.option("--worker", metavar="COL", help="Column of workers, if not worker, annotator, judge or the like.")
-@click.option("--label", metavar="COL", help="Column of answers, if not label, answer, response or the like.")
-@click.option("--sequence", metavar="COL", help="Column of sequences, whose positions are the items.")
-@click.option("--position", metavar="COL", help="Column of positions in a sequence.")
-@click.option("--weight", metavar="COL", help="Column of weights in (0, 1].")
-@click.option(
-    "--order", metavar="COL", help="Column of times or numbers: when answers were given. Tells who gets worse."
-)
-@click.option(
-    "--columns",
-    metavar="ROLE=COL,...",
-    callback=_read_columns,
-    help="Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known labels.",
-)
-@click.option(
-    "--format",
-    metavar="NAME",
-    type=click.Choice([*(each.name for each in FORMATS), *FORMS]),
-    help="Format of SOURCE, if it is not recognised; see `consilience formats`.",
-)
-@ignore_option
-@click.option("--drop-missing", is_flag=True, help="Leave out rows without an answer.")
-@click.option("--classes", metavar="A,B,...", callback=_split_classes, help="What can be true. Default: all labels.")
-@click.option(
-    "--duplicates",
-    type=click.Choice(DUPLICATES),
-    default="error",
-    show_default=True,
-    help="What to do when a worker answered an item more than once.",
-)
-@click.option(
-    "--abstain",
-    type=click.Choice(ABSTAIN),
-    default="ignore",
-    show_default=True,
-    help="What a worker's silence about an item means: nothing, or an answer, as of labelling functions.",
-)
-@click.option(
-    "--background", metavar="LABEL", help="With --abstain answer: the class of items about which all are silent."
-)
-@click.option(
-    "--normalise", is_flag=True, help="Take labels that differ only in case, spaces or Unicode form as the same."
-)
-@click.option("--items", metavar="FILE", help="Items that exist even if nobody answered them, in the order wanted.")
-@click.option(
-    "--graph", metavar="FILE", help="Edges between items: a table with columns source and target, and perhaps weight."
-)
-@click.option(
-    "--knn", metavar="FILE", help="Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked."
-)
-@click.option(
-    "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Neighbours of each item for --knn."
-)
-@click.option(
-    "--features",
-    metavar="FILE",
-    help="Numbers that describe the items, by which a classifier guides the labels: a table with a column item, or "
-    ".npy or .npz with a row for each item, in order.",
-)
-@click.option(
-    "--item-prior",
-    metavar="FILE",
-    help="Class probabilities of items before any answer: a table with a column item and one for each class.",
-)
-@click.option(
-    "--gold",
-    metavar="FILE",
-    multiple=True,
-    help="Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and masks also a "
-    "file, table or folder of known ones. May be given several times.",
-)
-@click.option("--ignore-gold", is_flag=True, help="Do not use a column of known labels beside the answers.")
-@click.option(
-    "--model",
-    type=click.Choice(["auto", *MODELS]),
-    default="auto",
-    show_default=True,
-    help="How to fuse: auto is markov-field with a graph, hidden-markov for sequences, else dawid-skene.",
-)
-@click.option("--estimation", type=click.Choice(ESTIMATIONS), help="How to fit. Default: variational.")
-@click.option(
-    "--prior",
-    metavar="A=P,B=P,...",
-    callback=_read_prior,
-    help="How frequent the classes are, if that is known; or uniform. Default: learn.",
-)
-@click.option(
-    "--calibration",
-    metavar="HOW",
-    callback=_read_calibration,
-    help="What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default: hidden-answers.",
-)
-@click.option("--max-iter", type=click.IntRange(min=1), metavar="N", help="Most iterations. Default: the model's.")
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all that is random. Default: 0.")
-@click.option(
-    "--undecided",
-    type=click.FloatRange(0, 1),
-    metavar="P",
-    help="Leave labels open whose confidence is below P. The summary says how many are kept.",
-)
-@click.option("--save", metavar="FILE", help="Write the fitted model here, with the answers, for consilience.load.")
-@click.option("--no-answers", is_flag=True, help="With --save: leave the answers, and the graph, out of the file.")
-@workers_report_option
-@report_option
-@click.option(
-    "--content",
-    metavar="COL",
-    help="With --report: the column of SOURCE with the text of each item, or the path of its picture.",
-)
-@click.option(
-    "--disagreements",
-    metavar="FILE",
-    help="With --features: write a table of the items for which classifier and workers call for different labels.",
-)
-@click.option("--all-workers", is_flag=True, help="Show all workers, not only the most and the least reliable.")
-@click.option("--engine", type=click.Choice(list(ENGINES)), default="threads", show_default=True, help="Where to work.")
-@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads. Default: all processors.")
-@click.option(
-    "--scheduler", metavar="ADDRESS", help="With --engine dask: a running cluster, such as tcp://10.0.0.1:8786."
-)
-@click.option(
-    "--memory",
-    metavar="SIZE",
-    help="Sort the answers into a store on disk with so much memory, such as 4GB, and fuse them from "
-    "there. Default: on disk only if they would not fit in memory.",
-)
-@click.option("--store", metavar="FOLDER", help="Where stores are kept. Default: the user's cache folder.")
-@click.option("--resume", is_flag=True, help="Go on where an earlier run on disk was interrupted.")
-@quiet_option
-@json_option
-@debug_option
 def fuse(**arguments: Any) -> None:
     """Fuse the answers in a file into one label per item."""
     columns = arguments.pop("columns")
@@ -344,14 +370,14 @@ def run(options: Options) -> None:
     """Read, fit, write, and only then print."""
     from ..formats.sources import find_source
     from .fuse_on_disk import fuse_on_disk, goes_to_disk
-    from .progress import Display
     from .summary import summarise, tabulate_workers
+    from .terminal import Display
 
     started = time.perf_counter()
     if goes_to_disk(options):
-        with Display(options.quiet) as display:
+        with Display(is_asked("quiet")) as display:
             summary, files = fuse_on_disk(options, display)
-        print_results(summary, files, time.perf_counter() - started, options)
+        print_results(summary, files, time.perf_counter() - started)
         return
     named = ("source", "graph", "knn", "features", "item_prior", "items")
     sources = [*(getattr(options, name) for name in named), *options.gold]
@@ -362,26 +388,20 @@ def run(options: Options) -> None:
     check_report(options)
     if target is not None and options.undecided is not None:
         raise click.UsageError("--undecided is for tables of labels. Leave it out, or write a table.")
-    if options.no_answers and options.save is None:
-        raise click.UsageError("--no-answers needs --save: it says what the file of the model holds.")
-    if options.disagreements is not None and options.features is None:
-        raise click.UsageError("--disagreements needs --features: a classifier learns from these.")
-    with Display(options.quiet) as display:
-        model, opened, responses, n_gold = fit(options, display, found)
+    with Display(is_asked("quiet")) as display:
+        model, prepared = fit(options, display, found)
         labels, workers = model.to_frame(), tabulate_workers(model)
-        summary = summarise(
-            model, opened, responses, labels, workers, options.source, n_gold, options.all_workers, options.undecided
-        )
+        summary = summarise(model, prepared, labels, workers, options.source, options.all_workers, options.undecided)
         if options.undecided is not None:
             labels = model.to_frame(undecided=options.undecided)
         display.say("Writing")
-        files = write(options, model, opened, labels, workers, target)
-    print_results(summary, files, time.perf_counter() - started, options)
+        files = write(options, model, prepared.source, labels, workers, target)
+    print_results(summary, files, time.perf_counter() - started)
 
 
 def check_files(options: Options, found: Format | None, sources: list[str | None]) -> Format | None:
     """Return the format in which results go back to the tool they come from, None for a table; check all outputs."""
-    from ..formats.annotations import is_folder
+    from ..formats.files import is_folder
     from ..formats.targets import choose_target
     from .outputs import check_folder, check_outputs
 
@@ -396,44 +416,70 @@ def check_files(options: Options, found: Format | None, sources: list[str | None
     return target
 
 
-def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, Opened, Responses, int]:
-    """Return the fitted model, what was fused, the same as answers, and the number of items of known label."""
-    from ..formats.features import read_features
-    from ..models.fuse import fuse as fuse_answers
-    from ..models.fuse import take_known
-    from ..models.inputs import as_responses
-    from .text import fit_text
+def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, Prepared]:
+    """Return the fitted model, and what it was fitted to."""
+    from ..api import fuse_prepared
 
     engine = open_engine(options.engine, options.threads, options.scheduler)
+    prepared = open_inputs(options, display, found)
+    names = ("estimation", "prior", "calibration", "max_iter", "seed")
+    parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    display.say("Fitting")
+    fitted = fuse_prepared(
+        prepared,
+        options.model,
+        engine,
+        display.show_iteration,
+        options.features,
+        options.item_prior,
+        parameters,
+    )
+    return fitted, prepared
+
+
+def open_inputs(options: Options, display: Display, found: Format | None) -> Prepared:
+    """Open the answers, which are of the format that was found, known labels and the graph."""
+    from ..answers.graph import Graph
+    from ..formats.arrays import read_features
+    from ..preparing import prepare
+    from .terminal import fit_text
+
+    gold = list(options.gold) or None
+    # The columns named for the answers are taken from files of known labels too, where these have them.
+    names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
+    gold_columns = {**names, "known label": options.label}
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
-    opened = open_answers(options, features, found)
-    opened, given = take_known(opened, list(options.gold))
-    responses = as_responses(opened)
-    graph = make_graph(options, responses, features)
-    gold, n_gold = read_gold(options, opened, responses, given)
-    names = ("estimation", "prior", "calibration", "max_iter", "seed")
-    parameters = {name: getattr(options, name) for name in names}
-    display.say("Fitting")
-    fitted = fuse_answers(
-        opened,
-        graph=graph,
-        gold=False if gold is None else gold,
-        model=options.model,
-        engine=engine,
-        callback=display.show_iteration,
-        features=options.features,
-        item_prior=options.item_prior,
-        **{name: value for name, value in parameters.items() if value is not None},
+    graph = options.graph if features is None else Graph.knn(features, options.k)
+    settings = (
+        "classes",
+        "duplicates",
+        "abstain",
+        "background",
+        "normalise",
+        "drop_missing",
+        "format",
+        "order",
+        "items",
     )
-    return fitted, opened, responses, n_gold
+    columns = {name: getattr(options, name) for name in (*ROLES, *settings)}
+    if options.items is None and features is not None and found is None:
+        columns["items"] = range(features.shape[0])  # every row of features is an item
+    # The content of items is no worker's answer.
+    columns["ignore"] = (*options.ignore, *([options.content] if options.content and found is None else []))
+    columns["gold"] = options.gold_column
+    # Known spans in a file are kept: they say where tokens are cut, to which other known labels may belong.
+    if options.ignore_gold or (gold and options.gold_column is None and found is None):
+        columns["gold"] = False
+    prepared = prepare(options.source, graph, gold, columns, gold_columns)
+    if options.ignore and getattr(prepared.source, "format", None) not in ("wide", "matrix"):
+        raise click.UsageError("--ignore is for tables in which each worker has a column. Leave it out.")
+    return prepared
 
 
 def check_report(options: Options) -> None:
     """Raise the error that a report would meet, as far as it can be told before the work."""
     if options.report is None:
-        if options.content is not None:
-            raise click.UsageError("--content needs --report: it says what the report shows of the items.")
         return
     from .outputs import check_page
 
@@ -443,7 +489,7 @@ def check_report(options: Options) -> None:
 
 
 def write(
-    options: Options, model: Any, opened: Opened, labels: Any, workers: Any, target: Format | None
+    options: Options, model: Any, opened: Any, labels: Any, workers: Any, target: Format | None
 ) -> dict[str, str]:
     """Write the files asked for, results as a table or in the format of their source; return what is where."""
     from ..formats.writing import write_table
@@ -468,7 +514,7 @@ def write_report(options: Options, model: Any, path: str) -> None:
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
     given = split_arguments("fuse", options.arguments, options.gold or (options.source,))
-    given = given._replace(keeps=bool(options.gold) and model._passages is not None)
+    given = given._replace(keeps=bool(options.gold) and model.fusion_.passages is not None)
     write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 
@@ -508,16 +554,13 @@ def read_content(options: Options, responses: Responses) -> dict[str, Any]:
     }
 
 
-def choose_writer(
-    model: Any, opened: Opened, labels: Any, target: Format | None
-) -> tuple[str, Callable[[str], object]]:
+def choose_writer(model: Any, opened: Any, labels: Any, target: Format | None) -> tuple[str, Callable[[str], object]]:
     """Return what the results are called, and what writes them: as a table, or in the format of their source."""
-    from ..data.masks import Masks
-    from ..data.spans import Spans
     from ..formats.masks import write_masks
-    from ..formats.spans import write_spans
-    from ..formats.targets import write_labels
+    from ..formats.targets import write_labels, write_spans
     from ..formats.writing import write_table
+    from ..tasks.masks import Masks
+    from ..tasks.spans import Spans
 
     if isinstance(opened, Spans):
         if target is None:
@@ -532,87 +575,18 @@ def choose_writer(
     return "labels", lambda path: write_labels(labels, path, origin, target.name, question)
 
 
-def print_results(summary: Summary, files: dict[str, str], seconds: float, options: Options) -> None:
+def print_results(summary: Summary, files: dict[str, str], seconds: float) -> None:
     """Print how it went, in the form asked for."""
+    from .fuse_tables import print_summary
+
     summary = replace(summary, files=files, seconds=round(seconds, 3))
-    if options.as_json:
-        print_json(asdict(summary))
-    elif not options.quiet:
-        from .fuse_tables import print_summary
-
-        print_summary(summary)
-
-
-def open_answers(options: Options, features: Any, found: Format | None) -> Opened:
-    """Read the answers, spans or masks, which are of the format that was found. Every row of features is an item."""
-    from ..data.responses import Responses
-    from ..formats.sources import open_source
-
-    settings = ("classes", "duplicates", "abstain", "background", "normalise", "drop_missing", "format", "order")
-    gold: str | bool | None = options.gold_column
-    replaced = bool(options.gold) and gold is None
-    # Known spans in a file are kept: they say where tokens are cut, to which other known labels may belong.
-    if options.ignore_gold or (replaced and found is None):
-        gold = False
-    items: Any = options.items
-    if items is None and features is not None and found is None:
-        items = range(features.shape[0])
-    names = {name: getattr(options, name) for name in (*ROLES, *settings)}
-    # The content of items is no worker's answer.
-    ignored = (*options.ignore, *([options.content] if options.content and found is None else []))
-    opened = open_source(options.source, items=items, gold=gold, ignore=ignored, **names)
-    if options.ignore and not (isinstance(opened, Responses) and opened.format in ("wide", "matrix")):
-        raise click.UsageError("--ignore is for tables in which each worker has a column. Leave it out.")
-    if replaced and isinstance(opened, Responses):
-        columns = {role: name for role, name in opened.columns.items() if role != "gold"}
-        return replace(opened, gold=None, columns=columns)
-    return opened
-
-
-def make_graph(options: Options, responses: Responses, features: Any) -> Any:
-    """Return the graph asked for, or None."""
-    from ..data.graph import Graph
-    from ..models.fuse import as_graph
-
-    if options.graph is not None and features is not None:
-        raise click.UsageError("--graph and --knn both make a graph: give one of them.")
-    if options.graph is not None:
-        return as_graph(options.graph, responses)
-    return None if features is None else Graph.knn(features, options.k)
-
-
-def read_gold(options: Options, opened: Opened, responses: Responses, given: list[Any]) -> tuple[Any, int]:
-    """Return known labels, those given or those that the answers come with, and how many items they are for.
-
-    The columns named for the answers are taken, where a file has them.
-    """
-    from ..data.gold import match_gold
-    from ..data.spans import Spans
-    from ..data.tables import Table
-    from ..formats.reading import open_path
-    from ..models.fuse import choose_gold, choose_spans
-
-    if not given:
-        gold = choose_gold(None, responses) if not isinstance(opened, Spans) else choose_spans(opened)
-        return gold, 0 if gold is None else len(gold)
-    names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
-    preferred = {**names, "known label": options.label}
-    tables = [open_path(each) for each in given]
-    tables = [replace(each, preferred=preferred) if isinstance(each, Table) else each for each in tables]
-    known = match_gold(tables, responses, responses.classes)
-    return tables, 0 if known is None else int((known.codes >= 0).sum())
+    tell(lambda: asdict(summary), lambda: print_summary(summary))
 
 
 def open_engine(name: str, n_threads: int | None, scheduler: str | None = None) -> Any:
     """Return the engine asked for; only the name of one that has to be closed in the end."""
-    from ..engines import Threads
+    from ..engines.local import Threads
 
     if scheduler is not None:
-        if name != "dask":
-            raise click.UsageError("--scheduler needs --engine dask.")
         os.environ["DASK_SCHEDULER_ADDRESS"] = scheduler  # which Dask reads when it is loaded
-    if name == "threads":
-        return Threads(n_threads)
-    if n_threads is not None:
-        raise click.UsageError(f"--threads does not go with --engine {name}. Leave it out.")
-    return name
+    return Threads(n_threads) if name == "threads" else name

@@ -10,8 +10,8 @@ import click
 
 if TYPE_CHECKING:
     from .fuse import Options
-    from .progress import Display
     from .summary import Summary
+    from .terminal import Display
 
 # What a fit in memory takes for each answer at most, reading included (measured: 60 to 90 bytes).
 BYTES_PER_ANSWER = 100
@@ -81,8 +81,6 @@ def check_options(options: Options) -> None:
         )
     if options.source == "-":
         raise click.UsageError("Answers on disk cannot come from standard input. Give a file, a folder or a pattern.")
-    if options.no_answers and options.save is None:
-        raise click.UsageError("--no-answers needs --save: it says what the file of the model holds.")
     check_files(options)
 
 
@@ -90,7 +88,7 @@ def check_files(options: Options) -> None:
     """Raise the error that writing would meet, also where an output would overwrite an input."""
     from pathlib import Path
 
-    from ..models.stored_labels import check_folder, is_one_file
+    from ..results.label_files import check_folder, is_one_file
     from .fuse import check_report
     from .outputs import check_folder as check_input
     from .outputs import check_outputs
@@ -107,14 +105,15 @@ def check_files(options: Options) -> None:
 
 def fuse_on_disk(options: Options, display: Display) -> tuple[Summary, dict[str, str]]:
     """Fuse the answers, write what was asked for, and return the figures and the files."""
+    from ..api import fuse
     from ..formats.reading import open_file
     from ..formats.writing import write_table
-    from ..models.fuse import fuse
     from ..reporting.write import write_page
-    from ..store.scanning import scan_responses
-    from .fuse import ROLES, open_engine
+    from ..storage.scanning import scan_responses
+    from .fuse import open_engine
+    from .options import ROLES
     from .summary import summarise_stored
-    from .text import fit_text
+    from .terminal import fit_text
 
     check_options(options)
     engine = open_engine(options.engine, options.threads, options.scheduler)

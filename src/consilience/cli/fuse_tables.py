@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ..data.dialects import DIALECTS
+from ..answers.dialects.register import DIALECTS
 from ..errors import plural, to_sentence
 from ..formats.files import name_of
 from ..formats.register import FORMATS
 from ..memory import format_bytes
-from ..models.graph_check import describe_usual
+from ..results.comparison import describe_usual
+from .command import make_inert
 from .summary import ALL_KNOWN, Record, Summary
-from .tables import MOST_KEY, Column, measure, open_console, print_facts, print_table, print_title, spare_width, widen
-from .text import (
+from .terminal import (
+    MOST_KEY,
+    Column,
     fit_confusion,
     fit_text,
     format_columns,
@@ -26,8 +28,14 @@ from .text import (
     format_ends,
     format_number,
     format_share,
-    make_inert,
+    measure,
+    open_console,
+    print_facts,
+    print_table,
+    print_title,
     quote_blanks,
+    spare_width,
+    widen,
 )
 
 # The parameters to show, of those the model has.

@@ -17,7 +17,6 @@ import click
 from .. import __version__
 from .command import ALONE, FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
 from .convert import convert
-from .datasets import datasets
 from .demo import demo
 from .evaluate import evaluate
 from .formats import formats
@@ -75,7 +74,9 @@ def discard_output() -> None:
         os.close(nowhere)
 
 
-@click.group("consilience", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "consilience", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def program() -> None:
     """Fuse the answers of many fallible workers into one label per item, with the model's probability for each class.
@@ -93,7 +94,6 @@ program.add_command(next_items)
 program.add_command(convert)
 program.add_command(formats)
 program.add_command(simulate)
-program.add_command(datasets)
 program.add_command(demo)
 
 

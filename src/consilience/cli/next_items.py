@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..formats.register import usual_suffixes, writable_formats
-from .command import Command, debug_option, json_option, print_json, quiet_option
+from .command import Command, Option, tell
+from .options import TABLES, flag, number, option, printing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..models.base import Model
+    from ..models.fitted import FittedModel as Model
 
 # Rows shown in the table; the file and --json have all.
 MOST_ROWS = 20
@@ -32,46 +32,51 @@ Examples:
   consilience next crowd.model --stop 0.95 -o done.csv
 """  # \b keeps the lines apart
 
-# What belongs to questions alone, by parameter.
-_OF_QUESTIONS = {
-    "workers": "--workers",
-    "budget": "--budget",
-    "cost": "--cost",
-    "per_worker": "--per-worker",
-    "asked": "--asked",
-}
+
+def _of_questions(names: str, metavar: str, text: str, **settings: Any) -> Option:
+    return option(names, metavar, text, needs=["--questions"], **settings)
+
+
+_NOT_WITH_STOP = "--stop lists all items that are certain enough. Leave out --questions and -n."
 
 
 @click.command(
-    "next", cls=Command, short_help="List the items to label next, or the questions to ask.", epilog=_EXAMPLES
+    "next",
+    cls=Command,
+    short_help="List the items to label next, or the questions to ask.",
+    epilog=_EXAMPLES,
+    groups={
+        "Options": [
+            number("-n", "N", f"Most items or questions to list. Default: {N_LISTED}."),
+            option("-o --output", "FILE", f"Write the list here: {TABLES}."),
+            *printing,
+        ],
+        "Questions to workers": [
+            flag("--questions", "List questions to ask: which worker should answer which item."),
+            _of_questions(
+                "--workers",
+                "FILE",
+                "Who may be asked: a table with the column worker, and if you like cost and per_worker.",
+            ),
+            _of_questions("--budget", "SUM", "The most that all questions may cost.", type=float),
+            _of_questions("--cost", "PRICE", "What an answer costs. Default: 1.", type=float),
+            _of_questions("--per-worker", "N", "Most questions for one worker.", type=click.IntRange(min=0)),
+            _of_questions("--asked", "FILE", "Questions that were asked already, such as an earlier list."),
+        ],
+        "Items that are certain": [
+            option(
+                "--stop",
+                "P",
+                "List the items whose confidence is at least P.",
+                type=click.FloatRange(0, 1),
+                clashes={"--questions": _NOT_WITH_STOP, "-n": _NOT_WITH_STOP},
+            ),
+        ],
+    },
 )
 @click.argument("model")
-@click.option("-n", "n", type=click.IntRange(min=1), help=f"Most items or questions to list. Default: {N_LISTED}.")
-@click.option("-o", "--output", metavar="FILE", help=f"Write the list here: {usual_suffixes(writable_formats())}.")
-@click.option("--questions", is_flag=True, help="List questions to ask: which worker should answer which item.")
-@click.option(
-    "--workers",
-    metavar="FILE",
-    help="Who may be asked: a table with the column worker, and if you like cost and per_worker.",
-)
-@click.option("--budget", type=float, metavar="SUM", help="The most that all questions may cost.")
-@click.option("--cost", type=float, metavar="PRICE", help="What an answer costs. Default: 1.")
-@click.option("--per-worker", type=click.IntRange(min=0), metavar="N", help="Most questions for one worker.")
-@click.option("--asked", metavar="FILE", help="Questions that were asked already, such as an earlier list.")
-@click.option("--stop", type=click.FloatRange(0, 1), metavar="P", help="List the items whose confidence is at least P.")
-@quiet_option
-@json_option
-@debug_option
 def next_items(
-    model: str,
-    n: int | None,
-    output: str | None,
-    questions: bool,
-    stop: float | None,
-    quiet: bool,
-    as_json: bool,
-    debug: bool,  # noqa: ARG001
-    **asking: Any,
+    model: str, n: int | None, output: str | None, questions: bool, stop: float | None, **asking: Any
 ) -> None:
     """List the items that a person should label next, or the questions that workers should be asked.
 
@@ -82,38 +87,31 @@ def next_items(
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
     the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for.
     """
-    from ..models.saved import load
+    from ..models.loading import load
     from .outputs import check_outputs
 
-    given = [option for name, option in _OF_QUESTIONS.items() if asking[name] is not None]
-    if given and not questions:
-        raise click.UsageError(f"{given[0]} needs --questions.")
-    if stop is not None and (questions or n is not None):
-        raise click.UsageError("--stop lists all items that are certain enough. Leave out --questions and -n.")
     check_outputs([output], [], [model, asking["workers"], asking["asked"]])
     fitted = load(model)
     if questions:
-        _list_questions(fitted, model, n, output, quiet, as_json, **asking)
+        _list_questions(fitted, model, n, output, **asking)
     elif stop is not None:
-        _list_certain(fitted, model, stop, output, quiet, as_json)
+        _list_certain(fitted, model, stop, output)
     else:
-        _list_items(fitted, model, N_LISTED if n is None else n, output, quiet, as_json)
+        _list_items(fitted, model, N_LISTED if n is None else n, output)
 
 
-def _list_items(fitted: Model, model: str, n: int, output: str | None, quiet: bool, as_json: bool) -> None:
+def _list_items(fitted: Model, model: str, n: int, output: str | None) -> None:
     """List the items that a person should label."""
-    from ..data.frames import build_frame
+    from ..answers.frames import build_frame
     from ..formats.writing import write_table
-    from ..models.next_items import add_label, list_next_items
+    from ..planning.next_items import add_label, list_next_items
 
-    columns = list_next_items(fitted, n, words=True)
+    columns = list_next_items(fitted.fusion_, n, words=True)
     table = build_frame(columns, "pyarrow")
     if output is not None:
         write_table(build_frame(add_label(columns), "pyarrow"), output)
-    if as_json:
-        print_json({"model": model, "items": table.to_pylist(), "file": output})
-    elif not quiet:
-        print_items(table, model, output)
+    found = {"model": model, "items": table.to_pylist(), "file": output}
+    tell(lambda: found, lambda: print_items(table, model, output))
 
 
 def _list_questions(
@@ -121,8 +119,6 @@ def _list_questions(
     model: str,
     n: int | None,
     output: str | None,
-    quiet: bool,
-    as_json: bool,
     workers: str | None,
     budget: float | None,
     cost: float | None,
@@ -130,21 +126,19 @@ def _list_questions(
     asked: str | None,
 ) -> None:
     """List the questions that workers should be asked."""
-    from ..data.frames import build_frame
+    from ..answers.frames import build_frame
     from ..formats.reading import open_path
     from ..formats.writing import write_table
-    from ..models.next_questions import add_empty_label, list_questions
+    from ..planning.next_questions import add_empty_label, list_questions
 
     n = N_LISTED if n is None and budget is None else n
     who, costs, limits = (None, cost, per_worker) if workers is None else _read_workers(workers, cost, per_worker)
-    columns = list_questions(fitted, n, who, budget, costs, limits, open_path(asked))
+    columns = list_questions(fitted.fusion_, n, who, budget, costs, limits, open_path(asked))
     table = build_frame(columns, "pyarrow")
     if output is not None:
         write_table(build_frame(add_empty_label(columns), "pyarrow"), output)
-    if as_json:
-        print_json({"model": model, "questions": table.to_pylist(), "file": output})
-    elif not quiet:
-        print_questions(table, model, output)
+    found = {"model": model, "questions": table.to_pylist(), "file": output}
+    tell(lambda: found, lambda: print_questions(table, model, output))
 
 
 def _read_workers(path: str, cost: float | None, per_worker: int | None) -> tuple[Any, Any, Any]:
@@ -157,9 +151,9 @@ def _read_workers(path: str, cost: float | None, per_worker: int | None) -> tupl
         raise InputError(f"{path} has no column worker. Found {', '.join(table.column_names)}.")
     ids = table["worker"].to_pylist()
     given: dict[str, Any] = {"cost": cost, "per_worker": per_worker}
-    for name, option in given.items():
+    for name, price in given.items():
         if name in table.column_names:
-            if option is not None:
+            if price is not None:
                 raise InputError(
                     f"{path} has a column {name}.", f"Leave out --{name.replace('_', '-')}, or the column."
                 )
@@ -175,27 +169,26 @@ def _to_number(entry: Any) -> Any:
     return entry
 
 
-def _list_certain(fitted: Model, model: str, stop: float, output: str | None, quiet: bool, as_json: bool) -> None:
+def _list_certain(fitted: Model, model: str, stop: float, output: str | None) -> None:
     """List the items that are certain enough."""
-    import pyarrow as pa
-
+    from ..answers.frames import build_frame
     from ..formats.writing import write_table
+    from ..planning.stopping import list_stop_items
 
-    fitted._backend = "pyarrow"
-    table = pa.table(fitted.stop_items(stop).to_pydict())
+    table = build_frame(list_stop_items(fitted.fusion_.labelled, stop), "pyarrow")
     found = fitted.undecided(stop)
     if output is not None:
         write_table(table, output)
-    if as_json:
-        said = {"n_stopped": found.n_kept, "n_open": found.n_open, "expected_errors": found.expected_errors}
-        print_json({"model": model, **said, "items": table.to_pylist(), "file": output})
-    elif not quiet:
-        print_certain(table, model, found.describe(), output)
+    said = {"n_stopped": found.n_kept, "n_open": found.n_open, "expected_errors": found.expected_errors}
+    tell(
+        lambda: {"model": model, **said, "items": table.to_pylist(), "file": output},
+        lambda: print_certain(table, model, found.describe(), output),
+    )
 
 
 def print_items(table: pa.Table, model: str, output: str | None) -> None:
     """Print the beginning of the list, and what to do with it."""
-    from .text import format_number
+    from .terminal import format_number
 
     if not table.num_rows:
         _print_fact("Nothing to label", "the label of every item is known")
@@ -224,7 +217,7 @@ def _describe_order(table: pa.Table) -> str:
 
 def print_questions(table: pa.Table, model: str, output: str | None) -> None:
     """Print the beginning of the list of questions, and what to do with it."""
-    from .text import format_number
+    from .terminal import format_number
 
     if not table.num_rows:
         _print_fact("Nothing to ask", "no answer would tell more, or nobody can be asked within these limits")
@@ -241,7 +234,7 @@ def print_certain(table: pa.Table, model: str, said: str, output: str | None) ->
 
     The beginning would not tell where the line is drawn: many items are certain.
     """
-    from .text import format_number
+    from .terminal import format_number
 
     if not table.num_rows:
         _print_fact("Nothing to stop", said)
@@ -267,8 +260,7 @@ def _print_list(
     from_end: bool = False,
 ) -> None:
     """Print the first or last rows: what identifies the item, and other columns by the names they are shown with."""
-    from .tables import MOST_KEY, Column, open_console, print_table, print_title, spare_width, widen
-    from .text import fit_text
+    from .terminal import MOST_KEY, Column, fit_text, open_console, print_table, print_title, spare_width, widen
 
     console = open_console()
     spare = spare_width(console) // 3
@@ -289,15 +281,14 @@ def _print_list(
 
 
 def _print_fact(name: str, text: str) -> None:
-    from .tables import open_console, print_facts
+    from .terminal import open_console, print_facts
 
     print_facts(open_console(), [(name, text)])
 
 
 def _print_file(output: str | None, advice: str, *facts: tuple[str, str]) -> None:
     """Print where the list is, after other facts."""
-    from .tables import open_console, print_facts
-    from .text import fit_text
+    from .terminal import fit_text, open_console, print_facts
 
     console = open_console()
     written = f"{fit_text(output, 60)}{advice}" if output else "nothing; give -o FILE to keep it"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..formats.register import list_suffixes, readable_formats
-from ..formats.replacing import cannot_be_replaced
-from ..formats.writing import check_table_path, check_writable, replace_together
+from ..formats.writing import cannot_be_replaced, check_table_path, check_writable, replace_together
 
 
 def check_folder(path: str, source: str) -> None:

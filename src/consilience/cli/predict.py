@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..formats.register import usual_suffixes, writable_formats
-from .command import Command, debug_option, json_option, print_json, quiet_option
+from .command import Command, tell
+from .options import TABLES, option, printing
 
 if TYPE_CHECKING:
-    from ..data.responses import Responses
-    from ..models.predicting import PredictingModel
+    from ..answers.responses import Responses
+    from ..models.fitted import FittedModel
 
-_SUFFIXES = usual_suffixes(writable_formats())
 _EXAMPLES = """\b
 Examples:
   consilience fuse answers.csv --save crowd.model
@@ -22,26 +21,18 @@ Examples:
 
 
 @click.command(
-    "predict", cls=Command, short_help="Label items by what a saved model knows of the workers.", epilog=_EXAMPLES
+    cls=Command,
+    short_help="Label items by what a saved model knows of the workers.",
+    epilog=_EXAMPLES,
+    groups={
+        "Options": [option("-o --output", "FILE", f"Write the labels here: {TABLES}."), *printing],
+        "Known labels": [option("--gold", "FILE", "Known labels. May be given several times.", multiple=True)],
+        "Graph": [option("--graph", "FILE", "Edges between the items, for a model with a graph.")],
+    },
 )
 @click.argument("model")
 @click.argument("source")
-@click.option("-o", "--output", metavar="FILE", help=f"Write the labels here: {_SUFFIXES}.")
-@click.option("--gold", metavar="FILE", multiple=True, help="Known labels. May be given several times.")
-@click.option("--graph", metavar="FILE", help="Edges between the items, for a model with a graph.")
-@quiet_option
-@json_option
-@debug_option
-def predict(
-    model: str,
-    source: str,
-    output: str | None,
-    gold: tuple[str, ...],
-    graph: str | None,
-    quiet: bool,
-    as_json: bool,
-    debug: bool,  # noqa: ARG001
-) -> None:
+def predict(model: str, source: str, output: str | None, gold: tuple[str, ...], graph: str | None) -> None:
     """Label the items in SOURCE by what a saved model knows of the workers. The model does not change.
 
     MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
@@ -49,9 +40,9 @@ def predict(
     """
     from dataclasses import replace
 
+    from ..formats.sources import as_graph
     from ..formats.writing import write_table
-    from ..models.fuse import as_graph
-    from ..models.saved import load
+    from ..models.loading import load
     from ..models.updating import read_like
     from .outputs import check_outputs
 
@@ -63,21 +54,22 @@ def predict(
     labels = fitted.predict(responses, links, list(gold) or None, as_frame=True)
     if output is not None:
         write_table(labels, output)
-    if as_json:
-        sizes = {"answers": responses.n_responses, "items": responses.n_items, "workers": responses.n_workers}
-        mean = float(labels["confidence"].to_numpy().mean())
-        print_json({"model": model, "columns": responses.columns, **sizes, "mean_confidence": mean, "file": output})
-    elif not quiet:
-        print_labels(responses, labels, model, source, output)
+    sizes = {"answers": responses.n_responses, "items": responses.n_items, "workers": responses.n_workers}
+    mean = float(labels["confidence"].to_numpy().mean())
+    tell(
+        lambda: {"model": model, "columns": responses.columns, **sizes, "mean_confidence": mean, "file": output},
+        lambda: print_labels(responses, labels, model, source, output),
+    )
 
 
-def warn_of_known(model: PredictingModel, responses: Responses) -> None:
+def warn_of_known(model: FittedModel, responses: Responses) -> None:
     """Warn if some of the items were there at the fit, whose answers are not looked at."""
     from ..errors import DataWarning, plural, warn
 
     n_known = 0
-    if model._answers is not None:
-        n_known = int((model._answers.find_items(list(responses.key_columns().values())) >= 0).sum())
+    known = model.fusion_.given.answers
+    if known is not None:
+        n_known = int((known.find_items(list(responses.key_columns().values())) >= 0).sum())
     if n_known:
         warn(
             DataWarning(
@@ -92,8 +84,7 @@ def print_labels(responses: Responses, labels: Any, model: str, source: str, out
     """Print how many labels there are, and how certain they are."""
     from ..errors import plural
     from ..formats.files import name_of
-    from .tables import open_console, print_facts, print_title
-    from .text import fit_text, format_columns, format_number
+    from .terminal import fit_text, format_columns, format_number, open_console, print_facts, print_title
 
     console = open_console()
     print_title(console, f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")

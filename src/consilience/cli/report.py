@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from .command import Command, content_option, debug_option, json_option, print_json, quiet_option
+from .command import Command, tell
+from .options import content_file, option, printing
 
 _EXAMPLES = """\b
 Examples:
@@ -13,21 +14,17 @@ Examples:
 """  # \b keeps the lines apart
 
 
-@click.command("report", cls=Command, short_help="Write a report on a saved model: one HTML page.", epilog=_EXAMPLES)
+@click.command(
+    cls=Command,
+    short_help="Write a report on a saved model: one HTML page.",
+    epilog=_EXAMPLES,
+    groups={
+        "Options": [option("-o --output", "FILE", "Write the page here.", default="report.html"), *printing],
+        "Content": [content_file()],
+    },
+)
 @click.argument("model")
-@click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="Write the page here.")
-@content_option
-@quiet_option
-@json_option
-@debug_option
-def report(
-    model: str,
-    output: str,
-    content: str | None,
-    quiet: bool,
-    as_json: bool,
-    debug: bool,  # noqa: ARG001
-) -> None:
+def report(model: str, output: str, content: str | None) -> None:
     """Write a report on a saved model: one HTML page to look at and to send.
 
     MODEL is a file written by `fuse --save`. The page needs no network. It says whether to trust the labels, whom to
@@ -35,17 +32,16 @@ def report(
     """
     import os
 
-    from ..models.saved import load
+    from ..models.loading import load
     from ..reporting.write import write_page
     from .outputs import check_content, check_outputs, check_page
-    from .tables import open_console, print_facts
-    from .text import fit_text
+    from .terminal import fit_text, open_console, print_facts
 
     check_page(output)
     check_content(content)
     check_outputs([], [output], [model, content])
     write_page(load(model), output, content, os.path.basename(model), os.path.dirname(content or ""))
-    if as_json:
-        print_json({"model": model, "file": output})
-    elif not quiet:
-        print_facts(open_console(), [("Report", fit_text(output, 60))])
+    tell(
+        lambda: {"model": model, "file": output},
+        lambda: print_facts(open_console(), [("Report", fit_text(output, 60))]),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..formats.register import writable_formats
-from .command import Command, debug_option, json_option, print_json, quiet_option
+from .command import Command, Option, make_inert, tell
+from .options import choice, flag, number, option, printing
 
 if TYPE_CHECKING:
-    from ..simulate import Simulation
+    from ..simulate.results import Simulation
 
 # As in the library, which is not imported before a command runs.
 ACTIVITIES = ("equal", "unequal")
-
-_count = click.IntRange(min=1)
-_count_or_none = click.IntRange(min=0)
 
 
 @click.group("simulate", short_help="Write the answers of a made-up crowd, and the truth.")
@@ -67,146 +65,120 @@ def _read_good(ctx: click.Context, parameter: click.Parameter, text: str) -> str
     return int(text)
 
 
-_output_option = click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FOLDER",
-    help="Write the files in this folder, which is made if it is not there.",
+def _describe_crowd(good: str) -> dict[str, list[Option]]:
+    """Return the options that all crowds share, in groups, with how many workers are good if nothing is said."""
+    return {
+        "Workers": [
+            number("--workers n_workers", "N", "Number of workers.", default=10),
+            number("--answers-per-item", "N", "Workers who answer each item. Default: all."),
+            option(
+                "--accuracy",
+                "P|LOW,HIGH",
+                "Probability of the right answer: one for all, a range to draw from, or one per honest worker. "
+                "Default: random confusion matrices.",
+                callback=_read_accuracy,
+            ),
+            option(
+                "--good", "most|all|N", "How many workers are better than random.", default=good, callback=_read_good
+            ),
+            _count_of("--spammers", "Workers who answer at random."),
+            _count_of("--adversaries", "Workers who are wrong on purpose."),
+            _count_of("--copycats", "Workers who copy another one."),
+            option(
+                "--hard",
+                "P",
+                "Share of items on which all workers err together, with the same wrong class in mind.",
+                type=float,
+                default=0.0,
+            ),
+            choice(
+                "--activity",
+                ACTIVITIES,
+                "Whether workers answer equally often, or few answer much.",
+                default="equal",
+            ),
+            number("--seed", "N", "Same seed, same crowd.", least=0, default=0),
+        ],
+        "Files": [
+            choice(
+                "--format file_format",
+                [each.name for each in writable_formats()],
+                "Format of the tables.",
+                default="csv",
+            ),
+            flag("--force", "Overwrite files that are there already."),
+        ],
+    }
+
+
+def _count_of(name: str, text: str) -> Option:
+    return number(name, "N", text, least=0, default=0)
+
+
+_output = option(
+    "-o --output", "FOLDER", "Write the files in this folder, which is made if it is not there.", required=True
 )
-_items_option = click.option(
-    "--items", "n_items", type=_count, default=1000, show_default=True, metavar="N", help="Number of items."
+_items = number("--items n_items", "N", "Number of items.", default=1000)
+_classes = number("--classes n_classes", "N", "Number of classes.", default=4)
+_prior = option("--prior", "P,P,...", "Class probabilities. Default: equal.", callback=_split_numbers)
+
+
+@simulate.command(
+    "independent",
+    cls=Command,
+    groups={"Options": [_output, *printing], "Items": [_items, _classes, _prior], **_describe_crowd("most")},
 )
-_prior_option = click.option(
-    "--prior", metavar="P,P,...", callback=_split_numbers, help="Class probabilities. Default: equal."
-)
-
-
-def _good_option(default: str) -> Callable[[Any], Any]:
-    return click.option(
-        "--good",
-        metavar="most|all|N",
-        default=default,
-        show_default=True,
-        callback=_read_good,
-        help="How many workers are better than random.",
-    )
-
-
-def _crowd_options(command: Any) -> Any:
-    """Add the options that all crowds share."""
-    options = [
-        click.option(
-            "--workers", "n_workers", type=_count, default=10, show_default=True, metavar="N", help="Number of workers."
-        ),
-        click.option(
-            "--classes", "n_classes", type=_count, default=4, show_default=True, metavar="N", help="Number of classes."
-        ),
-        click.option(
-            "--answers-per-item", type=_count, metavar="N", help="Workers who answer each item. Default: all."
-        ),
-        click.option(
-            "--accuracy",
-            metavar="P|LOW,HIGH",
-            callback=_read_accuracy,
-            help="Probability of the right answer: one for all, a range to draw from, or one per honest worker. "
-            "Default: random confusion matrices.",
-        ),
-        click.option("--spammers", type=_count_or_none, default=0, metavar="N", help="Workers who answer at random."),
-        click.option(
-            "--adversaries", type=_count_or_none, default=0, metavar="N", help="Workers who are wrong on purpose."
-        ),
-        click.option("--copycats", type=_count_or_none, default=0, metavar="N", help="Workers who copy another one."),
-        click.option(
-            "--hard",
-            type=float,
-            default=0.0,
-            metavar="P",
-            help="Share of items on which all workers err together, with the same wrong class in mind.",
-        ),
-        click.option(
-            "--activity",
-            type=click.Choice(ACTIVITIES),
-            default="equal",
-            show_default=True,
-            help="Whether workers answer equally often, or few answer much.",
-        ),
-        click.option(
-            "--seed", type=_count_or_none, default=0, show_default=True, metavar="N", help="Same seed, same crowd."
-        ),
-        click.option(
-            "--format",
-            "file_format",
-            type=click.Choice([each.name for each in writable_formats()]),
-            default="csv",
-            show_default=True,
-            help="Format of the tables.",
-        ),
-        click.option("--force", is_flag=True, help="Overwrite files that are there already."),
-        quiet_option,
-        json_option,
-        debug_option,
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-@simulate.command("independent", cls=Command)
-@_output_option
-@_items_option
-@_prior_option
-@_good_option("most")
-@_crowd_options
 def independent(**arguments: Any) -> None:
     """Items that have nothing to do with each other."""
     run("independent", arguments)
 
 
-@simulate.command("sequences", cls=Command)
-@_output_option
-@click.option(
-    "--sequences",
-    "n_sequences",
-    type=_count,
-    default=25,
-    show_default=True,
-    metavar="N",
-    help="Number of sequences.",
+@simulate.command(
+    "sequences",
+    cls=Command,
+    groups={
+        "Options": [_output, *printing],
+        "Items": [
+            number("--sequences n_sequences", "N", "Number of sequences.", default=25),
+            option(
+                "--length",
+                "N|LEAST,MOST",
+                "Items in each sequence, or a range to draw from.",
+                default="40",
+                callback=_read_length,
+            ),
+            _classes,
+            option(
+                "--stickiness",
+                "P",
+                "Probability that a label stays what it was, beyond what the random transition matrix says.",
+                type=float,
+                default=0.0,
+            ),
+        ],
+        **_describe_crowd("most"),
+    },
 )
-@click.option(
-    "--length",
-    default="40",
-    show_default=True,
-    metavar="N|LEAST,MOST",
-    callback=_read_length,
-    help="Items in each sequence, or a range to draw from.",
-)
-@click.option(
-    "--stickiness",
-    type=float,
-    default=0.0,
-    show_default=True,
-    metavar="P",
-    help="Probability that a label stays what it was, beyond what the random transition matrix says.",
-)
-@_good_option("most")
-@_crowd_options
 def sequences(**arguments: Any) -> None:
     """Sequences of items whose labels form a Markov chain."""
     run("sequences", arguments)
 
 
-@simulate.command("network", cls=Command)
-@_output_option
-@_items_option
-@click.option("--degree", type=float, default=5.0, show_default=True, metavar="D", help="Average number of neighbours.")
-@click.option(
-    "--homophily", type=float, default=0.9, show_default=True, metavar="P", help="Share of edges within a class."
+@simulate.command(
+    "network",
+    cls=Command,
+    groups={
+        "Options": [_output, *printing],
+        "Items": [
+            _items,
+            _classes,
+            _prior,
+            option("--degree", "D", "Average number of neighbours.", type=float, default=5.0),
+            option("--homophily", "P", "Share of edges within a class.", type=float, default=0.9),
+        ],
+        **_describe_crowd("all"),
+    },
 )
-@_prior_option
-@_good_option("all")
-@_crowd_options
 def network(**arguments: Any) -> None:
     """Items in a network that links like with like."""
     run("network", arguments)
@@ -216,7 +188,6 @@ def run(kind: str, arguments: dict[str, Any]) -> None:
     """Draw, write, and only then print."""
     asked = dict(arguments)
     output, file_format, force = (asked.pop(name) for name in ("output", "file_format", "force"))
-    quiet, as_json, _ = (asked.pop(name) for name in ("quiet", "as_json", "debug"))
     tables = ("answers", "truth", *(("edges",) if kind == "network" else ()))
     suffix = next(each.suffixes[0] for each in writable_formats() if each.name == file_format)
     files = {name: str(Path(output, f"{name}{suffix}")) for name in tables}
@@ -224,10 +195,8 @@ def run(kind: str, arguments: dict[str, Any]) -> None:
     check_folder(output, files, force)
     crowd = draw(kind, asked)
     write(crowd, output, files, {"simulator": kind, **asked})
-    if as_json:
-        print_json(summarise(crowd, kind, asked["seed"], files))
-    elif not quiet:
-        print_summary(crowd, kind, asked["seed"], files)
+    found = summarise(crowd, kind, asked["seed"], files)
+    tell(lambda: found, lambda: print_summary(crowd, found, files))
 
 
 def check_folder(output: str, files: dict[str, str], force: bool) -> None:
@@ -338,12 +307,10 @@ def summarise(crowd: Simulation, kind: str, seed: int, files: dict[str, str]) ->
     return {"simulator": kind, "seed": seed, **sizes, "kinds": kinds, "files": files}
 
 
-def print_summary(crowd: Simulation, kind: str, seed: int, files: dict[str, str]) -> None:
+def print_summary(crowd: Simulation, found: dict[str, Any], files: dict[str, str]) -> None:
     """Print what was drawn, where it is, and what to do with it."""
-    from .tables import open_console, print_facts, print_title
-    from .text import make_inert
+    from .terminal import open_console, print_facts, print_title
 
-    found = summarise(crowd, kind, seed, files)
     items = f"{found['items']:,} items"
     if "sequences" in found:
         items += f" in {found['sequences']:,} sequences"
@@ -356,7 +323,7 @@ def print_summary(crowd: Simulation, kind: str, seed: int, files: dict[str, str]
         mean = 2 * crowd.graph.n_edges / crowd.graph.n_items
         facts.append(("Network", f"{crowd.graph.n_edges:,} edges, {mean:.2f} neighbours on average"))
     console = open_console()
-    print_title(console, f"A made-up crowd ({kind}, seed {seed})")
+    print_title(console, f"A made-up crowd ({found['simulator']}, seed {found['seed']})")
     print_facts(console, facts)
     console.print()
     print_facts(console, [(name.capitalize(), make_inert(path)) for name, path in files.items()])

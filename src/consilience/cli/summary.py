@@ -9,21 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.masks import Masks
-from ..data.responses import Responses
-from ..data.spans import Spans
-from ..data.vocabulary import Values, count_codes, lookup, to_column
+from ..answers.columns import Values, to_column
+from ..answers.responses import Responses
+from ..answers.vocabulary import count_codes, lookup
 from ..formats.register import span_formats
 from ..formats.sources import Opened
-from ..models.base import Model
-from ..models.comparison import Comparison
+from ..inference.sources import InMemory
+from ..models.fitted import FittedModel as Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
-from ..models.markov_field import MarkovField, find_answered
-from ..models.span_results import read_words
-from ..models.stored import StoredFit
-from ..models.worker_report import rank_accuracy
-from ..store.answers import StoredResponses
+from ..models.markov_field import MarkovField
+from ..preparing import Prepared
+from ..results.comparison import Comparison
+from ..results.parts import StoredLabels
+from ..results.span_results import read_words
+from ..results.worker_report import rank_accuracy
+from ..storage.answers import StoredResponses
+from ..tasks.masks import Masks
+from ..tasks.spans import Spans
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
@@ -75,12 +78,10 @@ class Summary:
 
 def summarise(
     model: Model,
-    opened: Opened,
-    responses: Responses,
+    prepared: Prepared,
     labels: Any,
     workers: Any,
     source: str,
-    n_gold: int,
     all_workers: bool = False,
     undecided: float | None = None,
 ) -> Summary:
@@ -90,21 +91,20 @@ def summarise(
     ----------
     model : Model
         Fitted.
-    opened : Responses, Spans or Masks
+    prepared : Prepared
         To what.
-    responses : Responses
-        The same as answers.
     labels, workers : pyarrow.Table
         Its `to_frame` and `tabulate_workers`.
     source : str
         Where the answers came from.
-    n_gold : int
-        Number of items whose label was known.
     all_workers : bool
         Whether all workers are among the most reliable, also those with few answers.
     undecided : float, optional
         The least confidence of a label that is not left open.
     """
+    opened, responses = prepared.source, prepared.answers
+    assert isinstance(responses, Responses)
+    assert not isinstance(opened, StoredResponses)
     best, worst, n_few = _choose_workers(workers, all_workers)
     return Summary(
         source=source,
@@ -118,7 +118,7 @@ def summarise(
         classes=model.classes_.tolist(),
         outside_classes=_count_outside(model, responses.labels, count_codes(responses.label, responses.n_labels)),
         spans=_describe_spans(model, opened),
-        gold=n_gold,
+        gold=count_known(model),
         iterations=model.n_iter_,
         converged=model.converged_,
         chain=_describe_chain(model),
@@ -195,23 +195,24 @@ def _count_outside(model: Model, labels: Values, counts: NDArray[Any] | None) ->
 
 def _count_found(model: Model) -> int:
     """Return how many steps of an earlier run a fit to answers on disk has used."""
-    fit = model._stored
-    return fit.problem.steps.n_found if isinstance(fit, StoredFit) and fit.problem.steps is not None else 0
+    labels = model.fusion_.labelled
+    return labels.steps.n_found if isinstance(labels, StoredLabels) and labels.steps is not None else 0
 
 
 def count_known(model: Model) -> int:
     """Return how many items have a label that was known."""
-    if model._stored is not None:
-        return model._stored.answers.n_known
-    return 0 if model._gold is None else int((model._gold.codes >= 0).sum())
+    labels, gold = model.fusion_.labelled, model.fusion_.given.gold
+    if isinstance(labels, StoredLabels):
+        return labels.answers.n_known
+    return 0 if gold is None else int((gold.codes >= 0).sum())
 
 
 def tabulate_workers(model: Model) -> Any:
     """Return the worker report, with how accuracy changes over time where answers have an order."""
-    from ..models.drift import has_order  # which loads a compiler
+    from ..checks.drift import has_order  # which loads a compiler
 
     table = model.worker_report()
-    if has_order(model):
+    if has_order(model.fusion_):
         changes = model.drift_report()
         for name in _CHANGES:
             table = table.append_column(name, changes[name])
@@ -274,7 +275,7 @@ def find_least_certain(model: Model, labels: Any) -> list[Record]:
     rows = np.argsort(confidence, kind="stable")[:N_ITEMS]
     keys = labels.column_names[: labels.column_names.index("label")]
     records: list[Record] = labels.select([*keys, "label", "confidence"]).take(rows).to_pylist()
-    words = read_words(model, rows)
+    words = read_words(model.fusion_, rows)
     if words is not None:
         named = zip(words, records, strict=True)
         records = [{**{key: record[key] for key in keys}, "text": word, **record} for word, record in named]
@@ -306,7 +307,7 @@ def _describe_field(model: Model, responses: Responses) -> Record | None:
         return None
     explanation = str(model.graph_check_)
     if model.listeners == "unanswered":
-        all_answered = find_answered(responses).all()
+        all_answered = InMemory(responses).find_told().all()
         used = "is not used" if all_answered else "is used only for items that nobody answered"
         repeats = model.graph_check_.sound and model.graph_check_.repeats_errors
         explanation += f" So the graph {used}." if repeats else f" The graph {used}."
@@ -347,7 +348,7 @@ def say_verdict(model: Model, comparison: Comparison) -> str:
 
 def knows_all(model: Model) -> bool:
     """Tell whether the label of every item was known."""
-    n_items = len(model._label_codes) if model._stored is None else model._stored.answers.n_items
+    n_items = model.fusion_.labelled.n_items
     return count_known(model) == n_items > 0
 
 

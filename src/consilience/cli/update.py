@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..formats.register import usual_suffixes, writable_formats
-from .command import (
-    TYPED,
-    Command,
-    content_option,
-    debug_option,
-    json_option,
-    print_json,
-    quiet_option,
-    report_option,
-    workers_report_option,
-)
+from . import options as shared
+from .command import TYPED, Command, is_asked, tell
+from .options import TABLES, choice, option
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..models.predicting import PredictingModel
+    from ..models.fitted import FittedModel
 
-# As in `consilience.data.joining`, which takes long to import.
+# As in `consilience.answers.joining`, which takes long to import.
 POLICIES = ("error", "last")
 # Rows shown in the table; the file and --json have all.
 MOST_ROWS = 10
 
-_SUFFIXES = usual_suffixes(writable_formats())
 _EXAMPLES = """\b
 Examples:
   consilience fuse monday.csv -o labels.parquet --save crowd.model
@@ -43,29 +33,42 @@ Examples:
 
 
 @click.command(
-    "update", cls=Command, short_help="Add answers to a saved model, and fuse all of them.", epilog=_EXAMPLES
+    cls=Command,
+    short_help="Add answers to a saved model, and fuse all of them.",
+    epilog=_EXAMPLES,
+    groups={
+        "Options": [
+            option("-o --output", "FILE", f"Write the labels of all items here: {TABLES}."),
+            shared.report,
+            option("--save", "FILE", "Write the updated model here. Default: MODEL itself."),
+            *shared.printing,
+        ],
+        "Answers": [
+            choice(
+                "--duplicates",
+                POLICIES,
+                "What to do when a worker answered an item before, with another label. last: the new answer replaces "
+                "the old one, and a row without a label retracts it.",
+                default="error",
+                needs=["SOURCE"],
+                reason="it is about new answers",
+            ),
+        ],
+        "Known labels": [
+            option("--gold", "FILE", "Further known labels. May be given several times.", multiple=True),
+        ],
+        "Content and graph": [
+            shared.content_file(**shared.OF_REPORT),
+            option("--graph", "FILE", "Further edges between items, for a model with a graph."),
+        ],
+        "Outputs": [
+            option("--changes", "FILE", "Write a table of the labels that have changed here."),
+            shared.workers_report,
+        ],
+    },
 )
 @click.argument("model")
 @click.argument("source", required=False)
-@click.option("-o", "--output", metavar="FILE", help=f"Write the labels of all items here: {_SUFFIXES}.")
-@click.option("--save", metavar="FILE", help="Write the updated model here. Default: MODEL itself.")
-@click.option("--changes", metavar="FILE", help="Write a table of the labels that have changed here.")
-@click.option(
-    "--duplicates",
-    type=click.Choice(POLICIES),
-    default="error",
-    show_default=True,
-    help="What to do when a worker answered an item before, with another label. last: the new answer replaces the old "
-    "one, and a row without a label retracts it.",
-)
-@click.option("--gold", metavar="FILE", multiple=True, help="Further known labels. May be given several times.")
-@click.option("--graph", metavar="FILE", help="Further edges between items, for a model with a graph.")
-@workers_report_option
-@report_option
-@content_option
-@quiet_option
-@json_option
-@debug_option
 def update(
     model: str,
     source: str | None,
@@ -78,9 +81,6 @@ def update(
     workers_report: str | None,
     report: str | None,
     content: str | None,
-    quiet: bool,
-    as_json: bool,
-    debug: bool,  # noqa: ARG001
 ) -> None:
     """Add the answers in SOURCE to a saved model, and fuse all of them.
 
@@ -89,35 +89,32 @@ def update(
     another run replaced it meanwhile, the update stops and writes nothing.
     """
     from ..formats.writing import write_table
-    from ..models.saved import load
+    from ..models.loading import load
     from ..models.updating import check_answers
     from ..reporting.write import write_page
     from .fuse import split_arguments
     from .outputs import check_content, check_outputs, check_page, write_together
-    from .progress import Display
     from .summary import tabulate_workers
+    from .terminal import Display
 
     started = time.perf_counter()
     if source is None and not gold and graph is None:
         raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
-    if content is not None and report is None:
-        raise click.UsageError("--content needs --report: it says what the report shows of the items.")
     if report is not None:
         check_page(report)
         check_content(content)
-    with Display(quiet) as display:
+    with Display(is_asked("quiet")) as display:
         display.say("Loading")
         version = find_version(model)
         fitted = load(model)
-        check_answers(fitted)
+        check_answers(fitted.fusion_)
         inputs = [source, graph, content, *gold, *([model] if save else [])]
         check_outputs([output, changes, workers_report], [save or model, report], inputs)
         before = getattr(fitted, "comparison_", None)
         if "callback" in fitted.get_params():
             fitted.set_params(callback=display.show_iteration)
         fitted.update(source, graph, list(gold) or None, duplicates=duplicates)
-        shown = copy.copy(fitted)
-        shown._backend = "pyarrow"
+        shown = fitted.fresh().adopt(replace(fitted.fusion_, backend="pyarrow"))
         changed = shown.changes()
         given = split_arguments("update", click.get_current_context().meta[TYPED], gold)
 
@@ -139,10 +136,10 @@ def update(
                 "model": (save or model, save_model),
             }
         )
-    if as_json:
-        print_json(describe(shown, before, changed, files, time.perf_counter() - started))
-    elif not quiet:
-        print_update(shown, before, changed, model, files)
+    tell(
+        lambda: describe(shown, before, changed, files, time.perf_counter() - started),
+        lambda: print_update(shown, before, changed, model, files),
+    )
 
 
 def find_version(path: str) -> tuple[int, ...] | None:
@@ -166,7 +163,7 @@ def check_version(path: str, version: tuple[int, ...] | None) -> None:
 
 
 def describe(
-    model: PredictingModel, before: Any, changed: pa.Table, files: dict[str, str], seconds: float
+    model: FittedModel, before: Any, changed: pa.Table, files: dict[str, str], seconds: float
 ) -> dict[str, Any]:
     """Return what an update brought, for `--json`."""
     found = model.update_
@@ -181,7 +178,7 @@ def describe(
         "verdict_before": None if before is None else before.verdict,
         "verdict": None if comparison is None else comparison.verdict,
         "reason": found.verdict,
-        "mean_confidence": float(model._confidence().mean()),
+        "mean_confidence": model.fusion_.labelled.mean_confidence,
         "copies": model.copies_,
         "changes": changed.to_pylist(),
         "files": files,
@@ -189,12 +186,23 @@ def describe(
     }
 
 
-def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
+def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
     """Print what is new, which labels changed, and the verdict before and after."""
     from ..errors import plural, to_sentence
     from .summary import knows_all, say_verdict
-    from .tables import MOST_KEY, Column, open_console, print_facts, print_table, print_title, spare_width, widen
-    from .text import fit_text, format_columns, format_number
+    from .terminal import (
+        MOST_KEY,
+        Column,
+        fit_text,
+        format_columns,
+        format_number,
+        open_console,
+        print_facts,
+        print_table,
+        print_title,
+        spare_width,
+        widen,
+    )
 
     console, found, r = open_console(), model.update_, model.responses_
     print_title(console, f"Update of {fit_text(name, 60)}")
@@ -207,7 +215,7 @@ def print_update(model: PredictingModel, before: Any, changed: pa.Table, name: s
     ]
     comparison = getattr(model, "comparison_", None)
     if comparison is None:
-        facts.append(("Confidence", f"{format_number(float(model._confidence().mean()))} on average"))
+        facts.append(("Confidence", f"{format_number(model.fusion_.labelled.mean_confidence)} on average"))
     else:
         if before is not None:
             facts.append(("Before", to_sentence(before.describe_test())))

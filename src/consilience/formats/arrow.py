@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..data.vocabulary import is_text
+from ..answers.columns import is_text
 from ..errors import plural
 from ..memory import require_memory
 from .files import ROWS_AT_ONCE, choose_columns, open_raw
 from .register import Codec
 
+if TYPE_CHECKING:
+    from pyarrow import parquet
+
+# Of Parquet files, so many bytes of rows are held at a time, or ROWS_AT_ONCE.
+BYTES_AT_ONCE = 1 << 27
 _PARQUET_MARK = b"PAR1"
 _ARROW_MARK = b"ARROW1"
 _STREAM_MARK = b"\xff\xff\xff\xff"  # no text begins with it
@@ -33,7 +38,9 @@ def _read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, 
         return file.read(columns=chosen).select(chosen), names
 
 
-def _scan_parquet(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
+def _scan_parquet(
+    path: str, wanted: Collection[str] | None, groups: range | None = None
+) -> tuple[Iterator[pa.Table], list[str]]:
     from pyarrow import parquet
 
     with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
@@ -42,10 +49,41 @@ def _scan_parquet(path: str, wanted: Collection[str] | None) -> tuple[Iterator[p
 
     def batches() -> Iterator[pa.Table]:
         with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
-            for batch in file.iter_batches(ROWS_AT_ONCE, columns=chosen):
+            read = list(range(file.num_row_groups) if groups is None else groups)
+            for batch in file.iter_batches(_rows_at_once(file.metadata, read, chosen), read, columns=chosen):
                 yield pa.table(batch).select(chosen)
 
     return batches(), names
+
+
+def _rows_at_once(metadata: parquet.FileMetaData, groups: Iterable[int], columns: Collection[str]) -> int:
+    """Return how many rows of a Parquet file to hold at a time: fewer where they are long."""
+    found = [metadata.row_group(group) for group in groups]
+    n_rows = sum(group.num_rows for group in found)
+    each = [group.column(place) for group in found for place in range(group.num_columns)]
+    n_bytes = sum(column.total_uncompressed_size for column in each if column.path_in_schema in columns)
+    return int(min(ROWS_AT_ONCE, max(1, n_rows * BYTES_AT_ONCE // max(n_bytes, 1))))
+
+
+def _read_sizes(path: str) -> list[int]:
+    """Return the number of rows of each row group."""
+    from pyarrow import parquet
+
+    with open_raw(path, "rb") as stream:
+        metadata = parquet.read_metadata(stream)
+    return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+
+def _cut_parquet(path: str, n_rows: int) -> list[tuple[int, range]]:
+    """Return runs of row groups with about so many rows."""
+    runs, first, row, size = [], 0, 0, 0
+    sizes = _read_sizes(path)
+    for group, more in enumerate(sizes):
+        if size and size + more > n_rows:
+            runs.append((row, range(first, group)))
+            first, row, size = group, row + size, 0
+        size += more
+    return [*runs, (row, range(first, len(sizes)))]
 
 
 def _least_width(kind: pa.DataType) -> int:
@@ -123,5 +161,12 @@ def _ends_with(path: str, mark: bytes) -> bool:
         return bool(file.read(len(mark)) == mark)
 
 
-PARQUET = Codec(_read_parquet, _write_parquet, _recognise_parquet, scan=_scan_parquet)
+PARQUET = Codec(
+    _read_parquet,
+    _write_parquet,
+    _recognise_parquet,
+    scan=_scan_parquet,
+    cut=_cut_parquet,
+    count_rows=lambda path: sum(_read_sizes(path)),
+)
 ARROW = Codec(_read_arrow, _write_arrow, _recognise_arrow, scan=_scan_arrow)

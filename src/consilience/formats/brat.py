@@ -21,26 +21,14 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from ..data.spans import SpanCollector, Spans
 from ..errors import DataWarning, InputError, plural, shorten, warn
-from .annotations import (
-    Reading,
-    Span,
-    check_unchanged,
-    file_name,
-    finish,
-    index_documents,
-    list_readings,
-    make_folder,
-    origin_of,
-    say_nothing,
-)
-from .files import LONGEST_ROW
-from .lines import encoding_error
+from ..tasks.spans import SpanCollector, Spans
+from .files import LONGEST_ROW, encoding_error, file_name, make_folder
 from .records import Place, plain
 from .register import Codec
+from .tools import Reading, Span, check_unchanged, finish, index_documents, list_readings, origin_of, say_nothing
 from .writing import replace_file, replace_together
 
 _NAME = "brat"
@@ -193,7 +181,7 @@ def _write_spans(spans: Spans, path: str) -> None:
     workers = [plain(worker) for worker in spans.workers.tolist()]
     folders = {worker: os.path.join(path, file_name(worker)) for worker in workers}
     origin = origin_of(spans, _NAME)
-    known = _find_workers(origin.path) if origin else {}
+    known = _find_workers(origin) if origin else {}
     readings = list_readings(spans)
     if os.path.isfile(path):
         raise InputError(f"{path!r} is a file.", "brat annotations are written to a folder: give its name.")
@@ -205,20 +193,20 @@ def _write_spans(spans: Spans, path: str) -> None:
                 old = os.path.join(source, f"{name}.ann") if source is not None else None
                 content = _read_annotations(old) if old is not None and os.path.isfile(old) else ""
                 if content and origin is not None and source is not None:
-                    text = _find_text(origin.path, source, str(name), str(old), known)
+                    text = _find_text(origin, source, str(name), str(old), known)
                     check_unchanged(Place(text, "line", 1), _read_text(text), spans.texts[index])
                 make_folder(os.path.dirname(base))
                 for suffix, new in ((".ann", _compose(old or "", content, spans.texts[index], reading)),
                                     (".txt", spans.texts[index])):  # fmt: skip
                     with replace_file(base + suffix) as temporary:
                         temporary.write_bytes(new.encode())
-        if origin is not None and os.path.realpath(origin.path) != os.path.realpath(path):
-            for name in sorted(name for name in os.listdir(origin.path) if name.endswith(".conf")):
+        if origin is not None and os.path.realpath(origin) != os.path.realpath(path):
+            for name in sorted(name for name in os.listdir(origin) if name.endswith(".conf")):
                 with replace_file(os.path.join(path, name)) as temporary:
-                    shutil.copyfile(os.path.join(origin.path, name), temporary)
+                    shutil.copyfile(os.path.join(origin, name), temporary)
 
 
-def _document_path(name: Any) -> str:
+def _document_path(name: object) -> str:
     return os.path.join(*(file_name(part) for part in str(plain(name)).split("/")))
 
 

@@ -16,35 +16,30 @@ column is the token.
 
 from __future__ import annotations
 
-import io
 import itertools
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from ..data.spans import SpanCollector, Spans
 from ..errors import InputError, first_line, listing, shorten
-from .annotations import (
+from ..tasks.spans import SpanCollector, Spans
+from .files import HEAD, encoding_error, list_inputs, numbered_lines, stem
+from .records import Id, Place, plain
+from .register import Codec
+from .tools import (
     Span,
     check_all_found,
     check_unchanged,
     finish,
     index_documents,
-    list_inputs,
     list_readings,
     origin_of,
     say_nothing,
-    stem,
     token_places,
 )
-from .files import HEAD, LONGEST_ROW, open_input
-from .lines import encoding_error, long_row_error
-from .records import Place, plain
-from .register import Codec
 from .writing import replace_file
 
 _NAME = "conll"
@@ -74,19 +69,14 @@ class _Sentence:
 
 
 def _lines(path: str) -> Iterator[tuple[int, str]]:
-    with io.BufferedReader(open_input(path)) as file:
-        number = 0
-        while line := file.readline(LONGEST_ROW + 1):
-            number += 1
-            if len(line) > LONGEST_ROW:
-                raise long_row_error(path, number)
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise encoding_error(f"{path}, line {number}") from error
-            if "\0" in text:
-                raise encoding_error(f"{path}, line {number}")
-            yield number, text
+    for number, line in numbered_lines(path, blank=True):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise encoding_error(f"{path}, line {number}") from error
+        if "\0" in text:
+            raise encoding_error(f"{path}, line {number}")
+        yield number, text
 
 
 def _split(line: str, separator: str | None) -> list[str]:
@@ -218,20 +208,25 @@ def _sources(path: str) -> Iterator[tuple[str, list[_Sentence], dict[str, int]]]
             yield file, sentences, dict(zip(workers, columns, strict=True))
 
 
+def _name_sentences(sentences: list[_Sentence]) -> Sequence[Id]:
+    """Return the names of the sentences of a file, or their numbers from 1 if some have no name."""
+    names = [sentence.name for sentence in sentences if sentence.name is not None]
+    return names if len(names) == len(sentences) else range(1, len(sentences) + 1)
+
+
 def _read_spans(path: str) -> Spans:
     collector = SpanCollector()
-    documents: dict[Any, tuple[int, tuple[str, ...]]] = {}
+    documents: dict[Id, tuple[int, tuple[str, ...]]] = {}
     first = ("", 0)
     for file, sentences, columns in _sources(path):
-        is_named = all(sentence.name is not None for sentence in sentences)
+        names = _name_sentences(sentences)
         first = first if documents else (file, len(sentences))
-        if not is_named and len(sentences) != first[1]:
+        if isinstance(names, range) and len(sentences) != first[1]:
             raise InputError(
                 f"{file!r} has {len(sentences)} sentences, and {first[0]!r} has {first[1]}.",
                 "Give all files the same sentences, or name them with comments such as # sent_id = s1.",
             )
-        for number, sentence in enumerate(sentences, 1):
-            name = sentence.name if is_named else number
+        for name, sentence in zip(names, sentences, strict=True):
             tokens = sentence.tokens
             place = Place(file, "line", sentence.line, sentence.name)
             places = _places(tokens)
@@ -264,8 +259,8 @@ def _write_spans(spans: Spans, path: str) -> None:
         raise InputError(f"Workers have the same name without blanks: {listing(workers)}.", "Rename one of them.")
     if os.path.isdir(path):
         raise InputError(f"{path!r} is a folder.", "Give the name of a file: it has a column for each worker.")
-    kept = _kept_columns(spans)
     origin = origin_of(spans, _NAME)
+    kept = {} if origin is None else _kept_columns(origin)
     check_all_found(origin, index_documents(spans), kept)
     readings = list_readings(spans)
     n_kept = len(next(iter(kept.values())).rows[0]) - 1 if kept else 0
@@ -273,46 +268,50 @@ def _write_spans(spans: Spans, path: str) -> None:
         header = ["FORM", *(f"KEPT{i + 1}" for i in range(n_kept)), *names]
         sink.write(f"# global.columns = {' '.join(header)}\n".encode())
         for name, index in index_documents(spans).items():
+            sentence, text = kept.get(name), spans.texts[index]
+            if sentence is not None:
+                place = Place(str(origin), "line", sentence.line, sentence.name)
+                check_unchanged(place, " ".join(sentence.tokens), text)
             marks = {str(each.worker): each.spans for each in readings[index]}
-            sentence = kept.get(name)
-            if sentence is not None and origin is not None:
-                place = Place(origin.path, "line", sentence.line, sentence.name)
-                check_unchanged(place, " ".join(sentence.tokens), spans.texts[index])
-            places = token_places(spans, index) or _tokenize(spans.texts[index])
-            if sentence is None:
-                places = _cut(places, [span for each in marks.values() for span in each])
-            columns = [
-                _to_tags(name, places, marks[worker]) if worker in marks else [_UNREAD] * len(places)
-                for worker in workers
-            ]
-            before = sentence.before if sentence is not None else [f"# sent_id = {_one_line(str(name))}"]
-            lines = [line for line in before if not line.startswith("# global.columns")]
-            for i, (start, end) in enumerate(places):
-                token = re.sub(r"\s", "_", spans.texts[index][start:end])
-                own = sentence.rows[i][1:] if sentence is not None else ()
-                lines.append("\t".join([token, *own, *(column[i] for column in columns)]))
+            places = token_places(spans, index) or _tokenize(text)
+            lines = _compose(name, text, sentence, places, [marks.get(worker) for worker in workers])
             try:
                 sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
             except UnicodeEncodeError as error:
                 raise InputError(f"Document {shorten(name)} cannot be written: {first_line(error)}.") from error
 
 
+def _compose(
+    name: Id,
+    text: str,
+    sentence: _Sentence | None,
+    places: Sequence[tuple[int, int]],
+    marks: Sequence[Sequence[Span] | None],
+) -> list[str]:
+    """Return the lines of a sentence, with a column for each worker, whose spans are None where it was not read."""
+    if sentence is None:
+        places = _cut(places, [span for spans in marks for span in spans or ()])
+    columns = [[_UNREAD] * len(places) if spans is None else _to_tags(name, places, spans) for spans in marks]
+    before = sentence.before if sentence is not None else [f"# sent_id = {_one_line(str(name))}"]
+    lines = [line for line in before if not line.startswith("# global.columns")]
+    for i, (start, end) in enumerate(places):
+        own = sentence.rows[i][1:] if sentence is not None else ()
+        lines.append("\t".join([re.sub(r"\s", "_", text[start:end]), *own, *(column[i] for column in columns)]))
+    return lines
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _kept_columns(spans: Spans) -> dict[Any, _Sentence]:
+def _kept_columns(origin: str) -> dict[Id, _Sentence]:
     """Return the sentences of the original files, with the columns that are no annotations, the same number in all."""
-    origin = origin_of(spans, _NAME)
-    if origin is None:
-        return {}
-    kept: dict[Any, _Sentence] = {}
-    for _, sentences, columns in _sources(origin.path):
-        is_named = all(sentence.name is not None for sentence in sentences)
+    kept: dict[Id, _Sentence] = {}
+    for _, sentences, columns in _sources(origin):
         taken = set(columns.values())
-        for number, sentence in enumerate(sentences, 1):
+        for name, sentence in zip(_name_sentences(sentences), sentences, strict=True):
             sentence.rows = [[field for i, field in enumerate(row) if i not in taken] for row in sentence.rows]
-            kept.setdefault(sentence.name if is_named else number, sentence)
+            kept.setdefault(name, sentence)
     width = max(len(sentence.rows[0]) for sentence in kept.values())
     for sentence in kept.values():  # files may have different columns
         sentence.rows = [[*row, *[_UNREAD] * (width - len(row))] for row in sentence.rows]
@@ -334,7 +333,7 @@ def _cut(places: Sequence[tuple[int, int]], spans: Sequence[Span]) -> list[tuple
     return pieces
 
 
-def _to_tags(name: Any, places: Sequence[tuple[int, int]], spans: Sequence[Span]) -> list[str]:
+def _to_tags(name: Id, places: Sequence[tuple[int, int]], spans: Sequence[Span]) -> list[str]:
     """Return IOB2 tags; a span that is no sequence of tokens, or overlaps another, is an error."""
     first = {start: i for i, (start, _) in enumerate(places)}
     last = {end: i for i, (_, end) in enumerate(places)}

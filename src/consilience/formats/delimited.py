@@ -11,10 +11,21 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data.vocabulary import decode_categories
+from ..answers.columns import decode_categories
 from ..errors import InputError, plural, shorten
-from .files import BLOCK, LONGEST_ROW, ROWS_PER_WRITE, TEXT_AT_ONCE, choose_columns, open_input, open_output
-from .lines import find_long_row, long_row_error, place_of_row, read_text
+from .files import (
+    BLOCK,
+    LONGEST_ROW,
+    ROWS_PER_WRITE,
+    TEXT_AT_ONCE,
+    choose_columns,
+    find_long_row,
+    long_row_error,
+    open_input,
+    open_output,
+    place_of_row,
+    read_text,
+)
 from .register import Codec
 
 # What separates the fields of some files that are called .csv, above all of spreadsheets where commas are decimal.
@@ -164,7 +175,8 @@ def read_integers(texts: Any) -> Any:
     except pa.ArrowInvalid:
         return texts
     unique = pc.unique(texts)
-    return numbers if pc.cast(pc.cast(unique, pa.int64()), pa.string()).equals(unique) else texts
+    # Arrow knows several types of text, and columns of different types are never equal.
+    return numbers if pc.cast(pc.cast(unique, pa.int64()), unique.type).equals(unique) else texts
 
 
 def _ends_in_quote(path: str) -> bool:
@@ -203,6 +215,7 @@ def _codec(delimiter: str) -> Codec:
         write=partial(_write, delimiter),
         find_lines=partial(_find_lines, delimiter),
         scan=partial(_scan, delimiter),
+        all_text=True,
     )
 
 

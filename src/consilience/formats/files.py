@@ -1,19 +1,27 @@
-"""What reading and writing have in common in all formats: which format a file has, compression, names of columns."""
+"""What reading and writing have in common in all formats: files and folders, compression, lines, names of columns.
+
+A file may also be on another machine, at any address that fsspec knows, such as s3://bucket/answers/*.parquet.
+"""
 
 from __future__ import annotations
 
+import csv
+import glob
+import io
+import itertools
 import os
+import re
 import sys
-from collections.abc import Collection
-from typing import Any, TypeAlias
+from collections.abc import Collection, Generator, Iterator
+from typing import IO, Any, AnyStr, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from ..data.tables import check_names
-from ..errors import InputError
-from .register import Format, readable_formats
-from .remote import is_remote, open_remote
+from ..answers.tables import check_names
+from ..errors import InputError, MissingDependencyError, first_line
+from ..memory import format_bytes
+from .register import Format, LineFinder, readable_formats
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -29,8 +37,6 @@ TEXT_AT_ONCE = 1 << 25
 # So much of a file is shown to formats that may recognise it.
 HEAD = 1 << 16
 _GZIP = b"\x1f\x8b"
-
-
 # The path that stands for standard input, and what messages call it.
 STANDARD_INPUT = "-"
 # How Parquet and Arrow begin.
@@ -38,6 +44,11 @@ _BINARY = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")
 _NAME_OF_INPUT = "standard input"
 # What was read from a standard input, which can be read only once.
 _inputs: WeakKeyDictionary[Any, pa.Buffer] = WeakKeyDictionary()
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+# Each service has its own words for times and hashes of files. The hash that fsspec offers (ukey) will not do: for some
+# services it is one of the address alone.
+_MARK = re.compile(r"etag|md5|digest|crc32|^sha|mtime|modif|updated|created|generation|version", re.IGNORECASE)
+_LARGE = 1 << 30
 
 
 def name_of(path: str) -> str:
@@ -150,3 +161,211 @@ def nested_error(path: str, name: str, kind: str) -> InputError:
     return InputError(
         f"Column {name!r} of {quote_path(path)} holds nested values ({kind}).", "Give it plain text or numbers."
     )
+
+
+# -------------------------------------------------------------------------------------------------- lines of text
+
+
+def read_text(path: str, errors: str) -> Generator[str]:
+    """Yield the lines of a file as text, without a byte order mark; line ends are left to the csv module."""
+    binary = io.BufferedReader(open_input(path))
+    with io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="") as file:
+        yield from (line for _, line in _bounded_lines(file, path))
+
+
+def numbered_lines(path: str, blank: bool = False) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with their numbers from 1, those that are blank only if asked for."""
+    with io.BufferedReader(open_input(path)) as file:
+        yield from ((number, line) for number, line in _bounded_lines(file, path) if blank or line.strip())
+
+
+def _bounded_lines(file: IO[AnyStr], path: str) -> Iterator[tuple[int, AnyStr]]:
+    """Yield the lines with their numbers. One that is too long is an error before all of it is in memory."""
+    for number in itertools.count(1):
+        line = file.readline(LONGEST_ROW + 1)
+        if not line:
+            return
+        if len(line) > LONGEST_ROW:
+            raise long_row_error(path, number)
+        yield number, line
+
+
+def find_long_row(path: str) -> int | None:
+    """Return the line on which the first row begins that is too long, None if there is none.
+
+    A row goes on in the next line as long as a quote is open.
+    """
+    start, size, is_open = 1, 0, False
+    with io.BufferedReader(open_input(path)) as file:
+        for number in itertools.count(1):
+            line = file.readline(LONGEST_ROW + 1)
+            size += len(line)
+            if size > LONGEST_ROW:
+                return start
+            if not line:
+                return None
+            is_open ^= bool(line.count(b'"') % 2)
+            if not is_open:
+                start, size = number + 1, 0
+    return None
+
+
+def long_row_error(path: str, line: int) -> InputError:
+    """Return the error for a row that is too long."""
+    return InputError(
+        f"{name_of(path)}, line {line}: the row is longer than {format_bytes(LONGEST_ROW)}.",
+        "Give one answer per row, and close every quote that is opened.",
+    )
+
+
+def place_of_row(path: str, row: int, find_lines: LineFinder | None) -> str:
+    """Return the place of row `row` (from 0) of a file, for a message: its line if there are lines, else its number."""
+    if find_lines is not None:
+        try:
+            return f"{name_of(path)}, line {next(itertools.islice(find_lines(path), row, None))}"
+        except (OSError, csv.Error, StopIteration, InputError):
+            # The file is gone or changed, or has a field too long for the csv module, or a row too long for anyone.
+            pass
+    return f"{name_of(path)}, row {row + 1}"
+
+
+def check_encoding(path: str) -> None:
+    """Raise an error that names the first line which is not UTF-8, if there is one."""
+    try:
+        for number, line in numbered_lines(path):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                raise encoding_error(f"{name_of(path)}, line {number}") from error
+    except OSError:
+        # The file cannot be read at all: the caller says so.
+        return
+
+
+def encoding_error(place: str) -> InputError:
+    """Return the error for text in another encoding."""
+    return InputError(f"{place}: the text is not UTF-8.", "Save the file as UTF-8.")
+
+
+# -------------------------------------------------------------------------------------------- folders and patterns
+
+
+def is_folder(path: str) -> bool:
+    """Tell whether a path is, or would be, that of a folder: it has no suffix.
+
+    >>> is_folder("no-such/fused"), is_folder("fused.jsonl")
+    (True, False)
+    """
+    if os.path.exists(path):
+        return os.path.isdir(path)
+    return path.endswith(os.sep) or not os.path.splitext(path)[1]
+
+
+def make_folder(path: str) -> None:
+    """Create a folder, unless it is there."""
+    try:
+        os.makedirs(path or ".", exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path!r} cannot be created: {first_line(error)}.", "Write to another place.") from error
+
+
+def list_inputs(path: str) -> list[str]:
+    """Return the files that a path stands for: itself, those in a folder, or those that match a glob."""
+    if os.path.isfile(path):
+        return [path]
+    try:
+        if os.path.isdir(path):
+            found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
+        else:
+            found = glob.glob(path, recursive=True) if glob.has_magic(path) else []
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path!r} cannot be read: {error}.", "Check the path.") from error
+    files = sorted(file for file in found if os.path.isfile(file))
+    if not files:
+        raise InputError(f"No file to read in {path!r}.", "Check the path.")
+    return _drop_others(files) if os.path.isdir(path) else files
+
+
+def _drop_others(files: list[str]) -> list[str]:
+    """Return the files of a folder without those of which no kind is known, such as a read-me.
+
+    A damaged file may not be recognised. So files with the suffix of another that is recognised are kept.
+    """
+    known = {os.path.splitext(file)[1].lower() for file in files if find_format(file) is not None}
+    return [file for file in files if os.path.splitext(file)[1].lower() in known] or files
+
+
+def stem(path: str) -> str:
+    """Return the name of a file without folder and suffixes that files of annotations have.
+
+    >>> stem("folder/ann.b.jsonl.gz")
+    'ann.b'
+    """
+    name = os.path.basename(path)
+    for suffix in (".gz", os.path.splitext(name.removesuffix(".gz"))[1]):
+        name = (name.removesuffix(suffix) if suffix else name) or name
+    return name
+
+
+def file_name(worker: object) -> str:
+    """Return the name of a file or folder for a worker."""
+    name = str(worker)
+    if not name or name.startswith(".") or any(sign in name for sign in '/\\\0:*?"<>|') or len(name.encode()) > 200:
+        raise InputError(f"{worker!r} cannot be the name of a file.", "Rename the worker, or write another format.")
+    return name
+
+
+# ------------------------------------------------------------------------------------------------ other machines
+
+
+def is_remote(path: str) -> bool:
+    """Tell an address from a path.
+
+    >>> is_remote("s3://bucket/answers.parquet"), is_remote("answers.parquet"), is_remote("c:/answers.csv")
+    (True, False, False)
+    """
+    return _ADDRESS.match(path) is not None
+
+
+def open_remote(path: str) -> Any:
+    """Return a remote file as Arrow reads it."""
+    system, inner = _find_system(path)
+    return pa.PythonFile(system.open(inner, "rb"), mode="r")
+
+
+def list_remote(path: str) -> list[str]:
+    """Return the addresses of the file, of the files in a folder, or of those that match a pattern."""
+    system, inner = _find_system(path)
+    try:
+        if any(sign in inner for sign in "*?["):
+            found = system.glob(inner)
+        else:
+            found = [inner] if system.isfile(inner) else system.ls(inner, detail=False)
+    except OSError as error:
+        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the address.") from error
+    return sorted(system.unstrip_protocol(each) for each in found)
+
+
+def describe_remote(path: str) -> tuple[int, str | None]:
+    """Return the size of a file in bytes, and what changes when its content does; None where nothing is known to.
+
+    A file of unknown size is taken for a large one.
+    """
+    system, inner = _find_system(path)
+    system.invalidate_cache(inner)  # what was listed before may have changed
+    details = system.info(inner)
+    marks = [(name, str(details[name])) for name in sorted(details) if _MARK.search(name) and details[name] is not None]
+    size = details.get("size")
+    return _LARGE if size is None else int(size), str(marks) if marks else None
+
+
+def _find_system(path: str) -> tuple[Any, str]:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingDependencyError(f"To read {path!r}, fsspec is needed: pip install 'consilience[big]'.") from error
+    try:
+        found: tuple[Any, str] = fsspec.core.url_to_fs(path)
+        return found
+    except (ValueError, ImportError) as error:  # no such protocol, or its package is missing
+        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the address.") from error

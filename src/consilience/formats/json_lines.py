@@ -1,48 +1,82 @@
-"""JSON lines: one object per line."""
+"""JSON lines: one object per line.
+
+What kills parsers of JSON is found before they see it. They recurse, so that deep brackets overflow their stack. That
+of Arrow crashes on a block that begins with null. And a line takes several times its length in memory.
+"""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Iterable, Iterator
-from typing import Literal
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import IO, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
-from .files import BLOCK, ROWS_PER_WRITE, TEXT_AT_ONCE, choose_columns, name_of, nested_error, open_input, open_output
-from .json_traps import find_trap
-from .lines import encoding_error, numbered_lines
+from ..memory import format_bytes
+from .files import (
+    BLOCK,
+    LONGEST_ROW,
+    ROWS_PER_WRITE,
+    TEXT_AT_ONCE,
+    choose_columns,
+    encoding_error,
+    name_of,
+    nested_error,
+    numbered_lines,
+    open_input,
+    open_output,
+)
 from .register import Codec
 
 _TYPES: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+# Tables are flat. So many brackets may be open all the same, for columns that nobody reads.
+MOST_OPEN = 100
+_QUOTE, _NEWLINE, _RETURN = map(ord, '"\n\r')
+# What "[" and "{", and "]" and "}", become when one bit is set.
+_OPENING, _CLOSING, _FOLD = ord("{"), ord("}"), 0x20
+# Blanks, and the bytes of a byte order mark.
+_BLANKS = re.compile(rb"[ \t\xef\xbb\xbf]*")
+_IS_BLANK = np.array([_BLANKS.fullmatch(bytes([byte])) is not None for byte in range(256)])
+
+
+def _parse(
+    stream: object, block_size: int, schema: pa.Schema | None = None, unexpected: Literal["infer", "ignore"] = "infer"
+) -> pa.Table:
+    from pyarrow import json as arrow_json
+
+    return arrow_json.read_json(
+        stream,
+        read_options=arrow_json.ReadOptions(block_size=block_size),
+        parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+    )
+
+
+def _keep_times(table: pa.Table, parse: Callable[[pa.Schema], pa.Table]) -> pa.Table:
+    """Return a table in which times are text: the reader takes text that looks like a time for one."""
+    times = [(field.name, pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)]
+    return parse(pa.schema(times)).select(table.column_names) if times else table
 
 
 def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-    from pyarrow import json as arrow_json
-
     def parse(
-        block_size: int, schema: pa.Schema | None = None, unexpected: Literal["infer", "ignore"] = "infer"
+        schema: pa.Schema | None = None, block_size: int = BLOCK, unexpected: Literal["infer", "ignore"] = "infer"
     ) -> pa.Table:
         with open_input(path) as stream:
-            return arrow_json.read_json(
-                stream,
-                read_options=arrow_json.ReadOptions(block_size=block_size),
-                parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
-            )
+            return _parse(stream, block_size, schema, unexpected)
 
     check_safety(path)
     try:
-        table = parse(BLOCK)
+        table = _keep_times(parse(), parse)
         names = table.column_names
-        times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
-        if times:
-            # The reader takes text that looks like a time for one, and would not give back the same text.
-            table = parse(BLOCK, pa.schema([(name, pa.string()) for name in times])).select(names)
     except pa.ArrowInvalid:
         names, schema, longest = _scan(path, wanted)
-        table = parse(max(BLOCK, longest), schema, "infer" if wanted is None else "ignore")
+        table = parse(schema, max(BLOCK, longest), "infer" if wanted is None else "ignore")
     return table.select(choose_columns(path, names, wanted)), names
 
 
@@ -68,24 +102,16 @@ def _fill_up(table: pa.Table, names: list[str]) -> pa.Table:
 
 def _parse_runs(path: str) -> Iterator[pa.Table]:
     """Yield tables of runs of whole lines."""
-    from pyarrow import json as arrow_json
-
-    def parse(text: bytes, schema: pa.Schema | None = None) -> pa.Table:
-        return arrow_json.read_json(
-            pa.BufferReader(text),
-            read_options=arrow_json.ReadOptions(block_size=max(BLOCK, len(text) // 8)),
-            parse_options=arrow_json.ParseOptions(explicit_schema=schema),
-        )
-
     with io.BufferedReader(open_input(path)) as file:
         while text := b"".join(file.readlines(TEXT_AT_ONCE)):
-            if not text.strip():
-                continue
-            table = parse(text)
-            times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
-            if times:
-                table = parse(text, pa.schema([(name, pa.string()) for name in times])).select(table.column_names)
-            yield table
+            if text.strip():
+                yield _parse_run(text)
+
+
+def _parse_run(text: bytes) -> pa.Table:
+    block_size = max(BLOCK, len(text) // 8)
+    table = _parse(pa.BufferReader(text), block_size)
+    return _keep_times(table, lambda schema: _parse(pa.BufferReader(text), block_size, schema))
 
 
 def check_safety(path: str) -> None:
@@ -177,3 +203,81 @@ def _find_lines(path: str) -> Iterator[int]:
 
 
 JSON_LINES = Codec(_read, _write, _recognise, _find_lines, scan=_scan_lines)
+
+# -------------------------------------------------------------------------------------------------------- traps
+
+
+def find_trap(stream: IO[bytes]) -> tuple[int, str] | None:
+    r"""Return the first line, from 1, that a parser may die of, and what is wrong with it; None if there is none.
+
+    Brackets count from one line to the next, as for a parser. A string ends with its line at the latest, so that a
+    quote too many in one line hides no bracket of another.
+
+    >>> import io
+    >>> find_trap(io.BytesIO(b'{"text": "' + b"[" * 200 + b'"}'))
+    >>> find_trap(io.BytesIO(b'{"a": 1}\n{"a": ' + b"[" * 200))
+    (2, 'more than 100 brackets are open')
+    >>> find_trap(io.BytesIO(b'{"a": 1}\n  null\n'))
+    (2, 'expected one JSON object per line, found null')
+    """
+    n_open, line, length, in_string, blank = 0, 1, 0, False, True
+    while chunk := stream.read(BLOCK):
+        if (len(chunk) - len(chunk.rstrip(b"\\"))) % 2:  # a backslash is cut off from what it stands before
+            chunk += stream.read(1)
+        first_break, last_break = chunk.find(b"\n"), chunk.rfind(b"\n")
+        if length + (len(chunk) if first_break < 0 else first_break) > LONGEST_ROW:
+            return line, _TOO_LONG
+        length = length + len(chunk) if first_break < 0 else len(chunk) - last_break - 1
+        if b"\\" in chunk:
+            chunk = chunk.replace(b"\\\\", b"").replace(b'\\"', b"")
+        text = np.frombuffer(chunk, np.uint8)
+        breaks = np.flatnonzero(text == _NEWLINE)
+        null, blank = _find_null(chunk, text, blank)
+        places, levels = _find_levels(text, breaks, n_open, in_string)
+        deep = places[levels > MOST_OPEN]
+        found = [(int(at[0]), words) for at, words in ((deep, _TOO_DEEP), (null, _NO_OBJECT)) if len(at)]
+        if found:
+            place, words = min(found)
+            return line + int(np.searchsorted(breaks, place)), words
+        n_open = int(levels[-1]) if len(levels) else n_open
+        last = breaks[-1] if len(breaks) else -1
+        in_string = bool((np.count_nonzero(text[last + 1 :] == _QUOTE) + (in_string and last < 0)) % 2)
+        line += len(breaks)
+    return None
+
+
+_TOO_DEEP = f"more than {MOST_OPEN} brackets are open"
+_TOO_LONG = f"the line is longer than {format_bytes(LONGEST_ROW)}"
+_NO_OBJECT = "expected one JSON object per line, found null"
+
+
+def _find_levels(
+    text: NDArray[np.uint8], breaks: NDArray[np.int64], n_open: int, in_string: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where brackets outside of strings are, and how many are open after each."""
+    quotes = np.flatnonzero(text == _QUOTE)
+    folded = text | _FOLD
+    places = np.flatnonzero((folded == _OPENING) | (folded == _CLOSING))
+    # Quotes before the line of a bracket do not count; of the first line there may be one in an earlier chunk.
+    before = np.concatenate([[-int(in_string)], np.searchsorted(quotes, breaks)])
+    outside = (np.searchsorted(quotes, places) - before[np.searchsorted(breaks, places)]) % 2 == 0
+    places = places[outside]
+    levels = n_open + np.cumsum(np.where(folded[places] == _OPENING, 1, -1))
+    # A bracket that closes nothing changes nothing.
+    return places, levels - np.minimum(np.minimum.accumulate(levels), 0)
+
+
+def _find_null(chunk: bytes, text: NDArray[np.uint8], blank: bool) -> tuple[NDArray[np.int64], bool]:
+    """Return where lines begin with an n, after blanks; and whether the last line is blank so far.
+
+    `blank` tells whether the line that goes on here was. A carriage return begins a line too.
+    """
+    starts = np.flatnonzero((text == _NEWLINE) | (text == _RETURN)) + 1
+    starts = np.concatenate([[0], starts]) if blank else starts
+    ends = len(starts) > 0 and starts[-1] == len(text)
+    starts = starts[:-1] if ends else starts
+    for i in np.flatnonzero(_IS_BLANK[text[starts]]):
+        starts[i] = _BLANKS.match(chunk, starts[i]).end()  # type: ignore[union-attr] # it matches anything
+    ends = ends or (len(starts) > 0 and starts[-1] == len(text))
+    starts = starts[starts < len(text)]
+    return starts[text[starts] == ord("n")], bool(ends)

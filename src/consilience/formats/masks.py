@@ -15,30 +15,29 @@ user has to say.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations, islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.contents import UNANSWERED, Colours, Pictures
 from ..arguments import is_among, to_path
-from ..data.masks import UNANSWERED, Colours, FusedMasks, MaskCollector, Masks, Pictures
 from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
-from .features import check_unpacked
-from .files import PathLike
-from .png import SUFFIX as PNG
-from .png import Picture, pack, read_picture, write_picture
+from ..tasks.mask_arrays import MaskCollector
+from ..tasks.masks import FusedMasks, Masks
+from .arrays import NPY, NPZ, PNG, Picture, is_stack, pack, read_arrays, read_picture, write_picture
+from .files import PathLike, make_folder
 from .register import Codec, list_suffixes, readable_formats
 from .writing import replace_file, replace_together
 
-NPY, NPZ = ".npy", ".npz"
 FOLDERS = ("readers", "images")
 # How much less the masks of an image must differ than those of a reader, and how many pairs and pixels are looked at.
 RATIO, MOST_PAIRS, MOST_PIXELS = 0.7, 60, 2**16
-_ZIP, _NUMPY = b"PK", b"\x93NUMPY"
 
 Key: TypeAlias = tuple[str, str]  # folder and file, without suffix
+Pixels: TypeAlias = NDArray[Any]
 
 
 class _File(NamedTuple):
@@ -94,7 +93,7 @@ def read_masks(
         return _read_folder(source, folders, classes, missing)
     if not os.path.exists(source):
         raise InputError(f"There is no file or folder {source!r}.", "Check the name.")
-    arrays = _read_arrays(source)
+    arrays = read_arrays(source)
     if set(arrays) == {""}:
         return Masks.from_arrays(arrays[""], classes=classes, missing=missing)
     n_readers = {len(array) if array.ndim else 0 for array in arrays.values()}
@@ -114,7 +113,7 @@ def are_masks(path: str) -> bool:
     """
     try:
         if not os.path.isdir(path):
-            return (path.lower().endswith(NPZ) and os.path.isfile(path)) or _is_stack(path)
+            return (path.lower().endswith(NPZ) and os.path.isfile(path)) or is_stack(path)
         tables = tuple(list_suffixes(readable_formats()))
         if any(name.lower().endswith(tables) for name in os.listdir(path)):
             return False
@@ -122,45 +121,6 @@ def are_masks(path: str) -> bool:
         return any(name.lower().endswith((PNG, NPY)) for folder in inner for name in os.listdir(folder))
     except (OSError, ValueError):
         return False
-
-
-def _is_stack(path: str) -> bool:
-    """Tell whether a file is an array of whole numbers with three or four axes; fractions are probabilities."""
-    if not (path.lower().endswith(NPY) and os.path.isfile(path)):
-        return False
-    try:
-        with open(path, "rb") as stream:
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, kind = read(stream)
-    except Exception:  # whatever NumPy meets in a damaged header
-        return False
-    return len(shape) in (3, 4) and kind.kind in "biu"
-
-
-def _read_arrays(path: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays in a file of NumPy, by name; the name of a single one is empty."""
-    try:
-        with open(path, "rb") as stream:  # NumPy leaves a damaged file open
-            head = stream.read(len(_NUMPY))
-            stream.seek(0)
-            if head.startswith(_ZIP):
-                check_unpacked(path, stream)
-                with np.load(stream, allow_pickle=False) as archive:
-                    arrays = {name: np.asarray(archive[name]) for name in archive.files}
-                return {"": arrays["arr_0"]} if set(arrays) == {"arr_0"} else arrays
-            if head != _NUMPY:
-                raise InputError(
-                    f"{path!r} is neither a folder nor a file of NumPy arrays.",
-                    "Give a folder with one folder per reader, or a .npy or .npz file.",
-                )
-            return {"": np.load(stream, allow_pickle=False)}
-    except InputError:
-        raise
-    except Exception as error:  # whatever NumPy meets in a damaged file
-        raise InputError(
-            f"{path!r} cannot be read: {first_line(error) or type(error).__name__}.", "Write it again with numpy.save."
-        ) from error
 
 
 def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | None, missing: int | None) -> Masks:
@@ -172,7 +132,7 @@ def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | No
     for (folder, name), values in zip(found, coloured, strict=True):
         image, reader = (name, folder) if meaning == "readers" else (folder, name)
         collector.add(image, reader, values, f"mask {found[folder, name].path!r}")
-    masks = collector.finish(classes, missing)
+    masks = Masks(*collector.finish(classes, missing))
     _warn_of_scales(masks)
     return masks
 
@@ -221,7 +181,7 @@ def _find_files(path: str) -> dict[Key, str]:
 def _read_file(path: str) -> Picture:
     if path.lower().endswith(PNG):
         return read_picture(path)
-    arrays = _read_arrays(path)
+    arrays = read_arrays(path)
     if set(arrays) != {""}:
         raise InputError(f"{path!r} holds several arrays.", "Save each mask with numpy.save.")
     return Picture(arrays[""])
@@ -246,7 +206,7 @@ def _tell_folders(path: str, found: Mapping[Key, _File]) -> str:
 
 def _mean_distance(found: Mapping[Key, _File], part: int) -> float:
     """Return the mean distance of masks with the same folder (part 0) or file name (1); 1 if there are none."""
-    groups: dict[str, list[NDArray[Any]]] = {}
+    groups: dict[str, list[Pixels]] = {}
     for key, file in found.items():
         groups.setdefault(key[part], []).append(file.picture.values)
     shared = [group for group in groups.values() if len(group) > 1]
@@ -257,7 +217,7 @@ def _mean_distance(found: Mapping[Key, _File], part: int) -> float:
     return float(np.mean(known)) if known else 1.0
 
 
-def _distance(a: NDArray[Any], b: NDArray[Any]) -> float | None:
+def _distance(a: Pixels, b: Pixels) -> float | None:
     """Return the share of pixels that only one of two masks marks, of those that either marks; None if one is empty."""
     if a.shape != b.shape:
         return 1.0
@@ -267,13 +227,13 @@ def _distance(a: NDArray[Any], b: NDArray[Any]) -> float | None:
     return float((marked[0] ^ marked[1]).sum() / (marked[0] | marked[1]).sum())
 
 
-def _find_marked(pixels: NDArray[Any]) -> NDArray[np.bool_]:
+def _find_marked(pixels: Pixels) -> NDArray[np.bool_]:
     """Return which pixels have another value than most."""
     values, counts = np.unique(pixels, return_counts=True)
     return np.asarray(pixels != values[counts.argmax()])
 
 
-def _choose_colours(files: list[_File]) -> tuple[Iterable[NDArray[Any]], Colours]:
+def _choose_colours(files: list[_File]) -> tuple[Iterable[Pixels], Colours]:
     """Return the values of all masks in one form, and how pictures show these."""
     pictures = [file.picture for file in files]
     opaque = [each.channels == 3 and _is_grey(each.values) for each in pictures]
@@ -362,7 +322,7 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
     target = to_path("folder", "write_masks", folder)
     if not isinstance(masks, (Masks, FusedMasks)):
         raise parameter_error("masks", "write_masks", "Masks or FusedMasks", masks)
-    files: dict[str, NDArray[Any]] = {}
+    files: dict[str, Pixels] = {}
     for image, drawn in (masks if isinstance(masks, FusedMasks) else masks.arrays()).items():
         name = _file_name(image, "image")
         by_reader = drawn if isinstance(drawn, dict) else {None: drawn}
@@ -376,32 +336,20 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
             _write_array(os.path.join(target, path), array, masks.pictures)
 
 
-def _write_array(stem: str, array: NDArray[Any], pictures: Pictures) -> None:
+def _write_array(stem: str, array: Pixels, pictures: Pictures) -> None:
     colours, suffix = pictures.coding.colours, pictures.coding.suffix
     flat = array.ndim == 2 + bool(colours.channels)
     if suffix == PNG and not (flat and array.min() >= 0 and array.max() <= np.iinfo(np.uint16).max):
         suffix = NPY
-    write: Callable[[str], None]
-    if suffix == PNG:
-
-        def write(path: str) -> None:
-            write_picture(path, array, colours.palette)
-    else:
-
-        def write(path: str) -> None:
-            np.save(path, array, allow_pickle=False)
-
-    try:
-        os.makedirs(os.path.dirname(stem), exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{os.path.dirname(stem)!r} cannot be created: {first_line(error)}.", "Write to another place."
-        ) from error
+    make_folder(os.path.dirname(stem))
     with replace_file(stem + suffix) as temporary:
-        write(os.fspath(temporary))
+        if suffix == PNG:
+            write_picture(os.fspath(temporary), array, colours.palette)
+        else:
+            np.save(temporary, array, allow_pickle=False)
 
 
-def _file_name(value: Any, what: str) -> str:
+def _file_name(value: object, what: str) -> str:
     """Return the id of an image or a reader as the name of a file, which stays within its folder."""
     name = str(value)
     if not name or name.startswith(".") or any(sign in name for sign in ("/", "\\", "\0", os.sep)):

@@ -17,17 +17,26 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..answers.columns import is_text
+from ..answers.frames import open_arrow
+from ..answers.tables import Table
 from ..arguments import to_path
-from ..data.frames import open_arrow
-from ..data.tables import Table
-from ..data.vocabulary import is_text
 from ..errors import InputError, Sentence, first_line, listing
-from .annotations import QUESTION, say_spans
 from .brat import is_brat
-from .files import STANDARD_INPUT, PathLike, find_format, name_of, nested_error, quote_path
-from .lines import check_encoding, place_of_row
+from .files import (
+    STANDARD_INPUT,
+    PathLike,
+    check_encoding,
+    find_format,
+    is_remote,
+    list_remote,
+    name_of,
+    nested_error,
+    place_of_row,
+    quote_path,
+)
 from .register import Format, LineFinder, list_suffixes, readable_formats
-from .remote import is_remote, list_remote
+from .tools import QUESTION, say_spans
 
 # Folders that hold such files may be meant as masks.
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
@@ -175,7 +184,7 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
             others = f"found only {listing(sorted(found))}" if found else "found nothing"
             raise InputError(f"No file to read in {path!r}: {others}.", f"Supported are {' '.join(supported)}.")
     if named is not None:
-        return [path] if named.spans else files, named
+        return [path] if named.kind == "spans" else files, named
     formats = {find_format(file): file for file in reversed(files)}
     if len(formats) > 1:
         raise InputError(
@@ -189,7 +198,7 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
             f"Supported are {' '.join(supported)}.",
         )
     # Readers of tools know by themselves how files belong together.
-    return [path] if shared.spans else files, shared
+    return [path] if shared.kind == "spans" else files, shared
 
 
 def _list_files(path: str) -> list[str]:

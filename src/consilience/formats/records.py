@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar, cast, overload
 
 import pyarrow as pa
 
 from ..errors import InputError, first_line, shorten
 from ..memory import format_bytes
-from .files import LONGEST_ROW, open_input
-from .lines import encoding_error
+from .files import LONGEST_ROW, encoding_error, open_input, open_output
+from .writing import replace_file
+
+Record: TypeAlias = dict[str, Any]
+Id: TypeAlias = str | int
+T = TypeVar("T")
 
 _CHUNK = 1 << 20
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -44,7 +47,7 @@ class Place:
     path: str
     unit: str  # "line" or "record"
     number: int  # from 1
-    name: Any = None  # what the record is called in the file, if it has an id
+    name: object = None  # what the record is called in the file, if it has an id
 
     def __str__(self) -> str:
         name = "" if self.name is None else f" (id {shorten(self.name)})"
@@ -54,34 +57,40 @@ class Place:
         """Raise the error for this record."""
         raise InputError(f"{self}: {problem}", *remedies)
 
-    def get(self, record: dict[str, Any], key: str, kind: type, default: Any = None, what: str = "") -> Any:
+    @overload
+    def get(self, record: Record, key: str, kind: type[T], default: T) -> T: ...
+
+    @overload
+    def get(self, record: Record, key: str, kind: type[T]) -> T | None: ...
+
+    def get(self, record: Record, key: str, kind: type[T], default: T | None = None) -> T | None:
         """Return the value of a key, or `default` where it is missing or null; one of another type is an error."""
         value = record.get(key)
-        return default if value is None else self.check(value, kind, f"{what}{key!r}")
+        return default if value is None else self.check(value, kind, repr(key))
 
-    def need(self, record: dict[str, Any], key: str, kind: type, what: str = "") -> Any:
+    def need(self, record: Record, key: str, kind: type[T], what: str = "") -> T:
         """Return the value of a key that must be there."""
         value = record.get(key)
         if value is None:
             self.fail(f"{what}{key!r} is missing.", "Export the file again.")
         return self.check(value, kind, f"{what}{key!r}")
 
-    def check(self, value: Any, kind: type, what: str) -> Any:
+    def check(self, value: object, kind: type[T], what: str) -> T:
         """Return a value, after a check of its type."""
         allowed = (int, float) if kind is float else kind
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
             self.fail(f"{what} must be {_NAMES[kind]}, found {shorten(value)}.", "Export the file again.")
-        return value
+        return cast(T, value)
 
-    def check_all(self, values: Any, kind: type, what: str) -> list[Any]:
+    def check_all(self, values: object, kind: type[T], what: str) -> list[T]:
         """Return a list, after a check of the type of its entries."""
         return [self.check(value, kind, f"an entry of {what}") for value in self.check(values, list, what)]
 
-    def entries(self, record: dict[str, Any], key: str, kind: type) -> list[Any]:
+    def entries(self, record: Record, key: str, kind: type[T]) -> list[T]:
         """Return the list at a key, empty where it is missing or null, after a check of the type of its entries."""
         return self.check_all(self.get(record, key, list, []), kind, repr(key))
 
-    def check_id(self, value: Any, what: str) -> Any:
+    def check_id(self, value: object, what: str) -> Id:
         """Return an id: text that is not empty, or a whole number."""
         if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
             self.fail(f"{what} must be text or a whole number, found {shorten(value)}.", "Export the file again.")
@@ -89,10 +98,9 @@ class Place:
             self.fail(f"{what} is a number of more than 64 bits: {shorten(value)}.", "Write it as text.")
         return value
 
-    def check_span(self, text: str, start: Any, end: Any) -> None:
+    def check_span(self, text: str, start: object, end: object) -> None:
         """Raise an error unless a span is within its text, and not empty."""
-        self.check(start, int, "the start of a span")
-        self.check(end, int, "the end of a span")
+        start, end = self.check(start, int, "the start of a span"), self.check(end, int, "the end of a span")
         if not 0 <= start < end <= len(text):
             self.fail(
                 f"the span from {shorten(start)} to {shorten(end)} is not within the text, which has {len(text):,} "
@@ -100,17 +108,14 @@ class Place:
                 "Check that the offsets belong to this text.",
             )
 
-    def check_score(self, value: Any) -> float | None:
+    def check_score(self, value: object) -> float | None:
         """Return a confidence, None if there is none."""
-        if value is None:
-            return None
-        self.check(value, float, "a score")
-        if not 0 <= value <= 1:
+        if value is not None and not 0 <= self.check(value, float, "a score") <= 1:
             self.fail(f"a score must be between 0 and 1, found {shorten(value)}.", "Correct or remove it.")
-        return float(value)
+        return None if value is None else float(cast(float, value))
 
 
-def read_records(path: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+def read_records(path: str) -> Iterator[tuple[Place, Record]]:
     """Yield the objects of a JSON array, of JSON lines, or a single object, each with its place."""
     return _Records(path).read()
 
@@ -126,7 +131,7 @@ class _Records:
         self.number = 0
         self.is_array = False
 
-    def read(self) -> Iterator[tuple[Place, dict[str, Any]]]:
+    def read(self) -> Iterator[tuple[Place, Record]]:
         self.chunks = _decode(self.path)
         self.decode = json.JSONDecoder().raw_decode
         sign = self.skip()
@@ -182,7 +187,7 @@ class _Records:
             if not self.grow(_CHUNK):
                 return ""
 
-    def take(self) -> tuple[Place, dict[str, Any]]:
+    def take(self) -> tuple[Place, Record]:
         """Return the record that begins here."""
         place = self.place()
         while True:
@@ -231,7 +236,7 @@ def _decode(path: str) -> Iterator[str]:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the file.") from error
 
 
-def _check_unicode(record: Any, place: Place) -> None:
+def _check_unicode(record: Record, place: Place) -> None:
     """Raise an error if some text has half of a character, which no file could hold."""
     try:
         json.dumps(record, ensure_ascii=False).encode()
@@ -239,7 +244,7 @@ def _check_unicode(record: Any, place: Place) -> None:
         place.fail("some text has half of a surrogate pair, which is no character.", "Export the file again.")
 
 
-def dump(value: Any) -> bytes:
+def _dump(value: Record) -> bytes:
     """Return a value as JSON in UTF-8."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode()
@@ -247,18 +252,14 @@ def dump(value: Any) -> bytes:
         raise InputError(f"A record cannot be written as JSON: {first_line(error)}.", "Check its text.") from error
 
 
-def write_array(records: Iterable[dict[str, Any]], sink: Any) -> None:
-    """Write records as a JSON array, one per line."""
-    sink.write(b"[")
-    for number, record in enumerate(records):
-        sink.write((b",\n" if number else b"\n") + dump(record))
-    sink.write(b"\n]\n")
-
-
-def write_lines(records: Iterable[dict[str, Any]], sink: Any) -> None:
-    """Write records as JSON lines."""
-    for record in records:
-        sink.write(dump(record) + b"\n")
+def write_records(records: Iterable[Record], path: str, as_array: bool = False) -> None:
+    """Write records to a file: as JSON lines, or as a JSON array with one record per line."""
+    with replace_file(path) as temporary, open_output(str(temporary)) as sink:
+        sink.write(b"[" if as_array else b"")
+        for number, record in enumerate(records):
+            line = _dump(record)
+            sink.write(b"," * (number > 0) + b"\n" + line if as_array else line + b"\n")
+        sink.write(b"\n]\n" if as_array else b"")
 
 
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"[ \t\r\n]*(:?)|"[\s\S]*|[\[\]{}]|[^\s"\[\]{}:,]+')
@@ -311,27 +312,33 @@ class Identity(NamedTuple):
     """
 
     name: Any
-    content: Any
-    scope: Any
+    content: object
+    scope: object
 
 
-Identify = Callable[[Place, dict[str, Any], str], Identity]
+class Entry(NamedTuple):
+    """A record of a file: its place, the document that it is about, the file, and what it says."""
+
+    place: Place
+    name: Any
+    file: str
+    record: Record
 
 
-def read_documents(files: Iterable[str], identify: Identify) -> Iterator[tuple[Place, Any, str, dict[str, Any]]]:
-    """Yield place, document, file and content of the records of several files.
+def read_documents(files: Iterable[str], identify: Callable[[Place, Record, str], Identity]) -> Iterator[Entry]:
+    """Yield the records of several files, each with the document that it is about.
 
     Records are about the same document if they have the same id; without ids, if they have the same text. Documents
     without an id get numbers in order of appearance. Such a text that occurs several times in one scope is several
     documents. One id with two texts is an error.
     """
     numbers: dict[tuple[bytes, int], int] = {}
-    seen: dict[tuple[Any, bytes], int] = {}
+    seen: dict[tuple[object, bytes], int] = {}
     contents: dict[str, bytes] = {}
     for file in files:
         for place, record in read_records(file):
             name, content, scope = identify(place, record, file)
-            place = Place(place.path, place.unit, place.number, name)
+            place = replace(place, name=name)
             key = _digest(place, content)
             if name is None:
                 count = seen[scope, key] = seen.get((scope, key), 0) + 1
@@ -343,10 +350,10 @@ def read_documents(files: Iterable[str], identify: Identify) -> Iterator[tuple[P
                     f"another record has another text for the id {shorten(name)}.",
                     "Give a text the same id in all files, or leave the ids out; read files of other texts apart.",
                 )
-            yield place, name, file, record
+            yield Entry(place, name, file, record)
 
 
-def _digest(place: Place, content: Any) -> bytes:
+def _digest(place: Place, content: object) -> bytes:
     """Return a few bytes that are the same for the same content only."""
     try:
         return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).digest()
@@ -354,29 +361,7 @@ def _digest(place: Place, content: Any) -> bytes:
         place.fail("brackets are nested too deeply.", "Export the file again.")
 
 
-def map_utf16(text: str) -> Callable[[int], int]:
-    """Return a function that turns an offset in UTF-16 units into one in characters; -1 if it is none."""
-    return _map_offsets([2 if sign > "\uffff" else 1 for sign in text])
-
-
-def map_line_breaks(text: str) -> Callable[[int], int]:
-    r"""Return a function that turns an offset which counts ``\r\n`` once into one in characters; -1 if it is none."""
-    return _map_offsets([int(text[i : i + 2] != "\r\n") for i in range(len(text))])
-
-
-def _map_offsets(widths: list[int]) -> Callable[[int], int]:
-    where: dict[int, int] = {}
-    for index, offset in enumerate(itertools.accumulate(widths, initial=0)):
-        where.setdefault(offset, index)
-    return lambda offset: where.get(offset, -1)
-
-
-def drop_whitespace(text: str) -> str:
-    r"""Return text without blanks and line breaks, also those that are spelled ``\n``."""
-    return re.sub(r"\s+|\\n|\\r", "", text)
-
-
-def plain(value: Any) -> Any:
+def plain(value: Any) -> str | int | float:
     """Return a value of a vocabulary as JSON holds it."""
     value = value.item() if hasattr(value, "item") else value
     return value if isinstance(value, (str, int, float, bool)) else str(value)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..data.masks import FusedMasks, Masks
-    from ..data.spans import Spans
-    from .annotations import Verdicts
+    from ..tasks.masks import FusedMasks, Masks
+    from ..tasks.spans import Spans
+    from .tools import Verdicts
 
 LineFinder: TypeAlias = Callable[[str], Iterator[int]]
 
@@ -35,8 +35,15 @@ class Codec:
         Takes a path and the names of the columns to read (None: all). Returns a `pyarrow.Table` with those of them that
         exist, and the names of all columns in the file.
     scan : callable
-        As `read`, for files larger than memory: returns an iterator over tables of some of the rows, in order. Of text
-        formats every column is text.
+        As `read`, for files larger than memory: returns an iterator over tables of some of the rows, in order. It takes
+        a range of parts too, if files are cut.
+    cut : callable
+        Takes a path and a number of rows. Returns runs of parts of the file with about so many rows, which can be read
+        without the others: the number of the first row, and the parts. Formats without it are read as a whole.
+    count_rows : callable
+        Takes a path. Returns the number of rows, where that is known without reading them.
+    all_text : bool
+        Whether `scan` returns every column as text, in which whole numbers are written as such.
     write : callable
         Takes a `pyarrow.Table` and a path, whose suffix is one of the format's.
     recognise : callable
@@ -70,7 +77,10 @@ class Codec:
     write_labels: Callable[[Verdicts, str, str], None] | None = None
     read_masks: Callable[[str], Masks] | None = None
     write_masks: Callable[[Masks | FusedMasks, str], None] | None = None
-    scan: Callable[[str, Collection[str] | None], tuple[Iterator[pa.Table], list[str]]] | None = None
+    scan: Callable[..., tuple[Iterator[pa.Table], list[str]]] | None = None
+    cut: Callable[[str, int], list[tuple[int, range]]] | None = None
+    count_rows: Callable[[str], int] | None = None
+    all_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,26 +97,25 @@ class Format:
         Where its `Codec` is: "module:name", the module in this folder.
     title : str
         What it is, in a few words.
-    text : bool
-        Whether it is text in UTF-8. Text may also be compressed, with .gz after the suffix.
-    readable, writable : bool
-        Whether its `Codec` can read and write tables.
-    spans : bool
-        Whether its `Codec` can read and write spans.
+    kind : str
+        "table", "spans" marked in texts, perhaps with answers about whole texts, or "masks".
     outputs : tuple of str
         What paths end in to which results are written in this format, if they come from such a source. Results from
         other sources, and to other paths, are tables.
+    text : bool
+        Whether it is text in UTF-8. Text may also be compressed, with .gz after the suffix.
+    read_only : bool
+        Whether its `Codec` can read tables, but not write them.
     """
 
     name: str
     suffixes: tuple[str, ...]
     home: str
     title: str = ""
-    text: bool = False
-    readable: bool = True
-    writable: bool = True
-    spans: bool = False
+    kind: str = "table"
     outputs: tuple[str, ...] = ()
+    text: bool = False
+    read_only: bool = False
 
     @cached_property
     def codec(self) -> Codec:
@@ -126,62 +135,44 @@ class Format:
 
 
 # fmt: off
+_JSON, _LINES = (".json",), (".jsonl", ".ndjson")
+_FILES = (*_LINES, FOLDER)
+_CONLL = (".conll", ".bio", ".iob")
 FORMATS = (
     # Formats of annotation tools are JSON too, and so they are asked first.
-    Format(
-        "label-studio", (".json",), "label_studio:LABEL_STUDIO", "Label Studio tasks",
-        text=True, writable=False, spans=True, outputs=(".json",),
-    ),
-    Format(
-        "prodigy", (), "prodigy:PRODIGY", "Prodigy annotations",
-        text=True, writable=False, spans=True, outputs=(".jsonl", ".ndjson"),
-    ),
-    Format(
-        "argilla", (), "argilla:ARGILLA", "Argilla records",
-        text=True, writable=False, spans=True, outputs=(".json", ".jsonl", ".ndjson"),
-    ),
-    Format(
-        "doccano", (), "doccano:DOCCANO", "doccano texts, one file per annotator",
-        text=True, writable=False, spans=True, outputs=(".jsonl", ".ndjson", FOLDER),
-    ),
-    Format(
-        "brat", (".ann",), "brat:BRAT", "brat annotations, one folder per annotator",
-        writable=False, spans=True, outputs=(FOLDER,),
-    ),
-    Format(
-        "conll", (".conll", ".bio", ".iob"), "conll:CONLL", "CoNLL columns of tags",
-        text=True, writable=False, spans=True, outputs=(".conll", ".bio", ".iob"),
-    ),
+    Format("label-studio", _JSON, "label_studio:LABEL_STUDIO", "Label Studio tasks", "spans", _JSON, text=True),
+    Format("prodigy", (), "prodigy:PRODIGY", "Prodigy annotations", "spans", _LINES, text=True),
+    Format("argilla", (), "argilla:ARGILLA", "Argilla records", "spans", _JSON + _LINES, text=True),
+    Format("doccano", (), "doccano:DOCCANO", "doccano texts, one file per annotator", "spans", _FILES, text=True),
+    Format("brat", (".ann",), "brat:BRAT", "brat annotations, one folder per annotator", "spans", (FOLDER,)),
+    Format("conll", _CONLL, "conll:CONLL", "CoNLL columns of tags", "spans", _CONLL, text=True),
     Format("csv", (".csv",), "delimited:CSV", "comma-separated table", text=True),
     Format("tsv", (".tsv",), "delimited:TSV", "tab-separated table", text=True),
-    Format("jsonl", (".jsonl", ".ndjson"), "json_lines:JSON_LINES", "table as JSON lines", text=True),
+    Format("jsonl", _LINES, "json_lines:JSON_LINES", "table as JSON lines", text=True),
     Format("parquet", (".parquet",), "arrow:PARQUET", "Parquet table"),
     Format("arrow", (".arrow", ".feather"), "arrow:ARROW", "Arrow table"),
-    Format(
-        "masks", (), "masks:MASKS", "masks of images, one folder per reader",
-        readable=False, writable=False, outputs=(FOLDER,),
-    ),
+    Format("masks", (), "masks:MASKS", "masks of images, one folder per reader", "masks", (FOLDER,)),
 )
 # fmt: on
 
 
 def readable_formats() -> list[Format]:
-    """Return the formats that can be read."""
-    return [each for each in FORMATS if each.readable]
+    """Return the formats that can be read as tables."""
+    return [each for each in FORMATS if each.kind != "masks"]
 
 
 def writable_formats() -> list[Format]:
-    """Return the formats that can be written.
+    """Return the formats in which tables can be written.
 
     >>> [each.name for each in writable_formats()]
     ['csv', 'tsv', 'jsonl', 'parquet', 'arrow']
     """
-    return [each for each in FORMATS if each.writable]
+    return [each for each in FORMATS if each.kind == "table" and not each.read_only]
 
 
 def span_formats() -> list[Format]:
     """Return the formats of texts with spans."""
-    return [each for each in FORMATS if each.spans]
+    return [each for each in FORMATS if each.kind == "spans"]
 
 
 def find_by_name(name: object) -> Format | None:

@@ -7,20 +7,16 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from ..arguments import to_path
 from ..errors import InputError, first_line, listing
-from .files import ROWS_AT_ONCE, PathLike, is_gzip, open_raw, quote_path
-from .lines import place_of_row
+from .files import PathLike, describe_remote, is_gzip, is_remote, open_raw, place_of_row, quote_path
 from .reading import UNREADABLE, find_files, permission_error, unreadable_error
 from .register import Format
-from .remote import describe_remote, is_remote
 
-# Of Parquet files, so many bytes of rows are held at a time, or ROWS_AT_ONCE.
-BYTES_AT_ONCE = 1 << 27
 # Bytes of an answer in an Arrow file, more or less.
 BYTES_PER_ROW = 24
 # In text a row is a line. So many bytes at the beginning of a file, and so many of its text, show how long lines are.
@@ -37,13 +33,13 @@ class Stretch(NamedTuple):
         The number of the file.
     first_row : int
         The number of the first row in the file.
-    groups : range or None
-        The row groups of a Parquet file; None: all rows of the file.
+    parts : range or None
+        The parts of the file that hold them, such as row groups of Parquet; None: all rows of the file.
     """
 
     file: int
     first_row: int = 0
-    groups: range | None = None
+    parts: range | None = None
 
 
 @dataclass(frozen=True)
@@ -67,29 +63,17 @@ class Scan:
     names: tuple[str, ...]
     sizes: tuple[int, ...]
 
-    @property
-    def all_text(self) -> bool:
-        """Whether every column is text, in which whole numbers are written as such."""
-        return self.format.name in ("csv", "tsv")
-
     def stretches(self, n_rows: int) -> list[Stretch]:
-        """Return what can be read side by side: parts of Parquet files with about so many rows, or whole files."""
-        found = []
-        for number, path in enumerate(self.files):
-            if self.format.name == "parquet":
-                found += cut_parquet(path, number, n_rows)
-            else:
-                found.append(Stretch(number))
-        return found
+        """Return what can be read side by side: parts of files with about so many rows, or whole files."""
+        cut = self.format.codec.cut
+        if cut is None:
+            return [Stretch(number) for number in range(len(self.files))]
+        return [Stretch(number, *run) for number, path in enumerate(self.files) for run in cut(path, n_rows)]
 
     def read(self, stretch: Stretch, columns: Collection[str]) -> Iterator[tuple[int, pa.Table]]:
         """Yield the number of a row of a file, and a table of the rows from there on."""
-        path, row = self.files[stretch.file], stretch.first_row
-        if stretch.groups is None:
-            tables = open_scan(path, self.format, columns)[0]
-        else:
-            tables = _explain_errors(read_groups(path, stretch.groups, columns), path)
-        for table in tables:
+        row = stretch.first_row
+        for table in open_scan(self.files[stretch.file], self.format, columns, stretch.parts)[0]:
             yield row, table
             row += table.num_rows
 
@@ -145,11 +129,13 @@ def _describe_file(path: str) -> tuple[str, int, str | None]:
     return os.path.abspath(path), status.st_size, str(status.st_mtime_ns)
 
 
-def open_scan(path: str, format: Format, columns: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
-    """Return tables of the rows of a file, in order, and the names of all of its columns."""
+def open_scan(
+    path: str, format: Format, columns: Collection[str] | None, parts: range | None = None
+) -> tuple[Iterator[pa.Table], list[str]]:
+    """Return tables of the rows of a file, or of some parts of it, in order, and the names of all of its columns."""
     assert format.codec.scan is not None
     try:
-        tables, names = format.codec.scan(path, columns)
+        tables, names = format.codec.scan(path, columns, *([] if parts is None else [parts]))
         return _explain_errors(tables, path), names
     except PermissionError as error:
         raise permission_error(path) from error
@@ -164,48 +150,10 @@ def _explain_errors(tables: Iterator[pa.Table], path: str) -> Iterator[pa.Table]
         raise unreadable_error(path, error) from error
 
 
-def cut_parquet(path: str, number: int, n_rows: int) -> list[Stretch]:
-    """Return runs of row groups with about so many rows."""
-    from pyarrow import parquet
-
-    with open_raw(path, "rb") as stream:
-        metadata = parquet.read_metadata(stream)
-    sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    stretches, first, row, size = [], 0, 0, 0
-    for group, more in enumerate(sizes):
-        if size and size + more > n_rows:
-            stretches.append(Stretch(number, row, range(first, group)))
-            first, row, size = group, row + size, 0
-        size += more
-    return [*stretches, Stretch(number, row, range(first, len(sizes)))]
-
-
-def read_groups(path: str, groups: range, columns: Collection[str]) -> Iterator[pa.Table]:
-    """Yield tables of the rows of some row groups."""
-    from pyarrow import parquet
-
-    with open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
-        chosen = [name for name in file.schema_arrow.names if name in columns]
-        for batch in file.iter_batches(_rows_at_once(file.metadata, groups, chosen), list(groups), columns=chosen):
-            yield pa.table(batch).select(chosen)
-
-
-def _rows_at_once(metadata: Any, groups: range, columns: Collection[str]) -> int:
-    """Return how many rows of a Parquet file to hold at a time: fewer where they are long."""
-    found = [metadata.row_group(group) for group in groups]
-    n_rows = sum(group.num_rows for group in found)
-    each = [group.column(place) for group in found for place in range(group.num_columns)]
-    n_bytes = sum(column.total_uncompressed_size for column in each if column.path_in_schema in columns)
-    return int(min(ROWS_AT_ONCE, max(1, n_rows * BYTES_AT_ONCE // max(n_bytes, 1))))
-
-
 def count_rows(path: str, format: Format) -> int:
-    """Return the number of rows of a file; an estimate, unless it is Parquet."""
-    if format.name == "parquet":
-        from pyarrow import parquet
-
-        with open_raw(path, "rb") as stream:
-            return int(parquet.read_metadata(stream).num_rows)
+    """Return the number of rows of a file; an estimate, unless the format tells."""
+    if format.codec.count_rows is not None:
+        return format.codec.count_rows(path)
     _, size, _ = _describe_file(path)
     return int(size * _count_lines(path) if format.text else size / BYTES_PER_ROW) + 1
 

@@ -6,27 +6,45 @@ spans are read, with a warning, unless names of columns are given: only answers 
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+from scipy.sparse import issparse
+
+from ..answers.columns import Values
+from ..answers.dialects.register import list_names
+from ..answers.graph import Graph
+from ..answers.responses import Responses
+from ..answers.tables import Table
 from ..arguments import is_among, to_path
-from ..data.dialects import list_names
-from ..data.masks import Masks
-from ..data.responses import Responses
-from ..data.spans import Spans
-from ..data.vocabulary import Values
-from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, warn
-from .annotations import NotSpans, list_inputs
-from .answers import read_source
+from ..errors import (
+    DataWarning,
+    InputError,
+    ParameterError,
+    Sentence,
+    first_line,
+    listing,
+    parameter_error,
+    warn,
+)
+from ..tasks.masks import Masks
+from ..tasks.spans import Spans
+from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features
 from .brat import is_brat
-from .files import STANDARD_INPUT, find_format
-from .masks import NPY, are_masks, read_masks
-from .png import SUFFIX as PNG
-from .register import FORMATS, Format, find_by_name
-from .spans import read_spans
+from .files import STANDARD_INPUT, PathLike, find_format, list_inputs
+from .masks import are_masks, read_masks
+from .reading import open_file, open_path, read_table
+from .register import FORMATS, Format, find_by_name, readable_formats, span_formats
+from .tools import NotSpans
 
 Opened: TypeAlias = Responses | Spans | Masks
 
+# The parameters of `Responses.from_frame`: names of columns, and how to read them.
+COLUMNS = frozenset(inspect.signature(Responses.from_frame).parameters) - {"frame"}
 # These name columns of a table of answers.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 # What `Responses.from_frame` does if nothing is said.
@@ -158,3 +176,189 @@ def _refuse(given: dict[str, Any], path: str, what: str) -> None:
                 f"{path!r} holds {what}: leave it out.",
                 keyword=name,
             )
+
+
+# ------------------------------------------------------------------------------------------------------ answers
+
+
+def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
+    r"""Read answers from a file, a glob or a folder: .csv .tsv .jsonl .parquet .arrow, or a matrix in .npy.
+
+    Parameters
+    ----------
+    path : str or path
+        One file, a pattern such as ``"answers/*.parquet"``, or a folder. "-" is standard input: CSV, TSV or JSON lines.
+    **columns
+        Names of columns and the other parameters of `Responses.from_frame`: item, worker, label, sequence, position,
+        weight, classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, order, ignore.
+        Here `items` may also be the path of a file, and `format` also the name of a file format (csv, tsv, jsonl,
+        parquet, arrow) for a file whose suffix does not tell.
+
+    Returns
+    -------
+    Responses
+
+    Notes
+    -----
+    The suffixes .ndjson (JSON lines) and .feather (Arrow) do too, and text formats may be compressed (.csv.gz). A file
+    that is Parquet, Arrow, JSON lines or compressed by its content is read as such, whatever its suffix.
+
+    Results of MTurk, Toloka and Appen and tables with one column per worker are recognised by their columns; see
+    `format` of `Responses.from_frame`. A .npy file is a matrix with one row per item and one column per worker, and -1
+    for no answer.
+
+    In CSV and TSV every column is text, except that whole numbers become integers; only the empty field is missing.
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
+    >>> _ = file.write_text("item,who,label\n1,ann,cat\n1,bob,dog\n2,ann,cat\n")
+    >>> cs.read_responses(file, worker="who")
+    Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
+    """
+    check_keywords(read_responses, columns)
+    return read_source(to_path("path", "read_responses", path), **columns)
+
+
+def read_source(source: Any, **columns: Any) -> Responses:
+    """Read answers from a table, or from the files at a path, with items that may be the path of a file.
+
+    The names of the columns of answers hold for the file of items too, where it has such columns.
+    """
+    items, format = columns.get("items"), columns.get("format")
+    if isinstance(items, (str, os.PathLike)):
+        items = open_file(items, preferred={role: columns.get(role) for role in ("item", "sequence", "position")})
+    if isinstance(source, (str, os.PathLike)):
+        source, format = open_table(to_path("path", "read_responses", source), format)
+    answers = Responses.from_frame(source, **columns | {"items": items, "format": format})
+    del source
+    pa.default_memory_pool().release_unused()  # Arrow would keep the memory of a file that was read
+    return answers
+
+
+def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
+    """Return the table at a path, and the form that it has if that is given; `format` is one of files or of tables."""
+    is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
+    if not is_file_format:
+        check_form(format)
+    if path.lower().endswith(MATRIX) and os.path.isfile(path):
+        return open_matrix(path), format or "matrix"
+    return open_file(path, format=format if is_file_format else None), None if is_file_format else format
+
+
+def check_form(format: Any) -> None:
+    """Raise an error for a format that is neither one of files nor of tables, before anything is read."""
+    known = [*(each.name for each in readable_formats()), *list_names()]
+    if format is not None and not is_among(format, known):
+        raise parameter_error("format", "read_responses", f"one of {', '.join(map(repr, known))}", format)
+
+
+def check_keywords(function: Callable[..., Any], given: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Raise what Python does for a keyword that neither a function nor `Responses.from_frame` has, nor `others`."""
+    own = {name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_KEYWORD}
+    known = own | COLUMNS | set(others)
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f". Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
+
+
+# -------------------------------------------------------------------------------------------------------- spans
+
+
+def read_spans(path: PathLike, format: str | None = None) -> Spans:
+    r"""Read texts and the spans that workers marked in them.
+
+    Parameters
+    ----------
+    path : str or path
+        A file, a folder, or a pattern such as ``"ann/*.jsonl"``.
+    format : str, optional
+        Name of the format: "label-studio", "prodigy", "doccano", "brat", "conll" or "argilla". By default it follows
+        from the content.
+
+    Returns
+    -------
+    Spans
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "ann.jsonl").write_text('{"id": 1, "text": "Ann met Bob.", "label": [[0, 3, "PER"]]}\n')
+    >>> _ = (folder / "bob.jsonl").write_text('{"id": 1, "text": "Ann met Bob.", "label": [[8, 11, "PER"]]}\n')
+    >>> cs.read_spans(folder)
+    Spans(2 spans in 1 document by 2 workers, 1 type: 'PER')
+    """
+    source = to_path("path", "read_spans", path)
+    chosen = _recognise_spans(source) if format is None else find_span_format(format, "read_spans")
+    read = chosen.codec.read_spans
+    assert read is not None
+    try:
+        return read(source)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"{source!r} cannot be read: {first_line(error)}.", "Check the file.") from error
+
+
+def find_span_format(name: object, owner: str) -> Format:
+    """Return the format of spans that a parameter of `owner` names."""
+    formats = {each.name: each for each in span_formats()}
+    if not isinstance(name, str) or name not in formats:
+        close = difflib.get_close_matches(str(name), formats, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise parameter_error("format", owner, f"one of {listing(formats, most=20)}{hint}", name)
+    return formats[name]
+
+
+def _recognise_spans(path: str) -> Format:
+    """Return the format of a file, or the one that the files in a folder share."""
+    if os.path.isdir(path) and is_brat(path):
+        return find_span_format("brat", "read_spans")
+    files = list_inputs(path)
+    found = {file: find_format(file) for file in files}
+    formats = {each.name: each for each in found.values() if each is not None}
+    shared = next(iter(formats.values()), None)
+    names = listing([each.name for each in span_formats()], most=20)
+    if len(formats) > 1 and any(each.kind == "spans" for each in formats.values()):
+        raise InputError(
+            f"The files in {path!r} are of several formats: {listing(sorted(formats))}.",
+            "Choose those of one format with a pattern.",
+        )
+    if shared is None or shared.kind != "spans":
+        what = "" if shared is None else f" It looks like a table ({shared.name})."
+        raise InputError(
+            f"{path!r} is not recognised as texts with spans.{what}",
+            f"Name the format with format=, one of {names}; read a table with consilience.read_responses.",
+        )
+    return shared
+
+
+# ------------------------------------------------------------------------------------------------- what is about items
+
+
+def as_graph(graph: Any, responses: Responses) -> Graph:
+    """Return a graph over these items from whatever describes one."""
+    if isinstance(graph, Graph):
+        return graph
+    if issparse(graph):
+        return Graph.from_scipy(graph, items=responses.items)
+    if isinstance(graph, list) and all(isinstance(edge, tuple) and len(edge) == 2 for edge in graph):
+        return Graph.from_edges([edge[0] for edge in graph], [edge[1] for edge in graph], items=responses.items)
+    if hasattr(graph, "nodes") and callable(getattr(graph, "edges", None)):
+        return Graph.from_networkx(graph)
+    return Graph.from_frame(open_path(graph), items=responses.items)
+
+
+def open_item_data(source: Any, what: str) -> Any:
+    """Return what a file holds about items: an array or a sparse matrix, or a table; anything else as it is.
+
+    `what` is the parameter that the file is given for.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    name = to_path(what, "fit", source)
+    if name.lower().endswith((NPY, NPZ)) and os.path.isfile(name):
+        return read_features(name)
+    return read_table(name).table

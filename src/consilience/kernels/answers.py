@@ -1,4 +1,6 @@
-"""Evidence from answers, and counts of answers: the two passes every worker model shares.
+"""Evidence from answers, posteriors of independent items, and counts of answers.
+
+Evidence and counts are the two passes every worker model shares.
 
 An answer is one integer, its *row* in a table of shape (n_rows, K). Item i owns the answers
 `offsets[i]:offsets[i + 1]`. What a row means (worker and label, or also the worker's previous answer) is the worker
@@ -10,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compile import kernel
-from .types import Floats, Integers, Rows, Width
+from .types import Floats, Integers, Rows, Truths, Width
 
 # A running product below TINY is multiplied by HUGE until it is not, and this is counted, class by class. It is looked
 # at every STRIDE answers, so a table entry may be as small as SMALLEST without the product leaving the range of a
@@ -19,6 +21,12 @@ TINY, HUGE, LOG_HUGE = 1e-60, 1e60, 60 * np.log(10.0)
 STRIDE, SMALLEST = 8, 1e-30
 # Log likelihood of answers that no class allows: they are set aside, at a price that stays finite.
 LOG_IMPOSSIBLE = -690.0
+IMPOSSIBLE = np.exp(LOG_IMPOSSIBLE)
+# What is left of a count, however much is taken away: rounding must not make it negative.
+LEAST = 1e-12
+# A quotient of counts is between 1e-19 and 1e19 up to ten million answers: so many of them can be multiplied before the
+# logarithm is taken. Counts beyond that are too large for an item to matter, and never that unequal.
+QUOTIENTS = 12
 
 
 def multiply_rows(
@@ -202,3 +210,84 @@ def add_to_rows(rows: Integers, counts: Floats, out: Floats) -> None:
     for j in range(rows.size):
         for k in range(counts.shape[1]):
             out[rows[j], k] += counts[j, k]
+
+
+@kernel
+def normalise_items(evidence: Floats, prior: Floats, told: Truths, mass: Floats, width: Width) -> float:
+    """Turn evidence into posteriors, in place: q[i, k] = prior[k] b[i, k] / Z_i with Z_i = sum_k prior[k] b[i, k].
+
+    Adds sum_i q[i, k] to `mass` and returns sum_i log Z_i. Where the prior rules out every class that the answers
+    allow, the prior is set aside, at a price: Z_i is sum_k b[i, k] exp(LOG_IMPOSSIBLE), if that is more. If `told` is
+    not empty, only items for which it is True count in both sums.
+    """
+    n_classes = len(width)
+    log_total = 0.0
+    product = 1.0  # of many Z_i: one logarithm for all of them
+    for i in range(evidence.shape[0]):
+        total = 0.0
+        for k in range(n_classes):
+            total += prior[k] * evidence[i, k]
+        counts = told.size == 0 or told[i]
+        allowed = 0.0
+        if total <= 1e-150:
+            for k in range(n_classes):
+                allowed += evidence[i, k]
+        if total > allowed * IMPOSSIBLE:
+            if not counts:
+                pass
+            elif total > 1e-150:
+                product *= total
+            else:
+                log_total += np.log(total)  # the product might leave the range of doubles
+            for k in range(n_classes):
+                # A division, not a multiplication by 1 / total: what is certain is exactly 1.
+                evidence[i, k] = prior[k] * evidence[i, k] / total
+        else:
+            for k in range(n_classes):
+                evidence[i, k] /= allowed
+            if counts:
+                log_total += LOG_IMPOSSIBLE + np.log(allowed)
+        if counts:
+            for k in range(n_classes):
+                mass[k] += evidence[i, k]
+        if not 1e-150 < product < 1e150:
+            log_total += np.log(product)
+            product = 1.0
+    return float(log_total + np.log(product))
+
+
+@kernel
+def add_left_out(
+    codes: Rows,
+    offsets: Integers,
+    weight: Floats,
+    above: Floats,
+    below: Floats,
+    posterior: Floats,
+    out: Floats,
+    width: Width,
+) -> None:
+    """Write out[i, k] = sum_j w_j log((above[c, k] - w_j q_ik) / (below[c, k] - w_j q_ik)), with c = codes[j].
+
+    q is the posterior. Neither side of the fraction is less than `LEAST`. `above` and `below` are (n_rows, K).
+    """
+    n_classes = len(width)
+    for i in range(offsets.size - 1):
+        for k in range(n_classes):
+            out[i, k] = 0.0
+            own = posterior[i, k]
+            product = 1.0
+            check = offsets[i] + QUOTIENTS
+            for j in range(offsets[i], offsets[i + 1]):
+                row = codes[j]
+                if weight.size > 0:
+                    taken = weight[j] * own
+                    quotient = max(above[row, k] - taken, LEAST) / max(below[row, k] - taken, LEAST)
+                    out[i, k] += weight[j] * np.log(quotient)
+                    continue
+                if j == check:
+                    check += QUOTIENTS
+                    out[i, k] += np.log(product)
+                    product = 1.0
+                product *= max(above[row, k] - own, LEAST) / max(below[row, k] - own, LEAST)
+            out[i, k] += np.log(product)

@@ -1,4 +1,4 @@
-"""Answers judged by those of other workers; see `consilience.models.drift` for what is computed and why."""
+"""Answers judged by those of other workers; see `consilience.checks.drift` for what is computed and why."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def judge(
     label: int,
     found: Floats,
 ) -> None:
-    """Write p - e, d, v and x of an answer: see `consilience.models.drift`."""
+    """Write p - e, d, v and x of an answer: see `consilience.checks.drift`."""
     mean = square = chance = slope = 0.0
     for k in range(q.size):
         if q[k] < NEGLIGIBLE:

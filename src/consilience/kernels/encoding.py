@@ -1,10 +1,12 @@
-"""Codes of large columns: which of the distinct values, in order of first appearance, each entry is.
+"""Codes and hashes of large columns. A code tells which of the distinct values, as they first appear, an entry is.
 
 Integers of a narrow range are looked up in a table of that range. All others, and short texts, are *words* of 64 bits:
 an integer is one word, and a text two, the last byte of which is its length. Rows are split into parts by a hash of
 their words, so small that the hash table of a part stays in the processor's cache. It finds the first row with the
 words of each row. These are then numbered in order, so that codes depend neither on the parts nor on the number of
 threads.
+
+Hashes of texts and of whole numbers are the same on every machine.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from .compile import kernel
+from .compile import LARGE, kernel
 from .types import Codes, Integers, Width, read_only
 
 Words = NDArray[np.uint64]
+Hashes = NDArray[np.uint64]
 
 # A table of all integers in a range is made if the range is at most so many times as long as the column.
 NARROW = 2
@@ -25,6 +28,10 @@ NARROW = 2
 SHORT = 15
 # About how many rows a part has, and how many parts there are at most: a power of two.
 PART, MOST_PARTS = 1 << 14, 1 << 10
+# 64-bit FNV-1a.
+BASIS, PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
+# NumPy takes one step for each byte of the longest text.
+LONG_TEXT = 500
 
 
 def encode_integers(values: NDArray[np.int64], n_threads: int) -> tuple[Codes, Integers]:
@@ -168,3 +175,46 @@ def number_in_order(first: Codes, rows: Integers) -> None:
             n_distinct += 1
         else:
             first[i] = first[first[i]]
+
+
+def hash_texts(texts: NDArray[np.uint8], offsets: Integers) -> Hashes:
+    """Return the FNV-1a hash of each text: text i is the bytes texts[offsets[i]:offsets[i + 1]].
+
+    NumPy does it where there is little text, so that nothing need be compiled for it.
+    """
+    lengths = np.diff(offsets)
+    hashes = np.full(lengths.size, BASIS)
+    longest = int(lengths.max(initial=0))
+    if lengths.sum() >= LARGE or longest > LONG_TEXT:
+        add_bytes(read_only(texts), read_only(offsets), hashes)
+        return hashes
+    for place in range(longest):
+        reached = np.flatnonzero(lengths > place)
+        hashes[reached] = (hashes[reached] ^ texts[offsets[reached] + place]) * PRIME
+    return hashes
+
+
+@kernel
+def add_bytes(texts: NDArray[np.uint8], offsets: Integers, hashes: Hashes) -> None:
+    """Do what `hash_texts` says; hashes are BASIS at first."""
+    for i in range(hashes.size):
+        value = hashes[i]
+        for j in range(offsets[i], offsets[i + 1]):
+            value = (value ^ np.uint64(texts[j])) * PRIME
+        hashes[i] = value
+
+
+def scramble(hashes: Hashes) -> Hashes:
+    """Return hashes whose every bit depends on all bits of those given."""
+    mixed = hashes.copy()
+    mix_bits(mixed)
+    return mixed
+
+
+def mix_bits(hashes: Hashes) -> None:
+    """Do what `scramble` says in place, by the last steps of splitmix64."""
+    hashes ^= hashes >> np.uint64(30)
+    hashes *= np.uint64(0xBF58476D1CE4E5B9)
+    hashes ^= hashes >> np.uint64(27)
+    hashes *= np.uint64(0x94D049BB133111EB)
+    hashes ^= hashes >> np.uint64(31)

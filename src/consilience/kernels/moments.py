@@ -150,20 +150,6 @@ def fill_products(
 Memberships = tuple[Integers, Integers, Integers, Floats, Floats, Integers, Integers, Floats, Floats]
 
 
-def worker_terms(
-    m: int, memberships: Memberships, confusion: Floats, gram: Floats, prior: Floats
-) -> tuple[Floats, Floats]:
-    """Return H_m (K, K) and B_m (L, K): sums of w1 + w2 e1 + w3 e2 over all others, times the prior.
-
-    `confusion` (M, L, K) are the matrices of all workers, `gram` (M, C) the upper triangles of G.
-    """
-    n_workers, n_labels, n_classes = confusion.shape
-    hessian, linear = np.empty((n_classes, n_classes)), np.empty(n_labels * n_classes)
-    matrices = (confusion.reshape(n_workers, -1), gram, prior)
-    add_worker_terms(m, *memberships, *matrices, hessian, linear, np.empty(gram.shape[1]))
-    return hessian, linear.reshape(n_labels, n_classes)
-
-
 @kernel
 def add_worker_terms(
     m: int,
@@ -183,7 +169,10 @@ def add_worker_terms(
     linear: Floats,
     upper: Floats,
 ) -> None:
-    """Write what `worker_terms` returns, with (L, K) as one vector. Scratch: upper (C,)."""
+    """Write H_m (K, K) and B_m (L K,): sums of w1 + w2 e1 + w3 e2 over all others, times the prior.
+
+    `confusion` (M, L K) are the matrices of all workers, `gram` (M, C) the upper triangles of G. Scratch: upper (C,).
+    """
     n_classes = prior.size
     for i in range(linear.size):
         linear[i] = 0.0

@@ -22,8 +22,16 @@ from .probabilities import (
     log_loss,
     reliability_curve,
 )
-from .span_sets import SpanScores, compare_spans, span_agreement
-from .spans import SpanScore, count_invalid_transitions, relaxed_span_score, span_f1, span_score
+from .spans import (
+    SpanScore,
+    SpanScores,
+    compare_spans,
+    count_invalid_transitions,
+    relaxed_span_score,
+    span_agreement,
+    span_f1,
+    span_score,
+)
 
 __all__ = [
     "AlphaInterval",

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.vocabulary import MANY
+from ..answers.vocabulary import MANY
 from ..errors import InputError, parameter_error
 from ..kernels.types import freeze, read_only
 
 if TYPE_CHECKING:
-    from ..data.responses import Responses
+    from ..answers.responses import Responses
 
 # Items whose sums are worked on together.
 ITEMS_AT_ONCE = 1 << 16
@@ -60,7 +60,7 @@ def krippendorff_alpha(r: Responses) -> float:
 
     Examples
     --------
-    >>> from consilience.data.responses import Responses
+    >>> from consilience.answers.responses import Responses
     >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> round(krippendorff_alpha(r), 4)
     0.5625
@@ -151,7 +151,7 @@ def pairwise_agreement(r: Responses) -> float:
 
     Examples
     --------
-    >>> from consilience.data.responses import Responses
+    >>> from consilience.answers.responses import Responses
     >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> round(pairwise_agreement(r), 4)
     0.7143
@@ -182,7 +182,7 @@ def agreement_matrix(r: Responses) -> tuple[NDArray[np.float64], NDArray[np.int6
 
     Examples
     --------
-    >>> from consilience.data.responses import Responses
+    >>> from consilience.answers.responses import Responses
     >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> share, n_common = agreement_matrix(r)
     >>> share.tolist()
@@ -260,7 +260,7 @@ def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
 
 
 def _check_answers(r: object) -> None:
-    from ..data.responses import Responses
+    from ..answers.responses import Responses
 
     if not isinstance(r, Responses):
         raise parameter_error("r", "agreement", "Responses, such as Responses.from_frame returns", r)

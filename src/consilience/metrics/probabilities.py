@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import check_truth, is_number, is_whole, to_floats
 from ..errors import InputError, listing, parameter_error
-from ._encode import Codes, Labels, encode_gold
+from .labels import Codes, Labels, encode_gold
 
 _CLIP = 1e-10  # one confident mistake costs 23 nats, not infinity
 _MOST_BINS = 1_000_000

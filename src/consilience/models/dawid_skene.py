@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..data.crowd import Crowd
-from ..data.responses import Responses
-from ..fitting.em import Progress
-from ..structures.independent import Independent, IndependentParameters
-from .streaming import StreamingModel
+from ..inference.em import Progress
+from ..inference.recipes.independent import IndependentRecipe
+from .latent import StreamingModel
 
 
 class DawidSkene(StreamingModel):
@@ -59,10 +54,6 @@ class DawidSkene(StreamingModel):
         Most iterations. With 0 nothing is fitted: the start itself gives the labels.
     tol : float
         Stop when the objective gains less than this per answer. 0 runs exactly `max_iter` iterations.
-    acceleration : {None, "squarem"}
-        "squarem" extrapolates the path of the iterations, and takes a leap back if the objective falls. Fits that take
-        many iterations take two to five times fewer: EM, or a given smoothing, for noisy answers. With the default
-        settings there is little to gain.
     seed : int
         Seed of all that is random: starts after the first, and answers that are hidden to calibrate or to choose a
         coupling.
@@ -131,8 +122,6 @@ class DawidSkene(StreamingModel):
     array(['cat', 'dog', 'cat'], dtype=object)
     """
 
-    _structure_type = IndependentParameters
-
     def __init__(
         self,
         *,
@@ -146,30 +135,11 @@ class DawidSkene(StreamingModel):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
-        acceleration: str | None = None,
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
-        self.workers = workers
-        self.estimation = estimation
-        self.prior = prior
-        self.smoothing = smoothing
-        self.calibration = calibration
-        self.classifier = classifier
-        self.start = start
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.acceleration = acceleration
-        self.seed = seed
-        self.callback = callback
+        self._store(locals())
 
-    def _make_structure(self, r: Crowd) -> Independent:
-        return Independent(*self._structure_parts(r))
-
-    def _find_raised(self, r: Responses) -> NDArray[np.bool_]:
-        if r.silence_counts:
-            return super()._find_raised(r)
-        # Of an item without answers all that speaks is the class prior, and what else is known of the item. There are
-        # no errors that workers could share.
-        return np.asarray(r.offsets[1:] > r.offsets[:-1])
+    def recipe(self) -> IndependentRecipe:
+        """Return the parameters as they stand, and how they are followed."""
+        return IndependentRecipe(**self.get_params())

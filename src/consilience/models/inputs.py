@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..data.masks import Masks
-from ..data.responses import Responses
-from ..data.spans import Spans
-from ..errors import ParameterError, listing
-from ..formats.answers import read_source
-from ..formats.sources import Opened, open_source
-from ..store.answers import StoredResponses
+from ..answers.responses import Responses
+from ..errors import InputError, ParameterError, Sentence, listing
+from ..formats.sources import COLUMNS, Opened, open_source, read_source
+from ..storage.answers import StoredResponses
+from ..tasks.masks import Masks
+from ..tasks.spans import Spans
 
 
 def open_answers(source: Any, **columns: Any) -> Opened:
@@ -35,6 +34,21 @@ def open_answers(source: Any, **columns: Any) -> Opened:
 
 
 def as_responses(source: Any, **columns: Any) -> Responses:
-    """Return answers in any form as `Responses`, those of spans and masks too; see `open_answers`."""
-    opened = open_answers(source, **columns)
+    """Return answers in any form as `Responses`, those of spans and masks too; see `open_answers`.
+
+    Whoever calls it cannot name columns. So errors name the function that can.
+    """
+    try:
+        opened = open_answers(source, **columns)
+    except InputError as error:
+        is_path = isinstance(source, (str, os.PathLike))
+        call = "read_responses(path, " if is_path else "Responses.from_frame(df, "
+        remedies = [_name_reader(remedy, call) for remedy in error.remedies]
+        raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
     return opened if isinstance(opened, Responses) else opened.to_responses()
+
+
+def _name_reader(remedy: str | Sentence, call: str) -> str | Sentence:
+    """Return a remedy with what reads answers, if it names parameters of that."""
+    is_about_reading = isinstance(remedy, Sentence) and bool(remedy.names) and COLUMNS.issuperset(remedy.names)
+    return remedy.within(call) if isinstance(remedy, Sentence) and is_about_reading else remedy

@@ -2,65 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, ClassVar, cast
+from collections.abc import Callable
+from typing import Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..arguments import check_truth, is_number
-from ..data.crowd import Crowd
-from ..data.gold import Gold
-from ..data.graph import Graph
-from ..data.responses import Responses
+from ..checks.graph_check import check_graph
 from ..engines import open_engine
-from ..engines.base import Engine
-from ..errors import InputError, ParameterError, Python, Sentence, parameter_error, plural, quietly
-from ..fitting.em import (
-    LEARNING,
-    CountedEvidence,
-    Fit,
-    Parameters,
-    Problem,
-    Progress,
-    expect,
-    expect_from_votes,
-    maximise,
-    run_em,
-)
-from ..fitting.statistics import Statistics
-from ..kernels.types import Floats
-from ..specs import Fault, is_finite
-from ..structures.base import Summary
-from ..structures.field import (
-    INFERENCES,
-    LEAST_UNIT,
-    MOST_COUPLING,
-    Field,
-    FieldParameters,
-    FieldSummary,
-    find_linked,
-    most_weight,
-    weight_unit,
-)
-from ..structures.independent import Independent, IndependentParameters
-from .answer_worth import sum_chances
-from .checks import check_choice
-from .coupling import CouplingScore, are_scores, explain_choice
-from .dawid_skene import DawidSkene
-from .field_coupling import MULTIPLES, choose_coupling
-from .graph_check import GraphCheck, describe_usual, judge_graph
-from .hidden_fits import find_by_hidden
-from .interval_sums import invert_scores, right_matrix, sum_up
-from .intervals import judge_shares
-from .latent import Known, LatentModel, Plan
-from .sizes import check_messages
-from .starts import find_starts
-
-LISTENERS = ("all", "unanswered")
-# A fit goes on where inference from the evidence counts more than this share of the answers in other classes.
-MOVED, MOST_ROUNDS = 1e-3, 10
+from ..errors import InputError, plural
+from ..inference.coupling import explain_choice
+from ..inference.em import Progress
+from ..inference.recipes.field import FieldRecipe
+from ..inference.structures.field import weight_unit
+from ..results.comparison import GraphCheck, describe_usual
+from ..results.fitting import open_source
+from .base import Found, NoBatches
+from .latent import LatentModel, describe_age
 
 
 class MarkovField(LatentModel):
@@ -93,7 +48,7 @@ class MarkovField(LatentModel):
         neighbours to be heard.
     workers, estimation, prior, smoothing, calibration, classifier
         As for `DawidSkene`.
-    n_init, max_iter, tol, acceleration, seed, callback
+    n_init, max_iter, tol, seed, callback
         As for `DawidSkene`.
 
     Attributes
@@ -128,21 +83,11 @@ class MarkovField(LatentModel):
     True
     """
 
-    _structure_type = FieldParameters
-    _takes_graph = True
-    _scalars: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
-        **LatentModel._scalars,
-        "coupling_": is_finite,
-        "coupling_scores_": are_scores,
-    }
-    _start_choices = ("dawid-skene", *LatentModel._start_choices)
+    coupling_ = Found(lambda found: cast(float, found.coupling), "Nats per agreeing neighbour, for weight 1.")
+    coupling_scores_ = Found(lambda found: found.coupling_scores, "How well each coupling predicted hidden items.")
 
-    coupling_: float
-    coupling_scores_: list[CouplingScore]
-    _shares_apart: Floats  # (2, K): interval of class shares by the answers alone
-    graph_check_: GraphCheck
-
-    _why_no_batches = ": a graph cannot be cut into them"
+    coupling: str | float
+    listeners: str
 
     def __init__(
         self,
@@ -161,27 +106,16 @@ class MarkovField(LatentModel):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
-        acceleration: str | None = None,
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
-        self.coupling = coupling
-        self.inference = inference
-        self.degree_normalised = degree_normalised
-        self.listeners = listeners
-        self.workers = workers
-        self.estimation = estimation
-        self.prior = prior
-        self.smoothing = smoothing
-        self.calibration = calibration
-        self.classifier = classifier
-        self.start = start
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.acceleration = acceleration
-        self.seed = seed
-        self.callback = callback
+        self._store(locals())
+
+    partial_fit = NoBatches(": a graph cannot be cut into them")
+
+    def recipe(self) -> FieldRecipe:
+        """Return the parameters as they stand, and how they are followed."""
+        return FieldRecipe(**self.get_params())
 
     def check_graph(
         self,
@@ -211,213 +145,26 @@ class MarkovField(LatentModel):
         -------
         GraphCheck
         """
-        self._check_fitted()
-        r = self._read(responses)
-        if r.n_items != len(self._label_codes):
+        recipe, r, n_items = self.recipe(), self.read(responses), self.fusion_.labels.n_items
+        if r.n_items != n_items:
             raise InputError(
-                f"The model was fitted to {plural(len(self._label_codes), 'item')}, and these answers are about "
-                f"{r.n_items:,}.",
+                f"The model was fitted to {plural(n_items, 'item')}, and these answers are about {r.n_items:,}.",
                 "Give the answers of the fit.",
             )
-        r = self._add_content(r, features, item_prior)
-        aligned = require_graph(graph).aligned_with(r.items)
-        # Only labels and couplings are compared, which calibration leaves alone.
-        learner = self.fresh(callback=None, coupling="learn", listeners="all", calibration="none")
-        shared = {name: value for name, value in learner.get_params().items() if name in DawidSkene._defaults()}
-        independent = DawidSkene(**{**shared, "start": "majority"})
-        with open_engine(engine) as opened, quietly():
-            here = self if self.coupling == "learn" else learner.fresh()._fit(r, aligned, gold, opened, copies=[])
-            shuffled = learner._fit(r, aligned.shuffled(self.seed), gold, opened, copies=[])
-            alone = independent._fit(r, None, gold, opened, copies=[])
-        unit = weight_unit(aligned.weights)
-        return judge_graph(
-            r.with_classes(alone.classes_),
-            aligned,
-            (here.coupling_ * unit, shuffled.coupling_ * unit),
-            (here._label_codes, shuffled._label_codes, alone._label_codes),
-            unit,
-        )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self, "inference", INFERENCES)
-        check_truth("degree_normalised", type(self).__name__, self.degree_normalised)
-        named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
-        if not named and not (is_number(self.coupling) and 0 <= self.coupling < np.inf):
-            raise parameter_error("coupling", "MarkovField", "'learn', 'paper' or a number >= 0", self.coupling)
-        check_choice(self, "listeners", LISTENERS)
-        if self.listeners == "unanswered" and self._learns_coupling():
-            raise ParameterError(
-                "A coupling is learned from items that were answered, and with listeners='unanswered' they do not hear "
-                "their neighbours.",
-                Sentence("Give {coupling}, such as the one of a fit in which all listen.", coupling=1.0),
-                keyword="listeners",
-            )
-        started = isinstance(self.start, str) and self.start == "dawid-skene"
-        if self.max_iter == 0 and (started or (named and self.coupling == "learn")):
-            raise ParameterError(
-                "With max_iter=0 nothing is fitted: neither a coupling nor a start from DawidSkene can be found.",
-                Sentence("Give {coupling}, and another {start}.", coupling=1.0, start="majority"),
-                keyword="max_iter",
-            )
-
-    def _align(self, r: Responses, graph: Any) -> Graph:
-        return require_graph(graph).aligned_with(r.items)
-
-    def _links(self, r: Responses, graph: Any) -> Graph:
-        """Return the graph over these items, with the weights that the parameters call for."""
-        aligned = self._align(r, graph)
-        # What is the usual weight, and so the largest, depends on the weights that are left.
-        while aligned.weights.max(initial=0.0) > (most := most_weight(aligned.weights, self._given_coupling())):
-            aligned = replace(aligned, weights=np.minimum(aligned.weights, most))
-        if self.degree_normalised:
-            root = np.sqrt(np.maximum(aligned.degrees, 1))
-            source = np.repeat(np.arange(aligned.n_items), aligned.degrees)
-            scale = aligned.degrees.mean() / (root[source] * root[aligned.neighbours])
-            aligned = replace(aligned, weights=aligned.weights * scale)
-        if self.coupling == "paper":
-            aligned = replace(aligned, weights=aligned.weights * paper_couplings(r, aligned))
-        return aligned if self.listeners == "all" else silence_answered(r, aligned)
-
-    def _check_size(self, r: Responses, graph: Graph | None) -> None:
-        super()._check_size(r, graph)
-        if self.inference == "belief_propagation":
-            check_messages("MarkovField", r, cast(Graph, graph))
-
-    def _given_coupling(self) -> float | None:
-        """Return the coupling of edges of weight 1; None if it is to be learned."""
-        # The paper's couplings differ from edge to edge: they are weights of the graph.
-        return {"learn": None, "paper": 1.0}[self.coupling] if isinstance(self.coupling, str) else float(self.coupling)
-
-    def _make_structure(self, r: Crowd) -> Field:
-        return Field(*self._structure_parts(r), self._given_coupling(), self.inference)
-
-    def _learns_coupling(self) -> bool:
-        return isinstance(self.coupling, str) and self.coupling == "learn"
-
-    def _plan(
-        self,
-        r: Crowd,
-        graph: Graph | None,
-        gold: Gold | None,
-        engine: Engine,
-        sample: Known | None = None,  # noqa: ARG002
-    ) -> Plan:
-        assert isinstance(r, Responses)
-        posed, scores = self._pose(r, self._make_structure(r), graph, gold, engine), list[CouplingScore]()
-        apart, fit = self._fit_apart(posed, expect_from_votes(posed))
-        settled = self._settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
-        coupling = self._given_coupling()
-        if self._learns_coupling() and self._going_on is not None and self.coupling_scores_:
-            coupling, scores = self.coupling_, self.coupling_scores_
-        elif self._learns_coupling():
-            _, first = next(self._set_off(r, posed, settled))
-            # No leaps: the objective cannot tell whether a coupling that moves is better.
-            agreeing = run_em(settled, first, self.max_iter, self.tol, self.callback)
-            power = find_by_hidden(self, r, apart, fit, gold)[0].power if settled is not posed else 1.0
-            coupling, scores = choose_coupling(self, r, settled, agreeing, gold, power)
-        # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
-        problem = posed if coupling == 0 else settled
-        # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
-        # which depends on it, is not known.
-        problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
-        alone = self._judge_shares_apart(r, apart, fit, gold)
-        starts = list(self._set_off(r, posed, problem))
-        return Plan(problem, starts, {"coupling_scores_": scores, "_shares_apart": alone})
-
-    def _fit_unguided(
-        self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine
-    ) -> tuple[Problem, Fit]:
-        # Neighbours would tell an item's label to the classifier that judges it.
-        posed = self._pose(r, self._make_structure(r), graph, gold, engine)
-        return self._fit_apart(posed, expect_from_votes(posed))
-
-    def _finish(self, r: Responses, plan: Plan, *found: Any) -> None:
-        super()._finish(r, plan, *found)
-        # A field may lead small classes to adopt their neighbours' label, and would not know of it.
-        low, high = self._prior_interval
-        apart = self._shares_apart
-        self._prior_interval = np.stack([np.minimum(low, apart[0]), np.maximum(high, apart[1])])
-
-    def _judge_shares_apart(self, r: Responses, apart: Problem, fit: Fit, gold: Gold | None) -> Floats:
-        """Return the interval of class shares, (2, K), by the answers alone."""
-        learned = fit.parameters
-        posterior, _ = super()._conclude(r, apart, learned)
-        found = self._gather_estimates(r, apart, learned, fit.statistics, gold)
-        right = right_matrix(found.confusion, r)
-        sums = sum_up(r, posterior, right, found, sum_chances(r, posterior))
-        return judge_shares(sums.moments, r.n_items, found, invert_scores(r, sums, right, found), r.n_items)
-
-    def _settle(self, problem: Problem, apart: Fit) -> Problem:
-        """Return the problem with what is found without the graph: the learned prior of the workers, and class shares.
-
-        With the graph, all labels alike and workers who answer at random can be the best fit of all: neighbours then
-        agree everywhere. A prior that is learned meanwhile would lead there.
-        """
-        found = apart.parameters
-        shares = cast(IndependentParameters, found.structure)
-        structure = replace(cast(Field, problem.structure), unlinked=shares)
-        return replace(problem, prior=found.prior._replace(parts=None), structure=structure)
-
-    def _fit_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Fit]:
-        """Return the problem of the same answers to independent items, and its fit from the votes."""
-        apart, start = self._pose_apart(problem, votes)
-        return apart, run_em(apart, start, self.max_iter, self.tol, self.callback, self.acceleration)
-
-    def _set_off(self, r: Responses, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
-        """Yield the starts, each after some first iterations if the prior of the workers was learned.
-
-        These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
-        many, the workers of a start are all alike, and the first posteriors hardly better than votes.
-        """
-        goes_on = self._going_on is not None and self._going_on.starts_there
-        if problem.prior.learns == posed.prior.learns or self.max_iter == 0 or goes_on:
-            yield from find_starts(self, problem, r)
-            return
-        early = replace(problem, prior=posed.prior._replace(parts=None))
-        for name, start in find_starts(self, early, r):
-            fit = run_em(early, start, min(LEARNING.start, self.max_iter), 0.0, self.callback)
-            yield name, maximise(problem, fit.statistics)
-
-    def _pose_apart(self, problem: Problem, found: Statistics) -> tuple[Problem, Parameters]:
-        """Return the problem of the same answers to independent items, and the parameters that statistics call for."""
-        field = cast(Field, problem.structure)
-        alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
-        apart = replace(problem, structure=alone, graph=None)
-        return apart, maximise(apart, Statistics(found.counts, Summary(0.0, found.summary.mass)))
-
-    def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
-        """Return the best fit, to which posteriors that are inferred anew belong.
-
-        Inference goes on from one iteration to the next. With a strong coupling it may end in an optimum that is not
-        found again from the evidence, as for results and predictions. Then the fit goes on from what is found there.
-        """
-        fit = super()._choose(problem, fits)
-        for _ in range(MOST_ROUNDS):
-            if not fit.converged or are_near(count_anew(problem, fit.parameters), fit.statistics.counts):
-                break
-            fit = run_em(problem, fit.parameters, self.max_iter, self.tol, self.callback, self.acceleration)
-        return fit
-
-    def _judge_fit(self, problem: Problem, fit: Fit) -> float:
-        """Return how well workers and class prior explain the answers to items that are taken as independent.
-
-        The field's own objective would prefer all labels to be alike.
-        """
-        apart, learned = self._pose_apart(problem, fit.statistics)
-        alone = fit.parameters._replace(structure=learned.structure)
-        return alone.objective(expect(apart, alone).summary.log_normaliser)
+        source = open_source(recipe, r, gold, features, item_prior)
+        with open_engine(engine) as opened:
+            return check_graph(recipe, self.fusion_, source.sample(), recipe.align(r, graph), opened)
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
-        self._check_fitted()
+        found = self.fusion_
         heard = "" if self.listeners == "all" else " It counts only for items that nobody answered."
         unit, note = self.usual_weight, describe_usual(self.usual_weight)
-        if not self.coupling_scores_:
-            why = "there was nothing to judge it by" if self._learns_coupling() else "it was given"
+        if not found.coupling_scores:
+            why = "there was nothing to judge it by" if self.recipe().learns_coupling else "it was given"
             return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{heard}"
         words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
-        return explain_choice(self.coupling_, self.coupling_scores_, words, note, unit) + self._tell_age() + heard
+        return explain_choice(self.coupling_, found.coupling_scores, words, note, unit) + describe_age(found) + heard
 
     @property
     def usual_weight(self) -> float:
@@ -425,79 +172,11 @@ class MarkovField(LatentModel):
 
         1 for ``coupling="paper"``, and if the graph was not saved with the model.
         """
-        if self._graph is None or self.coupling == "paper":
+        graph = None if not self.is_fitted else self.fusion_.given.graph
+        if graph is None or (isinstance(self.coupling, str) and self.coupling == "paper"):
             return 1.0
-        return weight_unit(self._graph.weights)
-
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        super()._restore(arrays)
-        field = cast(FieldParameters, self._structure)
-        given = self._given_coupling()
-        most = MULTIPLES[-1] * MOST_COUPLING / LEAST_UNIT
-        agrees = field.coupling <= most if given is None else field.coupling == given and not field.learns
-        if not agrees or field.inference != self.inference:
-            raise Fault("the field is not the one that the parameters call for")
-        self.coupling_scores_ = [CouplingScore(*entry) for entry in self.coupling_scores_]
-
-    def _start_from_independent(self, problem: Problem, votes: Statistics) -> Parameters:
-        """Return what `DawidSkene` finds, as a start for the field."""
-        _, found = self._fit_apart(problem, votes)
-        summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
-        return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
-
-    def _keep(self, r: Responses, problem: Problem, learned: Parameters, *found: Any) -> None:
-        super()._keep(r, problem, learned, *found)
-        coupling = cast(FieldParameters, learned.structure).coupling
-        weights = cast(Graph, problem.graph).weights
-        mean_weight = float(weights.mean()) if len(weights) else 1.0
-        self.coupling_ = coupling * (mean_weight if self.coupling == "paper" else 1.0)
+        return weight_unit(graph.weights)
 
     def _describe(self) -> str:
         note = describe_usual(self.usual_weight)
         return f"{super()._describe()}; coupling {self.coupling_ * self.usual_weight:.2f}{note}"
-
-
-def require_graph(graph: Any) -> Graph:
-    """Return the graph, or say how to make one."""
-    if isinstance(graph, Graph):
-        return graph
-    if graph is None:
-        how = Python("graph=cs.Graph.from_edges(source, target)")
-        raise ParameterError(
-            "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
-        )
-    raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges)", graph)
-
-
-def count_anew(problem: Problem, parameters: Parameters) -> Floats:
-    """Return the expected counts of posteriors that are inferred from the evidence for as long as results are."""
-    evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
-    return parameters.structure.infer(evidence, problem.graph).counts
-
-
-def are_near(counts: Floats, others: Floats) -> bool:
-    """Tell whether two tables of expected counts have nearly all answers in the same classes."""
-    return float(np.abs(counts - others).sum()) <= 2 * MOVED * float(counts.sum())
-
-
-def silence_answered(r: Responses, graph: Graph) -> Graph:
-    """Return the graph with no weight on what neighbours say to items that were answered; they are still heard."""
-    heard = np.where(np.repeat(find_answered(r), graph.degrees), 0.0, graph.weights)
-    return replace(graph, weights=heard, directed=True)
-
-
-def find_answered(r: Responses) -> NDArray[np.bool_]:
-    """Tell which items were answered. Where silence is an answer, all were."""
-    return np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
-
-
-def paper_couplings(r: Responses, graph: Graph) -> Floats:
-    """Return the paper's coupling of each edge: delta / 2, with delta = M, or M_n / 2 where not all workers answer.
-
-    M_n, the number of answers to item n, is not symmetric: the mean of both ends is taken.
-    """
-    answers = np.bincount(r.votes()[0], minlength=r.n_items)
-    if (answers == r.n_workers).all():
-        return np.full(len(graph.neighbours), r.n_workers / 2)
-    source = np.repeat(answers, graph.degrees)
-    return np.asarray((source + answers[graph.neighbours]) / 8)

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np
-
-from ..data.gold import Gold
-from ..data.graph import Graph
-from ..data.responses import Responses
-from ..engines.base import Engine
-from ..errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
-from ..fitting.em import Parameters, Progress, expect, expect_from_votes, maximise
-from ..fitting.explicit_moments import match_explicit_moments
-from ..fitting.moment_effort import SLOW, estimate_moments
-from ..fitting.moments import (
-    SHRINKAGE,
-    MomentFit,
-    answers_to_match,
-    find_obstacles,
-    learn_moments,
-    match_moments,
-)
-from ..kernels.types import Floats
-from ..specs import ENDS, ArraySpec
-from ..structures.independent import IndependentParameters
-from .checks import check_callback, check_choice, check_number, fixed_prior
-from .intervals import Confidence, find_intervals
-from .predicting import AnyCrowd, PredictingModel, voters
-from .sizes import NAME_CLASSES, check_matrices, check_moments
+from ..inference.em import Progress
+from ..inference.moments import SHRINKAGE
+from ..inference.recipes.moments import MomentRecipe
+from .base import NoBatches
+from .fitted import FittedModel
 
 
-class MomentMatching(PredictingModel):
+class MomentMatching(FittedModel):
     r"""Learn confusion matrices and class prior from which answers occur together, without EM.
 
     Single answers, pairs and triples of answers to the same item occur with frequencies that depend on the matrices
@@ -43,9 +23,6 @@ class MomentMatching(PredictingModel):
 
     Parameters
     ----------
-    method : {"implicit", "explicit"}
-        All pairs and triples without forming their moments, in time linear in the answers; or the paper's form with all
-        tensors and unit weights, for a few workers.
     prior : {"learn", "uniform"} or array
         The class prior.
     shrinkage : float
@@ -89,105 +66,19 @@ class MomentMatching(PredictingModel):
     0.04
     """
 
-    _structure_type = IndependentParameters
-    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
-        **PredictingModel._arrays,
-        "_worker_intervals": ArraySpec("M 4", ENDS),
-    }
-
-    _why_no_batches = ": moments are those of all answers"
-
     def __init__(
         self,
         *,
-        method: str = "implicit",
         prior: Any = "learn",
         shrinkage: float = SHRINKAGE,
         max_iter: int = 500,
         tol: float = 1e-5,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
-        self.method = method
-        self.prior = prior
-        self.shrinkage = shrinkage
-        self.max_iter = max_iter
-        self.tol = tol
-        self.callback = callback
+        self._store(locals())
 
-    def _check_parameters(self) -> None:
-        check_choice(self, "method", ("implicit", "explicit"))
-        check_number(self, "shrinkage", 0)
-        check_number(self, "max_iter", 1, whole=True)
-        check_number(self, "tol", 0)
-        check_callback(self)
+    partial_fit = NoBatches(": moments are those of all answers")
 
-    def _check_answers(self, r: AnyCrowd) -> AnyCrowd:
-        if r.silence_counts:
-            raise ParameterError(
-                "MomentMatching takes silence for no answer.",
-                Sentence("Use {model}.", model=Python("DawidSkene", "dawid-skene")),
-                Sentence("Or read the answers with {abstain}.", abstain="ignore"),
-                keyword="abstain",
-            )
-        return r
-
-    def _check_size(self, r: Responses, graph: Graph | None) -> None:
-        super()._check_size(r, graph)
-        check_matrices("MomentMatching", voters(r), r.n_items)
-        if self.method == "explicit":
-            return  # which checks its own size
-        effort = estimate_moments(answers_to_match(r))
-        instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
-        check_moments("MomentMatching", r, effort, instead)
-        if effort.seconds > SLOW:
-            warn(
-                DataWarning(
-                    f"MomentMatching may take about {effort.describe_time()} for {voters(r).describe_size()}.",
-                    "Merge rare or misspelt labels.",
-                    NAME_CLASSES,
-                    instead,
-                    keyword="classes",
-                )
-            )
-
-    def _learn(self, r: Responses, graph: Graph | None, gold: Gold | None, engine: Engine) -> None:
-        problem = self._pose_votes(r, graph, gold, engine)
-        by_vote = maximise(problem, expect_from_votes(problem))
-        found = self._match(r, by_vote.workers.mean, by_vote.structure.mean)
-        workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
-        learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
-        statistics = expect(problem, learned)
-        posterior, label_codes = self._conclude(r, problem, learned)
-        confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
-        estimates = self._gather_estimates(r, problem, learned, statistics, gold)
-        intervals, _ = find_intervals(r, posterior, label_codes, estimates, confidence)
-        self._keep(r, problem, learned, statistics, posterior, label_codes, intervals)
-        self.trace_, self.n_iter_, self.converged_ = found.trace, found.n_iter, found.converged
-
-    def _match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:
-        """Return aligned, shrunk matrices and the prior; warn of what stands in the way."""
-        given = fixed_prior(self, r)
-        answers = answers_to_match(r)
-        found = learn_moments(
-            answers,
-            start,
-            prior if given is None else given,
-            match=match_moments if self.method == "implicit" else match_explicit_moments,
-            shrinkage=self.shrinkage,
-            learn_prior=given is None,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callback=self.callback,
-        )
-        if self.tol > 0 and not found.converged:
-            warn(
-                ConvergenceWarning(
-                    f"MomentMatching stopped after {self.max_iter} sweeps before it settled.",
-                    Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
-                    Sentence("Or accept the fit with a higher {tol}."),
-                    keyword="max_iter",
-                )
-            )
-        for obstacle in find_obstacles(answers, found.confusion):
-            warn(DataWarning(f"Moments cannot identify the model. {obstacle}"))
-        return found
+    def recipe(self) -> MomentRecipe:
+        """Return the parameters as they stand, and how they are followed."""
+        return MomentRecipe(**self.get_params())

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import StoreError
 
 if TYPE_CHECKING:
-    from .base import Model
-    from .predicting import PredictingModel
+    from .fitted import FittedModel
 
 
 class Entry(NamedTuple):
@@ -31,7 +30,7 @@ MODELS = {
 }
 
 
-def name_of(model: Model) -> str:
+def name_of(model: object) -> str:
     """Return the name of a model in the register."""
     kind = type(model).__name__
     for name, entry in MODELS.items():
@@ -40,12 +39,12 @@ def name_of(model: Model) -> str:
     raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
 
 
-def model_class(name: str) -> type[PredictingModel]:
+def model_class(name: str) -> type[FittedModel]:
     """Return the class of a model by its name in the register.
 
     >>> model_class("dawid-skene").__name__
     'DawidSkene'
     """
     module, class_name = MODELS[name]
-    found: type[PredictingModel] = getattr(import_module(f".{module}", __package__), class_name)
+    found: type[FittedModel] = getattr(import_module(f".{module}", __package__), class_name)
     return found

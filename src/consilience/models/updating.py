@@ -1,8 +1,8 @@
 """Fits that go on: answers, known labels and edges that come later, added to those that a model was fitted to.
 
-All answers are joined (see `consilience.data.joining`). Calibration, the choice of a coupling and the search for copies
-take longer than the EM loop, and a few more answers hardly change them. So they are kept while fewer than `SHARE` of
-the answers have come or changed since the last whole fit.
+All answers are joined (see `consilience.answers.joining`). Calibration, the choice of a coupling and the search for
+copies take longer than the EM loop, and a few more answers hardly change them. So they are kept while fewer than
+`SHARE` of the answers have come or changed since the last whole fit.
 
 From `LARGE` answers on, the loop also starts from what was learned until then: the parameters of workers and structure,
 and the pseudo-counts of the prior. It ends where a fit to all answers ends, after a few iterations. With fewer answers
@@ -13,36 +13,37 @@ loop that always goes on stays at a poor one however many answers come.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from copy import copy
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data.frames import open_frame
-from ..data.further_answers import no_answers, read_further, tell_duplicates
-from ..data.gold import Gold, match_gold
-from ..data.graph import Graph
-from ..data.joining import NOTHING, Joined, Retracted, check_join_policy, join_responses
-from ..data.masks import Masks
-from ..data.responses import Responses
-from ..data.spans import Spans
-from ..data.vocabulary import Column, Values, lookup, to_column
+from ..answers.arrays import Crowd
+from ..answers.columns import Column, to_column
+from ..answers.frames import open_frame
+from ..answers.further_answers import no_answers, read_further, tell_duplicates
+from ..answers.gold import Gold, match_gold
+from ..answers.joining import NOTHING, Joined, Retracted, check_join_policy, join_responses
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup
+from ..checks.judging import judge
 from ..engines import open_engine
-from ..errors import InputError, ParameterError, listing, plural
-from ..formats.answers import open_table
+from ..errors import InputError, NotFittedError, ParameterError, listing, plural
 from ..formats.reading import open_paths
-from ..formats.sources import find_source, open_source
-from ..kernels.types import Floats
-from ..store.answers import StoredResponses
-from .checks import tell_news
-from .comparison import explain_move
-from .fuse import as_graph, judge
+from ..formats.sources import as_graph, find_source, open_source, open_table
+from ..inference.recipes.base import LatentRecipe, Recipe
+from ..inference.settings import Before as Earlier
+from ..inference.sources import InMemory
+from ..results.comparison import explain_move
+from ..results.fitting import Asked, GoingOn, fit_source
+from ..results.fusion import Fusion
+from ..storage.answers import StoredResponses
+from ..tasks.masks import Masks
+from ..tasks.spans import Spans
+from .base import Model
 from .inputs import as_responses
-from .latent import LatentModel
-from .predicting import GoingOn, PredictingModel
 
 # A model is fitted from the beginning when so many of the answers have come or changed.
 SHARE = 0.1
@@ -111,67 +112,64 @@ class Update(NamedTuple):
         return ", ".join(parts)
 
 
-class Before(NamedTuple):
-    """The labels before an update."""
+def need_update(found: Fusion) -> Update:
+    """Return what the last update brought, if there was one."""
+    if found.update is None:
+        raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
+    return cast(Update, found.update)
 
-    classes: Values
-    codes: NDArray[np.int64]
-    confidence: Floats
 
-
-def update_model(model: PredictingModel, responses: Any, graph: Any, gold: Any, engine: Any, duplicates: str) -> None:
-    """Add answers, known labels and edges to a fitted model, and fit it to all; see `PredictingModel.update`."""
-    old = check_answers(model)
+def update_model(model: Model, responses: Any, graph: Any, gold: Any, engine: Any, duplicates: str) -> None:
+    """Add answers, known labels and edges to a fitted model, and fit it to all; see `FittedModel.update`."""
+    before, recipe = model.fusion_, model.recipe()
+    old = check_answers(before)
     check_join_policy(duplicates)
     if responses is None and graph is None and gold is None:
         raise ParameterError("There is nothing to add.", "Give new answers, known labels or edges.")
     new, retracted = read_batch(responses, old, duplicates)
     joined = join_responses(old, new, duplicates, retracted)
-    r = model._prepare(joined.responses)
-    known, n_gold = join_gold(model, joined, r, new.gold if gold is None else gold)
-    links = join_graph(model, r, graph)
-    fused, compared = "comparison_" in model.__dict__, getattr(model, "comparison_", None)
-    before = Before(model.classes_, model._label_codes, model._confidence())
-    going_on, copies = choose_way(model, joined, r, n_gold, fused)
-    work = copy(model)  # an update that is interrupted leaves the model as it was
-    work._going_on = going_on
+    recipe.check()
+    r = recipe.prepare(joined.responses)
+    known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
+    links = recipe.align(r, join_graph(before, r, graph))
+    going_on, asked = choose_way(recipe, before, joined, r, n_gold)
+    changed: dict[str, Any] = {}
     with tell_news(model, r), open_engine(engine) as opened:
-        work._fit(r, links, known, opened, copies, count_copies_once=fused or model.copies_count_once_)
-        if fused:
-            work = judge(work, r, links, known, opened)
-    work._going_on = None
-    changed = list_changes(work, joined, before)
-    after = getattr(work, "comparison_", None)
+        source = InMemory(r, known)
+        found = fit_source(going_on, source, links, opened, asked)
+        if before.checked:
+            found, changed = judge(going_on, found, source, links, opened)
+    moved = list_changes(found, joined, before)
+    compared, after = before.comparison, found.comparison
     verdict = None if compared is None or after is None else explain_move(compared, after)
     counts = (joined.n_added, joined.n_corrected, joined.n_retracted, joined.n_repeated)
     n_new_labels = int((lookup(old.labels, to_column(r.labels)) < 0).sum())
-    sizes = (joined.n_new_items, joined.n_new_workers, n_new_labels, n_gold, len(changed["new_answers"]))
-    work._update = Update(*counts, *sizes, going_on is not None, changed, verdict, new.columns)
-    model.__dict__ = work.__dict__
+    sizes = (joined.n_new_items, joined.n_new_workers, n_new_labels, n_gold, len(moved["new_answers"]))
+    update = Update(*counts, *sizes, asked.going_on is not None, moved, verdict, new.columns)
+    model.set_params(**changed).adopt(replace(found, update=update))
 
 
-def check_answers(model: PredictingModel) -> Responses:
+def check_answers(found: Fusion) -> Responses:
     """Return the answers of a fit, if it can go on."""
-    model._check_fitted()
-    if model._totals is not None:
+    if not found.in_memory:
         raise ParameterError(
             "A fit to answers on disk cannot go on.",
             "Fit again, to all files. Or fit a new model batch by batch, with partial_fit.",
         )
-    if model._passages is not None:
+    if found.passages is not None:
         raise InputError(
             "A fit to spans of texts cannot go on.", "Fit again, to the spans of all workers, with all known spans."
         )
-    if model._pictures is not None:
+    if found.pictures is not None:
         raise InputError(
             "A fit to masks cannot go on.", "Fit again, to the masks of all readers, with all known masks."
         )
-    if isinstance(model, LatentModel) and (model._has_priors or model.feature_findings_ is not None):
+    if found.given.has_priors or found.guidance is not None:
         raise ParameterError(
             "This model was fitted with features or priors of items, which it does not keep.",
             "Fit again, with those of all items.",
         )
-    return model.responses_
+    return found.answers
 
 
 def read_batch(source: Any, old: Responses, duplicates: str) -> tuple[Responses, Retracted]:
@@ -192,28 +190,28 @@ def read_batch(source: Any, old: Responses, duplicates: str) -> tuple[Responses,
     return read_further(table, old, duplicates, form)
 
 
-def read_like(model: PredictingModel, source: Any) -> Responses:
+def read_like(model: Model, source: Any) -> Responses:
     """Return other answers, read as those of the fit were, as far as the model has them."""
-    old = model._answers
+    old = model.fusion_.given.answers
     if old is None:
-        return model._read(source)
+        return model.read(source)
     new, _ = read_batch(source, old, "error")
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
-    return model._read(new)
+    return model.read(new)
 
 
-def join_gold(model: PredictingModel, joined: Joined, r: Responses, gold: Any) -> tuple[Gold | None, int]:
+def join_gold(before: Fusion, joined: Joined, r: Responses, gold: Any) -> tuple[Gold | None, int]:
     """Return old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
-    new, old = match_gold(open_paths(gold), r, r.classes), model._gold
+    new, old, classes = match_gold(open_paths(gold), r, r.classes), before.given.gold, before.names.classes
     if old is None:
         return new, 0 if new is None else int((new.codes >= 0).sum())
-    place = lookup(r.classes, to_column(model.classes_))
+    place = lookup(r.classes, to_column(classes))
     known = old.codes >= 0
     lost = np.unique(old.codes[known][place[old.codes[known]] < 0])
     if len(lost):
         raise InputError(
-            f"Nobody says {listing(model.classes_[lost].tolist())} any more, which is a known label of some items.",
+            f"Nobody says {listing(classes[lost].tolist())} any more, which is a known label of some items.",
             "Fit again, with the classes named.",
         )
     codes, judging = np.full(r.n_items, -1, np.int32), np.zeros(r.n_items, bool)
@@ -226,40 +224,87 @@ def join_gold(model: PredictingModel, joined: Joined, r: Responses, gold: Any) -
     return Gold(np.where(told, new.codes, codes), np.where(told, new.judging, judging)), n_new
 
 
-def join_graph(model: PredictingModel, r: Responses, graph: Any) -> Graph | Any:
+def join_graph(before: Fusion, r: Responses, graph: Any) -> Any:
     """Return the old graph with further edges, over all items; what is given to a model without one stays as it is."""
-    if model._graph is None:
+    if before.given.graph is None:
         return graph
-    old = model._graph.aligned_with(model.responses_.items)
+    old = before.given.graph.aligned_with(before.answers.items)
     return old.aligned_with(r.items) if graph is None else old.joined_with(as_graph(graph, r), r.items)
 
 
-def choose_way(
-    model: PredictingModel, joined: Joined, r: Responses, n_gold: int, fused: bool
-) -> tuple[GoingOn | None, list[list[int]] | None]:
-    """Return how the fit goes on, with the groups of copies; None if it begins anew, or nothing is expensive."""
-    if not isinstance(model, LatentModel):
-        return None, None
-    n_changes = model._n_changes + joined.n_changed
-    if n_changes >= SHARE * r.n_responses or n_gold:
-        return None, None
-    going_on = GoingOn(bool(model._powers) and not fused, r.n_responses >= LARGE, n_changes)
-    place = lookup(r.workers, to_column(model.workers_))
-    groups = [sorted(place[group][place[group] >= 0].tolist()) for group in model._copies]
-    return going_on, sorted(group for group in groups if len(group) > 1)
+def choose_way(recipe: Recipe, before: Fusion, joined: Joined, r: Responses, n_gold: int) -> tuple[Recipe, Asked]:
+    """Return the recipe of a fit that may go on from the one before, and what is asked of it."""
+    asked = Asked(count_copies_once=before.checked or before.copies_count_once)
+    n_changes = before.n_changes + joined.n_changed
+    if not isinstance(recipe, LatentRecipe) or n_changes >= SHARE * r.n_responses or n_gold:
+        return recipe, asked
+    kept, course, calibrated = None, before.course, before.calibrated
+    if calibrated is not None and calibrated.powers and not before.checked:
+        evidence = calibrated.evidence
+        if evidence is None and before.judging.value.past is not None:  # of a model that was loaded
+            evidence = before.judging.value.past.evidence
+        kept = calibrated._replace(evidence=evidence)
+    earlier = Earlier(
+        r.n_responses >= LARGE, before.names, before.learned, course.smoothing, before.coupling, before.coupling_scores
+    )
+    place = lookup(r.workers, to_column(before.names.workers))
+    groups = [sorted(place[group][place[group] >= 0].tolist()) for group in before.copies]
+    copies = sorted(group for group in groups if len(group) > 1)
+    asked = asked._replace(copies=copies, going_on=GoingOn(kept, n_changes))
+    return replace(recipe, before=earlier), asked
 
 
-def list_changes(model: PredictingModel, joined: Joined, before: Before) -> dict[str, Column]:
+def list_changes(found: Fusion, joined: Joined, before: Fusion) -> dict[str, Column]:
     """Return the columns of a table of the items that were there, and have another label now."""
-    code = lookup(model.classes_, to_column(before.classes))[before.codes]
-    old = np.flatnonzero(code != model._label_codes[joined.item])
+    then, now = before.labels, found.labels
+    code = lookup(now.classes, to_column(then.classes))[then.codes]
+    old = np.flatnonzero(code != now.codes[joined.item])
     rows = joined.item[old]
-    columns: dict[str, Column] = {name: column.take(rows) for name, column in model._keys.items()}
-    labels = {
-        "label_before": before.classes[before.codes[old]],
-        "label": model.classes_[model._label_codes[rows]],
-        "confidence_before": before.confidence[old],
-        "confidence": model._confidence()[rows],
+    columns = {
+        "label_before": then.values[old],
+        "label": now.values[rows],
+        "confidence_before": then.confidence[old],
+        "confidence": now.confidence[rows],
         "new_answers": joined.n_new[rows],
     }
-    return columns | {name: to_column(values) for name, values in labels.items()}
+    return now.take(rows) | {name: to_column(values) for name, values in columns.items()}
+
+
+# What arrays that are given as parameters have entries for.
+_COUNTED = {
+    "prior": ("classes",),
+    "transitions": ("classes",),
+    "smoothing": ("workers", "labels", "classes"),
+    "start": ("workers", "labels", "classes"),
+}
+
+
+@contextmanager
+def tell_news(model: Model, r: Crowd) -> Iterator[None]:
+    """Say what is new in an update if a parameter that fitted the answers before does not fit those of all.
+
+    An array as `start` or `prior` has entries for the workers and classes of the fit, and an update may bring others.
+    """
+    known = {"workers": model.workers_, "labels": model.answer_labels_, "classes": model.classes_}
+    try:
+        yield
+    except ParameterError as error:
+        changes = []
+        for kind in _COUNTED.get(error.keyword or "", ()):
+            before, now = known[kind], getattr(r, kind)
+            new, gone = now[lookup(before, to_column(now)) < 0], before[lookup(now, to_column(before)) < 0]
+            changes += [f"new {kind}: {listing(new.tolist())}"] if len(new) else []
+            changes += [f"{kind} that are gone: {listing(gone.tolist())}"] if len(gone) else []
+        if not changes:
+            raise
+        name = error.keyword
+        raise ParameterError(
+            f"The {name!r} parameter of {type(model).__name__} was given for the {_join_words(_COUNTED[str(name)])} of "
+            f"the fit. With this update they change ({'; '.join(changes)}).",
+            f"Give it for all of them before the update, with set_params({name}=...).",
+            keyword=name,
+        ) from error
+
+
+def _join_words(words: tuple[str, ...]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.responses import Responses
+from ..answers.responses import Responses
 from ..errors import plural, quietly
 from ..kernels.types import Floats
 from ..metrics.probabilities import reliability_curve

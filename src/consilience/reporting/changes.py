@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from ..data.vocabulary import to_values
+from ..answers.columns import to_values
 from ..errors import plural, quietly
+from ..inference.sources import InMemory
 from ..kernels.types import Floats
 from ..models.base import Model
 from ..models.latent import LatentModel
-from ..models.worker_report import FEW_ANSWERS
+from ..results.fitting import Asked, fit
+from ..results.predicting import Applied
+from ..results.tables import describe_answers
+from ..results.worker_report import FEW_ANSWERS
 from .answers import LEAST_KNOWN
 from .subject import Subject, to_name
 
@@ -73,7 +77,7 @@ def find_changes(subject: Subject) -> Changes | None:
             [f"{known} What {'it' if n_known == 1 else 'they'} changed is not shown: {obstacle}."], [], [], [], 0
         )
     alone = fit_alone(subject.model)
-    before, after = np.asarray(alone._label_codes), subject.codes
+    before, after = alone.fusion_.labels.codes, subject.codes
     changed = np.flatnonzero((before != after) & ~subject.is_known)
     words = [known, *describe_labels(subject, before, len(changed)), *describe_power(subject.model, alone)]
     words += [*describe_accuracy(subject, before), *describe_expected(subject.model, alone)]
@@ -96,23 +100,23 @@ def find_obstacle(subject: Subject) -> str:
         return "there are so many answers that a second fit would take too long"
     if isinstance(model, LatentModel):
         with quietly():
-            _, posterior = model._infer(r, subject.graph, subject.known_labels, None)
+            applied = Applied(model.recipe(), model.fusion_, InMemory(r), subject.graph, subject.known_labels)
+            posterior = applied.infer()
         limit = SAME if subject.graph is None else NEARLY_SAME
-        if np.abs(posterior - model.uncalibrated_posterior_).max() > limit:
+        if np.abs(posterior - model.fusion_.labels.fitted).max() > limit:
             return "the fit knew more of the items than their answers, and this is not kept with the model"
     return ""
 
 
-def fit_alone(model: Any) -> Model:
+def fit_alone(model: Model) -> Model:
     """Return the same model, fitted without known labels."""
-    found = {"callback": None} if "callback" in model._defaults() else {}
+    parameters: dict[str, Any] = {"callback": None} if "callback" in model.get_params() else {}
     if model.get_params().get("coupling") == "learn":
-        found["coupling"] = model.coupling_
+        parameters["coupling"] = model.fusion_.coupling
+    alone, found = model.fresh(**parameters), model.fusion_
+    asked = Asked(found.copies, found.copies_count_once)
     with quietly():
-        fitted: Model = model.fresh(**found)._fit(
-            model.responses_, model._graph, None, None, model._copies, count_copies_once=model.copies_count_once_
-        )
-    return fitted
+        return alone.adopt(fit(alone.recipe(), found.answers, found.given.graph, asked=asked))
 
 
 def describe_labels(subject: Subject, before: NDArray[np.int64], n_changed: int) -> list[str]:
@@ -180,7 +184,7 @@ def describe_expected(model: Model, alone: Model) -> list[str]:
 def describe_contradictions(subject: Subject, alone: Model) -> list[str]:
     """Return in words which known labels contradict labels of which the crowd alone was sure."""
     assert subject.gold is not None
-    before, known = np.asarray(alone._label_codes), subject.gold.codes
+    before, known = alone.fusion_.labels.codes, subject.gold.codes
     confidence = alone.posterior_[np.arange(len(before)), before]
     rows = np.flatnonzero(subject.is_known & (before != known) & (confidence >= SURE))
     if not len(rows):
@@ -227,7 +231,7 @@ def find_interval(n_right: int, n: int) -> tuple[float, float]:
 def list_moved(subject: Subject, alone: Model) -> list[Moved]:
     """Return the workers with some answers whose accuracy moved most, as far as it moved by a percentage point."""
     before, after = find_accuracy(alone), find_accuracy(subject.model)
-    moved = np.where(subject.model._n_answers >= FEW_ANSWERS, np.nan_to_num(np.abs(after - before)), 0.0)
+    moved = np.where(subject.model.fusion_.n_answers >= FEW_ANSWERS, np.nan_to_num(np.abs(after - before)), 0.0)
     order = np.argsort(-moved, kind="stable")[:MOST_WORKERS]
     return [
         Moved(to_name(subject.workers[m]), float(before[m]), float(after[m])) for m in order if moved[m] >= LEAST_CHANGE
@@ -236,4 +240,4 @@ def list_moved(subject: Subject, alone: Model) -> list[Moved]:
 
 def find_accuracy(model: Model) -> Floats:
     """Return the accuracy of each worker, as `worker_report` has it."""
-    return np.asarray(to_values(model._report_columns()["accuracy"]), np.float64)
+    return np.asarray(to_values(describe_answers(model.fusion_)["accuracy"]), np.float64)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.cells import Cells, sum_by
 from ..kernels.types import Floats
-from ..models.cells import Cells, sum_by
 from .charts import Chart, draw_heat
 from .subject import Subject
 

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.frames import open_series
-from ..data.item_tables import key_names, open_item_table
-from ..data.responses import Passages, Responses
-from ..data.tables import Table
-from ..data.vocabulary import Column, find_missing, spell_surrogates, to_column, to_values
+from ..answers.columns import Column, find_missing, spell_surrogates, to_column, to_values
+from ..answers.contents import Passages
+from ..answers.frames import open_series
+from ..answers.item_tables import key_names, open_item_table
+from ..answers.responses import Responses
+from ..answers.tables import Table
 from ..errors import InputError, Sentence, listing
-from ..formats.png import shrink_picture
+from ..formats.arrays import shrink_picture
 from ..formats.reading import open_path
 
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.gold import find_alike, find_empty
-from ..data.vocabulary import Values
-from ..models.next_items import choose_next_items
+from ..answers.columns import Values
+from ..answers.gold import find_alike, find_empty
+from ..planning.next_items import choose_next_items
 from .content import Content
 from .subject import Subject, spell
 
@@ -187,7 +187,7 @@ class Review(NamedTuple):
 def prepare_review(subject: Subject) -> Review:
     """Return the items to review, with what a person sees and what is written to gold.csv."""
     has_names = not find_nameless(subject.model.classes_).any()
-    n = N_REVIEW if subject.model._pictures is None and len(subject.classes) > 1 and has_names else 0
+    n = N_REVIEW if subject.model.fusion_.pictures is None and len(subject.classes) > 1 and has_names else 0
     found = choose_next_items(subject.model, n)
     sequences = subject.responses.sequences
     nameless = find_nameless(subject.responses.items) if sequences is None else find_nameless(sequences.ids)

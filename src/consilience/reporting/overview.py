@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.silence import doubt_silence
-from ..data.vocabulary import find_missing, to_values
+from ..answers.columns import find_missing, to_values
+from ..answers.slips import doubt_silence
+from ..checks.comparison import LEAST_HIDDEN, are_checked, find_differences
+from ..checks.doubts import doubt_checks, find_doubts, tell_copies
+from ..checks.drift import find_drift, has_order
 from ..errors import Message, Python, plural, spell_in_python, to_sentence
-from ..models.comparison import LEAST_HIDDEN, Comparison, are_checked, is_unclear
-from ..models.drift import find_drift, has_order
-from ..models.fuse import doubt_checks, find_doubts, tell_copies
+from ..inference.sources import InMemory
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from ..models.markov_field import MarkovField
-from ..models.span_results import find_model_spans
+from ..results.comparison import Comparison, is_unclear
+from ..results.span_results import find_fused_spans
 from .subject import Subject, to_name
 from .workers import is_number
 
@@ -84,7 +86,7 @@ def judge(subject: Subject) -> Verdict:
     if isinstance(model, MajorityVote):
         headline = "These labels come from a majority vote, which trusts every worker equally."
         return Verdict("care", "Majority vote", headline, [UNCALIBRATED, "So it is not known how many are right."])
-    if subject.n_items > 1 and not are_checked(r, subject.graph, subject.gold):
+    if subject.n_items > 1 and not are_checked(InMemory(r, subject.gold), subject.graph):
         headline = "Do not rely on these labels yet: nothing checks the answers that they come from."
         return Verdict("bad", "Not checked", headline, ["No item has answers from two workers."])
     if r.n_responses < LEAST_HIDDEN or (compared is not None and not compared.tested and not r.silence_counts):
@@ -202,7 +204,7 @@ def count_spans(subject: Subject, counts: bool) -> str:
     """
     if not subject.has_spans:
         return ""
-    _, confidence, types = find_model_spans(subject.model)
+    _, confidence, types = find_fused_spans(subject.model.fusion_)
     if not types:
         return "There are no spans among the labels."
     told = f"The labels make {plural(len(types), 'span')}"
@@ -219,7 +221,7 @@ def list_facts(subject: Subject) -> list[tuple[str, str]]:
     facts = [
         ("Items", f"{subject.n_labels:,}" if subject.is_sample else f"{r.n_items:,}{words}{sequences}"),
         ("Workers", f"{r.n_workers:,}"),
-        ("Answers", f"{int(model._n_answers.sum()):,}"),
+        ("Answers", f"{int(model.fusion_.n_answers.sum()):,}"),
         ("Classes", f"{r.n_classes:,}"),
         ("Model", type(model).__name__),
     ]
@@ -240,9 +242,15 @@ def list_notes(subject: Subject, workers: list[dict[str, Any]]) -> list[Note]:
     notes = [] if silence is None else [to_note(silence, "care")]
     if hasattr(model, "comparison_"):
         level = judge(subject).level
-        notes += [to_note(doubt, level) for doubt in find_doubts(model, r, subject.graph, subject.known_labels)]
-    elif r.n_items > 1 and not are_checked(r, subject.graph, subject.gold):
-        notes.append(to_note(doubt_checks(model, r), "bad"))
+        known = InMemory(r, subject.gold)
+        differences = None
+        if compared is not None and compared.collapsed:
+            vote = MajorityVote().fit(r, gold=subject.known_labels).fusion_.labels
+            differences = find_differences(model.fusion_.labels, vote, known)
+        doubts = find_doubts(model.fusion_, known, subject.graph, differences)
+        notes += [to_note(doubt, level) for doubt in doubts]
+    elif r.n_items > 1 and not are_checked(InMemory(r, subject.gold), subject.graph):
+        notes.append(to_note(doubt_checks(model.fusion_, r), "bad"))
     notes += note_graph(model)
     if model.copies_:
         notes.append(note_copies(model))
@@ -326,9 +334,9 @@ def note_workers(model: Any, workers: list[dict[str, Any]], silence_counts: bool
 
 def note_falls(model: Any, workers: list[dict[str, Any]]) -> list[Note]:
     """Return whose accuracy falls over time."""
-    if not has_order(model):
+    if not has_order(model.fusion_):
         return []
-    drift = find_drift(model)
+    drift = find_drift(model.fusion_)
     found = [worker for worker in workers if drift.falls[worker["number"]]]
     if not found:
         return []

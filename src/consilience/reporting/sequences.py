@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.tagging import split_tag
-from ..models.graph_check import describe_usual
+from ..answers.tagging import split_tag
+from ..inference.sources import InMemory
 from ..models.hidden_markov import HiddenMarkov
-from ..models.markov_field import MarkovField, find_answered
-from ..models.span_results import are_tags, find_runs
+from ..models.markov_field import MarkovField
+from ..results.comparison import describe_usual
+from ..results.span_results import are_tags, find_runs
 from .charts import Chart, draw_heat
 from .confusions import MOST_CLASSES, choose_classes, fold_table
 from .subject import Subject, spell, to_name
@@ -94,7 +95,9 @@ def describe_network(subject: Subject) -> tuple[str, list[tuple[str, str]]] | No
     words = str(check)
     if getattr(model, "listeners", "") == "unanswered":
         used = (
-            "is not used" if find_answered(subject.responses).all() else "is used only for items that nobody answered"
+            "is not used"
+            if InMemory(subject.responses).find_told().all()
+            else "is used only for items that nobody answered"
         )
         words += f" The graph {used}."
     figures += [
@@ -128,7 +131,7 @@ def list_examples(subject: Subject) -> list[Example]:
     alone = np.add.reduceat(np.append(subject.n_answers, 0), starts)[eligible] < 2 * length[eligible]
     order = np.lexsort((-doubt, -differs, ~fits, alone))
     model = subject.model
-    passages = model._passages
+    passages = model.fusion_.passages
     with_text = passages is not None and passages.texts is not None and are_tags(model.classes_)
     make = show_text if with_text else show_tracks
     return [make(subject, int(eligible[n]), colours) for n in order[:N_EXAMPLES]]
@@ -210,7 +213,7 @@ def shorten_tag(name: str) -> str:
 def show_text(subject: Subject, sequence: int, colours: list[int | None]) -> Example:
     """Return a text with the fused spans, and with those of each worker."""
     model, r = subject.model, subject.responses
-    passages = model._passages
+    passages = model.fusion_.passages
     start, stop = bounds_of(subject, sequence)
     document = int(passages.fused[sequence])
     first = int(passages.offsets[document])

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.gold import Gold
-from ..data.responses import Responses
-from ..data.vocabulary import Values, spell_surrogates
+from ..answers.columns import Values, spell_surrogates
+from ..answers.gold import Gold
+from ..answers.responses import Responses
 from ..errors import quietly
+from ..inference.cells import Cells
+from ..inference.recipes.votes import find_tied
 from ..kernels.types import Floats
-from ..models.cells import Cells
-from ..models.majority_vote import MajorityVote, find_tied
-from ..models.next_items import find_entropy
+from ..models.majority_vote import MajorityVote
+from ..planning.next_items import find_entropy
+from ..results.tables import count_answers
 from .content import Content
 
 # The most characters of a label or an id that are shown.
@@ -67,7 +69,7 @@ class Subject:
     @property
     def has_spans(self) -> bool:
         """Whether the items are the words of texts in which workers marked spans."""
-        return self.model._passages is not None
+        return self.model.fusion_.passages is not None
 
     @property
     def called(self) -> str:
@@ -97,13 +99,12 @@ class Subject:
     @cached_property
     def codes(self) -> NDArray[np.int64]:
         """The fused label of each item, as an index into the classes."""
-        return np.asarray(self.model._label_codes)
+        return np.asarray(self.model.fusion_.labels.codes)
 
     @cached_property
     def counts(self) -> Floats | Cells:
         """How often each worker gave each label to items of each class, as the fit expects it, (M, L, K)."""
-        counts: Floats | Cells = self.model._answer_counts()
-        return counts
+        return count_answers(self.model.fusion_)
 
     @cached_property
     def confidence(self) -> Floats:

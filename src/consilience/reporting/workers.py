@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks.drift import find_drift, has_order
 from ..errors import plural
+from ..inference.cells import Cells
 from ..kernels.types import Floats
-from ..models.cells import Cells
-from ..models.drift import find_drift, has_order
-from ..models.worker_report import FEW_ANSWERS, rank_accuracy
+from ..results.worker_report import FEW_ANSWERS, rank_accuracy
 from .charts import Chart, bin_shares, draw_bars, draw_intervals
 from .confusions import choose_shown, count_shown
 from .subject import Subject, distinguish, spell, to_name
@@ -38,14 +38,14 @@ def tabulate(subject: Subject) -> list[dict[str, Any]]:
         row["bias"], row["number"] = bias, number
         row["name"] = subject.workers[number]
         row["change"], row["change_interval"] = None, ""
-    if has_order(model):
+    if has_order(model.fusion_):
         add_changes(model, rows)
     return rows
 
 
 def add_changes(model: Any, rows: list[dict[str, Any]]) -> None:
     """Give each worker the change of accuracy over time, and its interval in words."""
-    found = find_drift(model)
+    found = find_drift(model.fusion_)
     for row in rows:
         change, low, high = (float(ends[row["number"]]) for ends in (found.change, found.low, found.high))
         if is_number(change):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ..arguments import to_path
 from ..errors import parameter_error, to_sentence
@@ -12,6 +12,7 @@ from ..formats.writing import replace_file
 from ..models.base import Model
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
+from ..results.parts import view_sample
 from . import answers, items, overview, sequences, workers
 from .again import Given, tell_again
 from .changes import find_changes
@@ -92,17 +93,18 @@ def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
     """Return what the report is about."""
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
-    stored = model._stored
-    if stored is not None:
-        model = stored.view(cast(Any, model))
-    r = model.responses_.with_classes(model.classes_)
+    found = model.fusion_
+    on_disk, n_labels = found.source is not None, found.labelled.n_items
+    if on_disk:
+        found = view_sample(found)
+        model = model.fresh().adopt(found)
+    r = found.answers.with_classes(found.names.classes)
     shown = None
     if content is not None:
         shown = find_content(content, r, folder)
-    elif model._passages is not None and model._passages.texts is not None:
-        shown = find_words(model._passages, r)
-    n_labels = r.n_items if stored is None else stored.answers.n_items
-    return Subject(model, r, model._gold, model._graph, shown, n_labels, on_disk=stored is not None)
+    elif found.passages is not None and found.passages.texts is not None:
+        shown = find_words(found.passages, r)
+    return Subject(model, r, found.given.gold, found.given.graph, shown, n_labels, on_disk=on_disk)
 
 
 def make_page(subject: Subject, title: str, given: Given | None = None) -> str:

@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import to_column
+from ..answers.frames import open_frame
+from ..answers.gold import match_gold
+from ..answers.graph import Graph
+from ..answers.hashing import draw_numbers, hash_ids, hash_items
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup
 from ..arguments import is_number
-from ..data.frames import build_report, open_frame
-from ..data.gold import match_gold
-from ..data.graph import Graph
-from ..data.hashing import draw_numbers, hash_ids, hash_items
-from ..data.responses import Responses
-from ..data.vocabulary import lookup, to_column
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
 from ..kernels.types import Floats
 from ..memory import require_memory
+from ..results.previews import build_report
 from .checks import check_whole
 from .results import Simulation
 
 if TYPE_CHECKING:
-    from ..models.predicting import PredictingModel
+    from ..results.fusion import Fusion
 
 Policy = str | Callable[[Any, int], Any]
 POLICIES = ("information", "random")
@@ -107,7 +109,7 @@ def campaign(
     batch = max(1, n_items // ROUNDS_PER_ANSWER) if batch is None else batch
     arrivals = n_items if arrivals is None else arrivals
     check_whole(1, batch=batch, arrivals=arrivals)
-    if arrivals < n_items and (pool.sequences is not None or fresh._takes_graph):
+    if arrivals < n_items and (pool.sequences is not None or fresh.recipe().takes_graph):
         raise ParameterError(
             "Only independent items can arrive one after the other.", Sentence("Leave out {arrivals}.")
         )
@@ -127,14 +129,14 @@ def campaign(
         with quietly():
             answers = pool.keep(stock.revealed[stock.pair])
             answers = answers if n_arrived == n_items else answers.about(arrived)
-            fitted = fresh.fresh().fit(answers, **({"graph": graph} if fresh._takes_graph else {}))
-        right = (fitted._label_codes == known[arrived])[known[arrived] >= 0]
+            fitted = fresh.fresh().fit(answers, **({"graph": graph} if fresh.recipe().takes_graph else {}))
+        right = (fitted.fusion_.labels.codes == known[arrived])[known[arrived] >= 0]
         accuracy = float(right.mean()) if len(right) else float("nan")
         rows.append((n_arrived, int(stock.revealed.sum()), stock.spent, accuracy, float(fitted.expected_accuracy_)))
         if policy == "random":
             wanted = stock.random_questions(arrived, batch)
         elif policy == "information":
-            wanted = stock.best_questions(fitted, arrived, batch, budget)
+            wanted = stock.best_questions(fitted.fusion_, arrived, batch, budget)
         else:
             wanted = stock.find(policy(fitted, batch))  # type: ignore[operator]
         if not stock.reveal(wanted, budget) and n_arrived == n_items:
@@ -205,11 +207,9 @@ class Stock:
     def _in_turn(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         return pairs[np.lexsort((self.draw[pairs], self.turn[pairs]))]
 
-    def best_questions(
-        self, model: PredictingModel, items: NDArray[np.int64], n: int, budget: float
-    ) -> NDArray[np.int64]:
+    def best_questions(self, found: Fusion, items: NDArray[np.int64], n: int, budget: float) -> NDArray[np.int64]:
         """Return the pairs that `next_questions` lists, of those to which there is an answer."""
-        from ..models.next_questions import list_questions
+        from ..planning.next_questions import list_questions
 
         if self.spent >= budget:
             return np.empty(0, np.int64)
@@ -221,7 +221,7 @@ class Stock:
             item, worker = np.nonzero(~there[items])
             keys = {name: column.take(items[item]) for name, column in self.pool.key_columns().items()}
             missing = keys | {"worker": self.pool.workers[worker]}
-        return self.find(list_questions(model, n, None, budget - self.spent, self.cost, None, None, missing))
+        return self.find(list_questions(found, n, None, budget - self.spent, self.cost, None, None, missing))
 
     def find(self, questions: Any) -> NDArray[np.int64]:
         """Return the pairs that a table of questions asks for; those without an answer are left out."""
@@ -267,18 +267,18 @@ def _open_crowd(crowd: Any, truth: Any) -> tuple[Responses, NDArray[np.int64], G
 def _open_model(model: Any, graph: Graph | None) -> Any:
     """Return the model to fit."""
     from ..models.dawid_skene import DawidSkene
-    from ..models.predicting import PredictingModel
+    from ..models.fitted import FittedModel
 
     if model is None:
         return DawidSkene()
-    if not isinstance(model, PredictingModel):
+    if not isinstance(model, FittedModel):
         raise parameter_error("model", "campaign", "a model, such as DawidSkene()", model)
-    if model._takes_graph and graph is None:
+    if model.recipe().takes_graph and graph is None:
         raise ParameterError(f"{type(model).__name__} needs a crowd with a graph.", keyword="model")
     return model
 
 
 def _read_costs(cost: Any, workers: Iterable[Any]) -> Floats:
-    from ..models.next_questions import read_costs
+    from ..planning.next_questions import read_costs
 
     return read_costs(cost, np.array(list(workers), object), "campaign")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.graph import Graph
-from ..data.responses import Responses
-from ..data.vocabulary import Values
+from ..answers.columns import Values
+from ..answers.graph import Graph
+from ..answers.responses import Responses
 from ..kernels.types import Floats
 
 if TYPE_CHECKING:
-    from ..structures.base import StructureParameters
+    from ..inference.structures.base import StructureParameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +110,10 @@ class Simulation:
         0.874
         0.930
         """
-        from ..data.blocks import cut_blocks
-        from ..engines import Threads
-        from ..fitting.em import decode_labels, infer_posterior
-        from ..workers.confusion import ConfusionWorkers
+        from ..answers.blocks import cut_blocks
+        from ..engines.local import Threads
+        from ..inference.em import decode_labels, infer_posterior
+        from ..inference.workers.confusion import ConfusionWorkers
 
         r = self.responses.keep(self.parameters.copies[self.responses.worker] < 0)
         workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
@@ -126,10 +126,10 @@ class Simulation:
 
     def _true_structure(self) -> StructureParameters:
         """Return what ties the labels together, with its true parameters."""
-        from ..data.tagging import free_transitions
-        from ..structures.chain import Chain
-        from ..structures.field import Field
-        from ..structures.independent import Independent
+        from ..answers.tagging import free_transitions
+        from ..inference.structures.chain import Chain
+        from ..inference.structures.field import Field
+        from ..inference.structures.independent import Independent
 
         true, prior = self.parameters, self.parameters.prior
         if self.graph is not None and true.coupling is not None:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.spans import Marks, Spans, sort_marks
-from ..data.vocabulary import objects
+from ..answers.columns import objects
 from ..kernels.types import Floats
+from ..tasks.spans import Spans
+from ..tasks.texts import Marks, sort_marks
 from .checks import bad_parameter, check_between, check_whole
 from .crowds import _length_range
 

@@ -1,0 +1,296 @@
+"""Answers as plain integer arrays, which everything else works on.
+
+Answers are sorted by item (items of a sequence stand together, in order of position), item i owns the answers
+`offsets[i]:offsets[i + 1]`, and `worker` and `label` are indices into `workers` and `labels`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from ..answers.columns import Indices
+from ..errors import listing
+from ..kernels.types import Floats, Integers, Truths
+from .classes import merge_spellings, spell_as
+from .columns import Codes, Column, Values, objects, to_column
+from .contents import Passages, Pictures
+from .items import Sequences
+from .vocabulary import count_codes, lookup
+
+# Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
+LEAST_WEIGHT = 1e-100
+
+
+class Crowd(ABC):
+    """The vocabularies and sizes that answers in memory and answers on disk have in common; see `Responses`."""
+
+    workers: Values
+    labels: Values
+    classes: Values
+    backend: str
+    background: Any
+    normalised: bool
+    silence_weight: Floats | None
+
+    def __repr__(self) -> str:
+        kind = "" if self.sequences is None else f" in {len(self.sequences):,} sequences"
+        return (
+            f"{type(self).__name__}({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} "
+            f"workers, {self.n_classes} classes: {listing(self.classes.tolist())})"
+        )
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """Number of items, those nobody answered included."""
+
+    @property
+    @abstractmethod
+    def n_responses(self) -> int:
+        """Number of answers."""
+
+    @property
+    @abstractmethod
+    def sequences(self) -> Sized | None:
+        """The sequences that the items are in; None where items are independent of each other."""
+
+    @abstractmethod
+    def vote_shares(self) -> Floats:
+        """Return what an item without votes is taken for: the background, or each class's share of all votes."""
+
+    @abstractmethod
+    def with_classes(self, classes: Values) -> Self:
+        """Return the same answers with other classes."""
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that workers use."""
+        return len(self.labels)
+
+    @property
+    def silence_counts(self) -> bool:
+        """Whether a worker's silence about an item is itself an answer."""
+        return self.background is not None
+
+    @cached_property
+    def class_of_label(self) -> Indices:
+        """For each label, the class it names, or -1 ("unsure")."""
+        return lookup(self.classes, to_column(self.labels))
+
+    @cached_property
+    def label_of_class(self) -> Indices:
+        """For each class, the label that names it, or -1 (nobody said it)."""
+        return lookup(self.labels, to_column(self.classes))
+
+    def share_votes(self, votes: Floats | Indices) -> Floats:
+        """Return each class's share of all votes, of which there are so many for each label."""
+        shares = np.zeros(self.n_classes)
+        named = self.class_of_label >= 0
+        shares[self.class_of_label[named]] = votes[named]
+        return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AnswerArrays(Crowd):
+    """What `Responses` hold, whose public attributes are told there, and what can be asked of them."""
+
+    offsets: Indices
+    worker: Codes
+    label: Integers
+    weight: Floats | None
+    workers: Values
+    labels: Values
+    classes: Values
+    keys: Values | Sequences  # what identifies the items
+    backend: str = "pyarrow"  # the frame library in which results go back
+    background: Any = None  # where silence is an answer: the class of items about which all are silent
+    columns: Mapping[str, str] = field(default_factory=dict)
+    normalised: bool = False  # whether labels are in their normal form; then gold and priors are matched by that
+    silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
+    # Where near-copies count once: one worker of the group of each, the same for all of its members.
+    leader: Indices | None = None
+    passages: Passages | None = None  # of tokens: the texts that they are in
+    gold: Mapping[Any, Any] | None = None  # known labels that the table of answers came with
+    format: str = ""  # the form of table they were read from, if it was none with one row per answer
+    pictures: Pictures | None = None  # where items are pixels: the images that they are in
+    origin: tuple[str, str] | None = None  # path and format of the file they were read from
+    order: Floats | None = None  # when each answer was given, see `ordering`; NaN where it is not known
+
+    def __post_init__(self) -> None:
+        # Kernels are compiled for arrays that are read-only.
+        for array in (self.offsets, self.worker, self.label, self.weight, self.order):
+            if array is not None:
+                array.flags.writeable = False
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, those nobody answered included."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_responses(self) -> int:
+        """Number of answers."""
+        return len(self.worker)
+
+    @property
+    def sequences(self) -> Sequences | None:
+        """The sequences that the items are in; None where items are independent of each other."""
+        return self.keys if isinstance(self.keys, Sequences) else None
+
+    @cached_property
+    def items(self) -> Values:
+        """Item ids, in the order of every per-item result; pairs (sequence, position) for sequences."""
+        if not isinstance(self.keys, Sequences):
+            return self.keys
+        owners = self.keys.ids[self.keys.of_items()].tolist()
+        return objects(list(zip(owners, self.keys.position.tolist(), strict=True)))
+
+    def vote_shares(self) -> Floats:
+        """Return what an item without votes is taken for: the background, or each class's share of all votes."""
+        return self._vote_shares.copy()
+
+    @cached_property
+    def _vote_shares(self) -> Floats:
+        if self.silence_counts:
+            shares = np.zeros(self.n_classes)
+            shares[lookup(self.classes, to_column([self.background]))] = 1.0
+            return shares
+        if self.weight is None:
+            return self.share_votes(count_codes(self.label, self.n_labels))
+        return self.share_votes(np.bincount(self.label, weights=self.weight, minlength=self.n_labels))
+
+    def key_columns(self) -> dict[str, Column]:
+        """Return what identifies an item, as named columns: item, or sequence and position."""
+        if self.sequences is None:
+            return {"item": to_column(self.items)}
+        owner = self.sequences.ids[self.sequences.of_items()]
+        return {"sequence": to_column(owner), "position": to_column(self.sequences.position)}
+
+    def find_items(self, keys: Sequence[Column]) -> Indices:
+        """Return the index of the item with each key (one column, or sequence and position), or -1."""
+        if self.sequences is None:
+            return lookup(self.items, keys[0])
+        owner = lookup(self.sequences.ids, keys[0])
+        places, place_of_item = np.unique(self.sequences.position, return_inverse=True)
+        place = lookup(places, keys[1])
+        known = self.sequences.of_items() * len(places) + place_of_item
+        wanted = np.where((owner < 0) | (place < 0), -1, owner * len(places) + place)
+        # Items stand in order of sequence and position, so `known` is sorted.
+        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(known[at] == wanted, at, -1)
+
+    def keep(self, answers: Truths) -> Self:
+        """Return the same items, workers and labels with only the answers marked True."""
+        kept = np.concatenate([[0], np.cumsum(answers)])
+        return replace(self, offsets=kept[self.offsets].astype(np.int64), **self._pick(answers))
+
+    def _pick(self, answers: Truths | Indices) -> dict[str, Any]:
+        """Return what is known of each of some answers."""
+        arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "order")}
+        return {name: None if array is None else array[answers] for name, array in arrays.items()}
+
+    def about(self, items: Indices) -> Self:
+        """Return the answers about some of the items, which must not be in sequences."""
+        assert not isinstance(self.keys, Sequences)
+        answers, owner = self.answers_about(items)
+        return replace(
+            self,
+            keys=self.keys[items],
+            offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
+            gold=None,
+            pictures=None,
+            **self._pick(answers),
+        )
+
+    def answers_about(self, items: Indices) -> tuple[Indices, Indices]:
+        """Return the indices of the answers about some of the items, and for each the place of its item among these."""
+        sizes = self.offsets[items + 1] - self.offsets[items]
+        first = np.cumsum(sizes) - sizes
+        answers = np.arange(sizes.sum()) + np.repeat(self.offsets[items] - first, sizes)
+        return answers, np.repeat(np.arange(len(items)), sizes)
+
+    def with_classes(self, classes: Values) -> Self:
+        """Return the same answers with other classes."""
+        # A new object, so that nothing derived from the old classes is kept.
+        return self if classes is self.classes else replace(self, classes=classes)
+
+    def spelled_as(self, known: Values) -> Self:
+        """Return the same answers with labels and classes written as the known labels of the same normal form."""
+        spell = spell_as(known)
+        label, labels = merge_spellings(self.label, self.labels, spell, ordered=True)
+        _, classes = merge_spellings(np.arange(self.n_classes, dtype=np.int32), self.classes, spell, ordered=True)
+        background = None if self.background is None else spell(self.background)
+        return replace(self, label=label, labels=labels, classes=classes, background=background, normalised=True)
+
+    def unweighted(self) -> Self:
+        """Return the same answers, each with weight 1."""
+        return replace(self, weight=None)
+
+    def weights(self, answers: slice | Indices = slice(None)) -> Floats:
+        """Return the weight of each answer, or of some answers: 1 where none was given."""
+        return np.ones(len(self.worker[answers])) if self.weight is None else self.weight[answers]
+
+    def orders(self, answers: slice | Indices = slice(None)) -> Floats:
+        """Return when each answer was given, or some answers: NaN where it is not known."""
+        return np.full(len(self.worker[answers]), np.nan) if self.order is None else self.order[answers]
+
+    def item_of_answer(self) -> Indices:
+        """Return the index of the item that each answer is about."""
+        return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
+
+    def items_of(self, answers: Indices) -> Indices:
+        """Return the index of the item that each of some answers is about: a few of many, by their indices."""
+        return np.searchsorted(self.offsets, answers, side="right") - 1
+
+    def have_several_workers(self) -> Truths:
+        """Tell which items, or sequences, at least two workers answered."""
+        ends = self.offsets if self.sequences is None else self.offsets[self.sequences.offsets]
+        several = np.diff(ends) > 1
+        first = ends[:-1][several]
+        if len(first):
+            # Two workers are there if one answer is by another worker than the answer before.
+            changes = np.append(False, self.worker[1:] != self.worker[:-1])
+            changes[ends[:-1][np.diff(ends) > 0]] = False
+            several[several] = np.logical_or.reduceat(changes, first)
+        return several
+
+    def votes(self) -> tuple[Indices, Indices]:
+        """Return the item and the worker of each vote; an answer that is spread over several labels is one vote."""
+        return (self.item_of_answer(), self.worker.astype(np.int64)) if self.weight is None else self._votes
+
+    @cached_property
+    def _votes(self) -> tuple[Indices, Indices]:
+        # `np.unique` takes many times as long for codes that are nearly sorted.
+        codes = np.sort(self.item_of_answer() * self.n_workers + self.worker)
+        item, worker = np.divmod(codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]], self.n_workers)
+        item.flags.writeable = worker.flags.writeable = False
+        return item, worker
+
+    def votes_per_worker(self) -> Indices:
+        """Return the number of items that each worker answered."""
+        return self._votes_per_worker.copy()
+
+    @cached_property
+    def _votes_per_worker(self) -> Indices:
+        return count_codes(self.worker if self.weight is None else self._votes[1], self.n_workers)
+
+
+def keep_weights(weight: Floats | None) -> Floats | None:
+    """Return the weights of answers, at least `LEAST_WEIGHT`; None where all are 1: models are faster without."""
+    return None if weight is None or bool(np.all(weight == 1.0)) else np.maximum(weight, LEAST_WEIGHT)

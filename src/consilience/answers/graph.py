@@ -1,0 +1,417 @@
+"""Graphs over items: who is whose neighbour, held as a symmetric sparse matrix in plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array, csr_array, sparray, spmatrix
+
+from ..answers.columns import Codes
+from ..arguments import check_seed
+from ..errors import InputError, parameter_error
+from ..kernels.types import Floats, freeze, read_only
+from . import edges as links
+from .columns import Indices, Values, to_column
+from .hashing import hash_ids
+from .vocabulary import lookup
+
+# Neighbours are kept in 32 bits.
+MOST_ITEMS = 2**31 - 1
+# So many nodes are visited in random order: posteriors of that many stay in the cache.
+VISITED_TOGETHER = 4096
+# From this many directed edges, nodes are coloured, so that threads can share them. Colours are picked within runs of
+# nodes: posteriors of that many stay in a cache, too, while one colour after another is updated.
+MANY_EDGES, COLOURED_TOGETHER = 100_000, 2**15
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected graph over items.
+
+    Build one with `from_edges`, `from_frame`, `from_scipy`, `from_networkx`, `grid` or `knn`. Edges are merged (of
+    repeated ones the largest weight counts) and self loops dropped.
+
+    Attributes
+    ----------
+    items : ndarray
+        Ids of the nodes.
+    offsets, neighbours, weights : ndarray
+        Node i is linked to ``neighbours[offsets[i]:offsets[i + 1]]``; every edge is there in both directions.
+    n_items, n_edges : int
+        Number of nodes, and of undirected edges.
+    n_self_loops : int
+        How many edges were dropped because they led from an item to itself.
+    description : str
+        How the graph was made.
+    """
+
+    items: Values
+    offsets: Indices
+    neighbours: Codes
+    weights: Floats
+    n_self_loops: int = 0
+    description: str = "given edges"
+    directed: bool = False  # whether an edge may have different weights on both sides; a node counts the one on its own
+
+    def __repr__(self) -> str:
+        loops = f", {self.n_self_loops:,} self loops dropped" if self.n_self_loops else ""
+        degree = len(self.neighbours) / max(self.n_items, 1)
+        return f"Graph({self.n_items:,} items, {self.n_edges:,} edges, mean degree {degree:.2f}{loops})"
+
+    @property
+    def n_items(self) -> int:
+        """Number of nodes."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """Number of undirected edges."""
+        return len(self.neighbours) // 2
+
+    @property
+    def degrees(self) -> Indices:
+        """Number of neighbours of each node."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def from_edges(cls, source: object, target: object, weight: ArrayLike | None = None, items: object = None) -> Graph:
+        """Build a graph from the end points of its edges.
+
+        Parameters
+        ----------
+        source, target : array-like
+            Ids of items; (sequence, position) pairs for sequences.
+        weight : array-like, optional
+            A positive weight for each edge; default 1.
+        items : array-like, optional
+            All items, such as `Responses.items`; an edge to any other id is an error. Default: the ids met.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.Graph.from_edges(["a", "b", "b"], ["b", "c", "a"])
+        Graph(3 items, 2 edges, mean degree 1.33)
+        """
+        return cls.of(links.list_edges(source, target, weight, items))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        source: str = "source",
+        target: str = "target",
+        weight: str | None = "auto",
+        items: object = None,
+    ) -> Graph:
+        """Build a graph from a table with one row per edge.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or dict of columns
+            The edges.
+        source, target : str
+            Names of the columns that hold the two ends. If these are not named, and a table has exactly two columns
+            beside that of weights, they are the ends whatever they are called.
+        weight : str or None
+            Name of the column that holds the weights. "auto": the column called weight, if there is one; a warning
+            tells if the only other column looks like weights. None: all weights are 1.
+        items : array-like, optional
+            As in `from_edges`.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> edges = {"source": ["a", "b"], "target": ["b", "c"], "weight": [0.5, 2.0]}
+        >>> cs.Graph.from_frame(edges).weights, cs.Graph.from_frame(edges, weight=None).weights
+        (array([0.5, 0.5, 2. , 2. ]), array([1., 1., 1., 1.]))
+        """
+        return cls.of(links.read_edge_table(frame, source, target, weight, items))
+
+    @classmethod
+    def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: object = None) -> Graph:
+        """Build a graph from an adjacency matrix.
+
+        Parameters
+        ----------
+        matrix : scipy sparse matrix or array of shape (n_items, n_items)
+            Entry [i, j] is the weight of the edge between items i and j, whichever side of the diagonal it stands on;
+            where both sides hold one, the larger counts. Zeros are no edges.
+        items : array-like, optional
+            Ids of the rows; default 0, 1, 2, ...
+        """
+        return cls.of(links.read_adjacency(matrix, items))
+
+    @classmethod
+    def from_networkx(cls, graph: Any, weight: str | None = "weight", items: object = None) -> Graph:
+        """Build a graph from a networkx graph: anything with `nodes` and `edges(data=...)`.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            Directions are ignored, parallel edges merged.
+        weight : str or None
+            Attribute of edges that holds their weight, 1 where an edge has none; None: all weights are 1.
+        items : array-like, optional
+            As in `from_edges`; default: the nodes of the graph.
+        """
+        if not (hasattr(graph, "nodes") and callable(getattr(graph, "edges", None))):
+            raise InputError(f"Expected a networkx graph; got a {type(graph).__name__}.")
+        if weight is not None and not isinstance(weight, str):
+            raise parameter_error("weight", "Graph.from_networkx", "the name of an attribute, or None", weight)
+        triples = list(graph.edges(data=weight, default=1.0)) if weight else [(a, b, 1.0) for a, b in graph.edges()]
+        names = list(graph.nodes) if items is None else items
+        return cls.from_edges([t[0] for t in triples], [t[1] for t in triples], [t[2] for t in triples], items=names)
+
+    @classmethod
+    def grid(cls, shape: object, connectivity: int | None = None, items: object = None) -> Graph:
+        """Build the graph of neighbouring pixels or voxels.
+
+        Parameters
+        ----------
+        shape : tuple, or list of tuples
+            Shape of the image (2-D or 3-D), or of several images, one after the other.
+        connectivity : int, optional
+            Neighbours of an inner pixel: 4 or 8 in two dimensions, 6, 18 or 26 in three. Default: all that touch it, 8
+            or 26.
+        items : array-like, optional
+            Ids of the pixels, row by row; default 0, 1, 2, ...
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.Graph.grid((3, 4), connectivity=4)
+        Graph(12 items, 17 edges, mean degree 2.83)
+        """
+        return cls.of(links.link_pixels(shape, connectivity, items))
+
+    @classmethod
+    def knn(
+        cls, features: object, k: int = 10, metric: str = "euclidean", mutual: bool = False, items: object = None
+    ) -> Graph:
+        """Build the graph of k nearest neighbours, exactly.
+
+        Parameters
+        ----------
+        features : array or sparse matrix of shape (n_items, n_features)
+            One row per item.
+        k : int
+            Neighbours of each item. An edge is there if either end chose it, so that every item has at least k
+            neighbours, and fewer than 2 k on average. Of items at the same distance any may be chosen.
+        metric : {"euclidean", "cosine"}
+            Distance.
+        mutual : bool
+            Keep only edges that both ends chose.
+        items : array-like, optional
+            Ids of the rows; default 0, 1, 2, ...
+
+        Notes
+        -----
+        Up to 15 dense features a k-d tree is used (scipy), else all pairs are compared, a chunk of rows at a time; both
+        are exact, and `description` says which it was.
+
+        Examples
+        --------
+        >>> import consilience as cs, numpy as np
+        >>> cs.Graph.knn(np.array([[0.0], [0.1], [5.0], [5.2]]), k=1)
+        Graph(4 items, 2 edges, mean degree 1.00)
+        """
+        return cls.of(links.link_nearest(features, k, metric, mutual, items))
+
+    @classmethod
+    def of(cls, edges: links.Edges) -> Graph:
+        """Return the graph of some edges: merged, in both directions, and without self loops."""
+        names, weights = edges.items, edges.weights
+        if len(names) > MOST_ITEMS:
+            raise InputError(f"A graph has at most {MOST_ITEMS:,} items; got {len(names):,}.")
+        source, target = np.asarray(edges.source, np.int64), np.asarray(edges.target, np.int64)
+        proper = source != target
+        pair = (np.minimum(source, target) * len(names) + np.maximum(source, target))[proper]
+        if weights is None:
+            pair, weights = np.sort(pair), np.ones(len(pair))
+        else:
+            order = np.lexsort((-weights[proper], pair))  # of equal pairs the heaviest first
+            pair, weights = pair[order], weights[proper][order]
+        first = np.ones(len(pair), bool)
+        first[1:] = pair[1:] != pair[:-1]
+        low, high = np.divmod(pair[first], max(len(names), 1))
+        ends = np.concatenate([low, high]), np.concatenate([high, low])
+        matrix = coo_array((np.tile(weights[first], 2), ends), shape=(len(names), len(names))).tocsr()
+        matrix.sort_indices()
+        return cls(
+            names,
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+            int((~proper).sum()),
+            edges.description,
+        )
+
+    @cached_property
+    def reverse_edges(self) -> Indices:
+        """For each directed edge, the index of the same edge in the other direction."""
+        source = np.repeat(np.arange(self.n_items), self.degrees)
+        # Edges are sorted by (source, neighbour): sorted by (neighbour, source), each comes where its reverse stands.
+        return np.lexsort((source, self.neighbours))
+
+    @cached_property
+    def all_alike(self) -> bool:
+        """Whether all edges have the weight 1."""
+        return bool((self.weights == 1.0).all())
+
+    @cached_property
+    def is_forest(self) -> bool:
+        """Whether the graph has no loops."""
+        from ..kernels.layout import find_levels
+
+        return self.n_edges == self.n_items - find_levels(self.offsets, self.neighbours, np.arange(self.n_items))[1]
+
+    @cached_property
+    def outward_order(self) -> Indices:
+        """All nodes, those near the first node of their component before those further away."""
+        return self._order_outward(np.arange(self.n_items))
+
+    @cached_property
+    def by_visit(self) -> tuple[Indices, Graph]:
+        """The order in which inference visits the nodes, and the same graph with the nodes in this order.
+
+        It depends on ids and edges alone, not on the order of the items. Within runs of nodes that are near each other,
+        and therefore near each other in memory, nodes are in the order of their ids' hashes. Within longer runs of a
+        large graph, nodes of one colour come before those of the next, and no two of one colour are neighbours.
+        """
+        from ..kernels.layout import order_by
+
+        by_hash = np.argsort(hash_ids(self.items), kind="stable")
+        run = np.zeros(self.n_items, np.int64)
+        run[self._order_outward(by_hash)] = np.arange(self.n_items) // VISITED_TOGETHER
+        order = by_hash[order_by(run[by_hash], self.n_items // VISITED_TOGETHER + 1)[0]]
+        if len(self.neighbours) >= MANY_EDGES:
+            order = order[self._sort_by_colour(order)]
+        rank, degrees = rank_of(order), self.degrees[order]
+        source = np.repeat(np.arange(self.n_items), degrees)
+        edge = np.arange(len(source)) + np.repeat(self.offsets[order] - (np.cumsum(degrees) - degrees), degrees)
+        # A graph is its own transpose: with edges in order of their sources, the neighbours of each target are sorted.
+        ends = (rank[self.neighbours[edge]], source)
+        weights = self.weights[self.reverse_edges] if self.directed else self.weights
+        matrix = coo_array((weights[edge], ends), shape=(self.n_items, self.n_items)).tocsr()
+        parts = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
+        return order, Graph(self.items[order], *parts, self.n_self_loops, self.description, self.directed)
+
+    def _sort_by_colour(self, order: Indices) -> Indices:
+        """Return how to sort nodes in this order by run and colour; within a run, neighbours differ in colour."""
+        from ..kernels.layout import order_by, pick_colours
+
+        colours = np.zeros(self.n_items, np.int64)
+        taken = np.full(int(self.degrees.max()) + 2, -1)
+        edges = (read_only(self.offsets), read_only(self.neighbours))
+        pick_colours(*edges, read_only(order), freeze(rank_of(order)), COLOURED_TOGETHER, colours, taken)
+        colours += np.arange(self.n_items) // COLOURED_TOGETHER * (int(colours.max()) + 1)
+        return np.asarray(order_by(colours, int(colours.max()) + 1)[0])
+
+    @cached_property
+    def independent_runs(self) -> Indices:
+        """Where runs of nodes begin that have no neighbours among them, and the number of nodes.
+
+        In a small graph each node is a run.
+        """
+        from ..kernels.layout import split_at_neighbours
+
+        bounds = np.arange(self.n_items + 1)
+        if len(self.neighbours) >= MANY_EDGES:
+            bounds = bounds[: split_at_neighbours(read_only(self.offsets), read_only(self.neighbours), bounds) + 1]
+        return freeze(bounds)
+
+    def _order_outward(self, starts: Indices) -> Indices:
+        """Return all nodes, outward from the one of each component that comes first in `starts`."""
+        from ..kernels.layout import find_levels, order_by
+
+        levels = find_levels(self.offsets, self.neighbours, starts)[0][starts]
+        return starts[order_by(levels, int(levels.max(initial=-1)) + 1)[0]]
+
+    def to_scipy(self) -> Any:
+        """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
+        parts = (self.weights, self.neighbours, self.offsets)
+        return csr_array(parts, shape=(self.n_items, self.n_items), copy=True)
+
+    def aligned_with(self, items: Values) -> Graph:
+        """Return the same graph with one node for each of `items`, in their order; items without edges are alone."""
+        if len(self.items) == len(items) and (self.items is items or np.array_equal(self.items, items)):
+            return self
+        place = lookup(items, to_column(self.items))
+        linked = self.degrees > 0
+        if (linked & (place < 0)).any():
+            unknown = self.items[linked & (place < 0)].tolist()
+            raise InputError(
+                links.say_unknown(unknown, "of the graph", len(items)), "Leave their edges out.", links.NAME_UNANSWERED
+            )
+        source = np.repeat(np.arange(self.n_items), self.degrees)
+        moved = Graph.of(links.Edges(place[source], place[self.neighbours], self.weights, items, self.description))
+        return replace(moved, n_self_loops=self.n_self_loops)
+
+    def joined_with(self, other: Graph, items: Values) -> Graph:
+        """Return the edges of both over these items. An edge that is in both has the weight that it has in the other.
+
+        >>> first, more = Graph.from_edges(["a"], ["b"], [1.0]), Graph.from_edges(["a", "b"], ["b", "c"], [3.0, 2.0])
+        >>> first.joined_with(more, np.array(["a", "b", "c"], object)).weights
+        array([3., 3., 2., 2.])
+        """
+        first, second = (each.aligned_with(items) for each in (self, other))
+        ends = [(np.repeat(np.arange(len(items)), each.degrees), each.neighbours) for each in (first, second)]
+        pairs = [source * len(items) + target for source, target in ends]
+        stays = ~np.isin(pairs[0], pairs[1])
+        source, target = (np.concatenate([ends[0][i][stays], ends[1][i]]) for i in range(2))
+        weights = np.concatenate([first.weights[stays], second.weights])
+        joined = Graph.of(links.Edges(source, target, weights, items, self.description))
+        return replace(joined, n_self_loops=self.n_self_loops + other.n_self_loops)
+
+    def shuffled(self, seed: int = 0) -> Graph:
+        """Return a graph with the same degrees and random edges: a control in which neighbours mean nothing.
+
+        Edge ends are paired at random (configuration model), then pairs of edges are swapped to undo self loops and
+        repeated edges; the few that remain are dropped. The edges depend on the seed and the ids, not on the order of
+        the items.
+        """
+        check_seed(seed, "Graph.shuffled")
+        order, graph = self.by_visit
+        rng = np.random.default_rng(seed)
+        source = np.repeat(np.arange(graph.n_items), graph.degrees)
+        once = source < graph.neighbours
+        a, b = rewire(rng, source[once], graph.neighbours[once].astype(np.int64), graph.n_items)
+        weights = rng.permutation(graph.weights[once])
+        return Graph.of(links.Edges(order[a], order[b], weights, self.items, f"{self.description}, shuffled"))
+
+
+def rank_of(order: Indices) -> Indices:
+    """Return at which place of an order each node comes.
+
+    >>> rank_of(np.array([2, 0, 1]))
+    array([1, 2, 0])
+    """
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
+
+
+def rewire(rng: np.random.Generator, source: Indices, target: Indices, n_items: int) -> tuple[Indices, Indices]:
+    """Pair the ends of edges at random (configuration model).
+
+    Pairs of edges are then swapped to undo self loops and repeated edges; a few may remain.
+    """
+    ends = rng.permutation(np.concatenate([source, target]))
+    a, b = ends[: len(source)].copy(), ends[len(source) :].copy()
+    for _ in range(20):
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        _, first = np.unique(low * n_items + high, return_index=True)
+        bad = np.ones(len(a), bool)
+        bad[first] = False
+        bad |= a == b
+        if not bad.any():
+            break
+        other = rng.integers(0, len(a), int(bad.sum()))
+        at = np.flatnonzero(bad)
+        for i, j in zip(at.tolist(), other.tolist(), strict=True):
+            b[i], b[j] = b[j], b[i]
+    return a, b

@@ -1,0 +1,378 @@
+"""What is known of items beside their answers, matched to the items by id: features, and priors.
+
+Features are numbers that describe what an item is. Priors of items are probabilities of the classes.
+
+Let g_nk be the probability of class k for item n before any answer, from a classifier or from whoever knows the item,
+and p_k the share of the class over all items. By Bayes' rule, what is known of item n multiplies the evidence by
+
+    g_nk / p_k   prop. to   P(what is known of n | class k)
+
+while each structure keeps its own prior over the labels:
+
+- independent items have q_nk prop. to pi_k (g_nk / p_k) b_nk, which is g_nk b_nk if the class prior pi is p;
+- a chain has P(y) prod_n (g_n(y_n) / p(y_n)) b_n(y_n), with P(y) the product of its start and steps, so that the share
+  of a class is not counted once by the chain and once more by g;
+- a field has the same product, with its couplings in place of steps.
+
+So priors of items say how items differ. How frequent the classes are is up to the class prior, which is learned or
+given. For independent items the objective stays a likelihood: that of the answers and of what else is known.
+
+At a fit p is the mean over all items. Items without a prior count with their vote shares, or what else is known of
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from ..answers.columns import Indices
+from ..arguments import to_floats
+from ..errors import InputError, first_line, listing, plural, warn_of
+from ..kernels.types import Floats, Truths, freeze
+from ..memory import NUMBER, require_memory
+from .classes import normalise_label
+from .columns import Values, is_present, spell_surrogates, to_values
+from .contents import Features
+from .frames import is_table, open_frame, read_lists
+from .items import Sequences, encode_items
+from .responses import Responses
+from .tables import Table
+
+KEY_REMEDY = "Say which item each row belongs to."
+# Squares of features up to this size are numbers, also of single precision.
+LARGEST = 1e15
+# What is left of logarithms that should cancel out.
+ROUNDING = 1e-12
+# Smaller probabilities than this count as this: they can still be multiplied. Zero stays zero.
+LEAST = 1e-100
+
+
+def open_item_table(given: object, what: str) -> Table:
+    """Return a table of any frame library as a `Table`; a pandas index that has a name is a column."""
+    return open_frame(reset_index(given), what)
+
+
+def reset_index(given: object) -> Any:
+    """Return a pandas frame with its index as a column, if that has a name; anything else as it is."""
+    name = getattr(getattr(given, "index", None), "name", None)
+    if name is None or not hasattr(given, "reset_index") or name in getattr(given, "columns", ()):
+        return given
+    return given.reset_index()
+
+
+def match_rows(table: Table, r: Responses, what: str) -> tuple[Indices, Indices]:
+    """Return the items that rows of a table are about, and which rows these are; other rows are left out."""
+    keys = [table.values(name, KEY_REMEDY) for name in key_names(table, r)]
+    item = r.find_items(keys)
+    known = np.flatnonzero(item >= 0)
+    if not len(known):
+        found = [to_values(key)[:3].tolist() for key in keys]
+        example = listing(found[0] if len(found) == 1 else zip(*found, strict=True))
+        raise InputError(
+            f"None of the {plural(len(item), 'row')} of {what} is about an item of the answers ({what}: {example}; "
+            f"answers: {listing(r.items[:3].tolist())}).",
+            "Check that both use the same ids.",
+            keyword=what,
+        )
+    repeated = np.flatnonzero(np.bincount(item[known], minlength=r.n_items) > 1)
+    if len(repeated):
+        raise InputError(
+            f"There are several rows of {what} for {plural(len(repeated), 'item')}: "
+            f"{listing(r.items[repeated].tolist())}.",
+            "Keep one row for each of them.",
+            keyword=what,
+        )
+    return item[known], known
+
+
+def key_names(table: Table, r: Responses) -> list[str]:
+    """Return the columns of a table that say which item a row is about."""
+    return table.prefer(r.columns).need_keys(r.sequences is not None)
+
+
+def read_numbers(table: Table, name: str) -> Floats:
+    """Return a column of numbers; a missing one is nan."""
+    column = table.read(name)
+    values = to_values(column)
+    numbers, there = np.full(len(values), np.nan), is_present(column)
+    try:
+        numbers[there] = to_floats(values[there].tolist())
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"Column {name!r} of {table.name} must hold numbers; {first_line(error)}.",
+            "Leave it out, or turn it into numbers: one column of 0 and 1 for each category.",
+        ) from error
+    return numbers
+
+
+def list_items(given: Any, in_sequences: bool) -> Values | Sequences:
+    """Return what identifies the items that features are about; without a table these are 0, 1, 2, ..."""
+    if is_table(given):
+        table = open_item_table(given, "features")
+        keys = [table.values(name, KEY_REMEDY) for name in table.need_keys(in_sequences)]
+        return encode_items(keys, None, "features")[1]
+    if in_sequences:
+        raise InputError(
+            "features must say which sequence and position each row is about.",
+            "Give a table with columns sequence and position.",
+            keyword="features",
+        )
+    return np.arange(len(_to_rows(given)) if not issparse(given) else given.shape[0])
+
+
+def match_features(given: object, r: Responses, with_gaps: bool = False) -> Features:
+    """Return features of the items of the answers.
+
+    Parameters
+    ----------
+    given : array, sparse matrix or table
+        An array or a matrix has a row for each item, in the order of the items. A table has a column item (or sequence
+        and position), by which rows are matched, and its other columns hold numbers, or lists of numbers of one length.
+        Items that the table leaves out have no features.
+    r : Responses
+        Whose items they are.
+    with_gaps : bool
+        Whether numbers may be missing.
+    """
+    if is_table(given):
+        table, lists = open_item_table(given, "features"), read_lists(reset_index(given))
+        item, rows = match_rows(table, r, "features")
+        found, names = _read_rows(table, lists, key_names(table, r))
+        order = np.argsort(item)
+        item = item[order]
+        found = _check_numbers(found[rows[order]], r, item, names, with_gaps)
+        _warn_of_missing(r, item)
+        return Features(found, item, names)
+    item = np.arange(r.n_items)
+    found = _to_rows(given)
+    if found.ndim == 2 and found.shape[0] != r.n_items:
+        raise InputError(
+            f"There are {plural(found.shape[0], 'row')} of features and {plural(r.n_items, 'item')}.",
+            f"Give a row for each item, in the order of the items, which begin with {listing(r.items[:3].tolist())}.",
+            f"Or give a table with {'columns sequence and position' if r.sequences else 'a column item'}.",
+            keyword="features",
+        )
+    return Features(_check_numbers(found, r, item, None, with_gaps), item)
+
+
+def _warn_of_missing(r: Responses, item: Indices) -> None:
+    missing = np.ones(r.n_items, bool)
+    missing[item] = False
+    if missing.any():
+        warn_of(
+            f"{int(missing.sum()):,} of {plural(r.n_items, 'item')} have no features: "
+            f"{listing(r.items[missing].tolist())}. Their labels come from the answers alone."
+        )
+
+
+def _to_rows(given: Any) -> Any:
+    """Return an array or a sparse matrix as rows of floats, nan where they are masked; single precision stays."""
+    try:
+        if hasattr(given, "check_format"):  # indices beyond the matrix would be followed
+            given.check_format(full_check=True)
+        if issparse(given):
+            if np.iscomplexobj(given):
+                raise ValueError("these are complex")
+            require_memory(4 * NUMBER * given.shape[1], f"features have {given.shape[1]:,} columns", keyword="features")
+            rows = csr_array(given)
+            return rows if rows.dtype == np.float32 else rows.astype(np.float64)
+        array = given if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
+        return np.ma.filled(array, np.nan) if array.dtype == np.float32 else to_floats(array)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"features must be numbers; {first_line(error)}.",
+            "Give an array, a sparse matrix, a table with a column item, or a .npy, .npz or .parquet file.",
+            keyword="features",
+        ) from error
+
+
+def _check_numbers(rows: Any, r: Responses, item: Indices, names: list[str] | None, with_gaps: bool) -> Any:
+    if rows.ndim != 2 or rows.shape[1] < 1:
+        raise InputError(
+            f"features must have a row for each item, and at least one column. They have the shape {rows.shape}.",
+            keyword="features",
+        )
+    values = rows.data if issparse(rows) else rows
+    bad = np.isinf(values) if with_gaps else ~np.isfinite(values)
+    if bad.any():
+        raise _gap_error(rows, bad, r, item, names)
+    if values.size and np.nanmax(abs(values)) > LARGEST:
+        raise InputError(f"features must not be larger than {LARGEST:g}.", "Scale them first.", keyword="features")
+    return rows
+
+
+def _gap_error(rows: Any, bad: Truths, r: Responses, item: Indices, names: list[str] | None) -> InputError:
+    """Return the error for entries that are missing or infinite, which says where the first one is."""
+    at = int(np.flatnonzero(bad.ravel())[0])
+    if issparse(rows):
+        row, column = int(np.searchsorted(rows.indptr, at, side="right")) - 1, int(rows.indices[at])
+    else:
+        row, column = divmod(at, rows.shape[1])
+    where = f"column {column}" if names is None else f"column {names[column]!r}"
+    return InputError(
+        f"features have missing or infinite numbers ({int(bad.sum()):,}). The first one is in {where}, of item "
+        f"{listing(r.items[item[row : row + 1]].tolist())}.",
+        "Fill them in, or give a table without these items: items may be without features.",
+        keyword="features",
+    )
+
+
+def _read_rows(table: Table, lists: Mapping[str, Any], keys: list[str]) -> tuple[Any, list[str]]:
+    """Return all columns but the keys, side by side, and their names; a list of numbers is as many columns."""
+    names = [name for name in table.names if name not in keys]
+    if not names:
+        raise InputError(
+            f"{table.name} has no columns but {listing(keys)}.", "Add columns of numbers.", keyword="features"
+        )
+    parts, labels = [], list[str]()
+    for name in names:
+        part = _stack(lists[name], name) if name in lists else read_numbers(table, name)[:, None]
+        parts.append(part)
+        labels += [f"{name}[{number}]" for number in range(part.shape[1])] if name in lists else [str(name)]
+    return parts[0] if len(parts) == 1 else np.hstack(parts), labels
+
+
+def _stack(entries: Any, name: str) -> Any:
+    """Return lists of numbers as rows."""
+    if isinstance(entries, np.ndarray):
+        return _to_rows(entries)
+    lengths = {None if entry is None else len(entry) for entry in entries}
+    if len(lengths) > 1:
+        found = sorted(length for length in lengths if length is not None)
+        missing = ", and some are missing" if None in lengths else ""
+        raise InputError(
+            f"Column {name!r} of features must hold lists of one length. Found lists of {listing(found)} numbers"
+            f"{missing}.",
+            keyword="features",
+        )
+    return _to_rows(np.stack([np.asarray(entry) for entry in entries]))
+
+
+class ItemPriors(NamedTuple):
+    """Probabilities of the classes for some items."""
+
+    item: Indices  # (n,): which items these are
+    probabilities: Floats  # (n, K): rows sum to 1
+
+
+def match_item_prior(given: object, r: Responses) -> ItemPriors:
+    """Return the probabilities that a user has for items, matched to the items and classes of the answers.
+
+    Parameters
+    ----------
+    given : array or table
+        An array of shape (n_items, n_classes), in the order of the items and the classes; or a table with a column item
+        (or sequence and position), and one for each class, called by the name of the class or p(<class>).
+    r : Responses
+        Whose items and classes they are.
+    """
+    if is_table(given):
+        return _read_table(open_item_table(given, "item_prior"), r)
+    try:
+        values = to_floats(given)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"item_prior must be an array of numbers, or a table; {first_line(error)}.", keyword="item_prior"
+        ) from error
+    if values.shape != (r.n_items, r.n_classes):
+        raise InputError(
+            f"item_prior must have the shape ({r.n_items}, {r.n_classes}): a row for each item, and a column for each "
+            f"class, {listing(r.classes.tolist())}. It has the shape {values.shape}.",
+            "To give it for some items only, use a table with a column item and one for each class.",
+            keyword="item_prior",
+        )
+    return _select(np.arange(r.n_items), values, r)
+
+
+def _read_table(table: Table, r: Responses) -> ItemPriors:
+    item, rows = match_rows(table, r, "item_prior")
+    columns = {_spell(r, str(name)): name for name in table.names}
+    names = [_find_column(r, columns, value) for value in r.classes.tolist()]
+    missing = [
+        value
+        for value, name, said in zip(r.classes.tolist(), names, r.label_of_class, strict=True)
+        if name is None and said >= 0
+    ]
+    if missing:
+        raise InputError(
+            f"item_prior has no column for {listing(missing)}. It has {listing(map(str, table.names))}.",
+            "Name each column by its class, or p(<class>).",
+            keyword="item_prior",
+        )
+    nothing = np.zeros(len(rows))
+    values = [nothing if name is None else read_numbers(table, name)[rows] for name in names]
+    return _select(item, np.stack(values, axis=1), r)
+
+
+def _find_column(r: Responses, columns: dict[str, Any], value: object) -> Any:
+    """Return the column of a class, or None."""
+    text = _spell(r, spell_surrogates(str(value)))
+    return next((columns[name] for name in (f"p({text})", text) if name in columns), None)
+
+
+def _spell(r: Responses, name: str) -> str:
+    """Return a name as it is compared: in its normal form, if labels are in that."""
+    return str(normalise_label(name)) if r.normalised else name
+
+
+def _select(item: Indices, values: Floats, r: Responses) -> ItemPriors:
+    """Return the rows that say something, rescaled."""
+    silent = np.isnan(values).all(axis=1)
+    item, values = item[~silent], values[~silent]
+    bad = ~((values >= 0) & (values < np.inf)).all(axis=1) | ~(values > 0).any(axis=1)
+    if bad.any():
+        raise InputError(
+            f"item_prior must hold probabilities: numbers >= 0, and not only zeros. That is not so for "
+            f"{plural(int(bad.sum()), 'item')}: {listing(r.items[item[bad]].tolist())}.",
+            "Leave out the rows of items that have none.",
+            keyword="item_prior",
+        )
+    if not len(item):
+        raise InputError("item_prior holds no probabilities.", keyword="item_prior")
+    values = values / values.max(axis=1, keepdims=True)
+    return ItemPriors(item, values / values.sum(axis=1, keepdims=True))
+
+
+def class_shares(priors: ItemPriors, known: Floats) -> Floats:
+    """Return p, the share of each class over all items; `known` (N, K) is what counts for items without a prior."""
+    others = np.ones(len(known), bool)
+    others[priors.item] = False
+    return np.asarray((priors.probabilities.sum(axis=0) + known[others].sum(axis=0)) / len(known))
+
+
+def vote_shares_by_item(r: Responses) -> Floats:
+    """Return the share of each class in the votes for each item, (N, K); in all votes, for items that have none."""
+    item, code, weight = r.item_of_answer(), r.class_of_label[r.label], r.weights()
+    named = code >= 0
+    shares = np.zeros((r.n_items, r.n_classes))
+    np.add.at(shares, (item[named], code[named]), weight[named])
+    total = shares.sum(axis=1)
+    shares[total > 0] /= total[total > 0, None]
+    shares[total == 0] = r.vote_shares()
+    return shares
+
+
+def add_priors(r: Responses, known: Floats | None, priors: ItemPriors, shares: Floats) -> Floats:
+    """Return what is known of the items (N, K), in logarithms relative to class shares; it adds to what was known.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> r = cs.Responses.from_matrix([[0, 1], [1, 1]])
+    >>> priors = ItemPriors(np.array([1]), np.array([[0.8, 0.2]]))
+    >>> add_priors(r, None, priors, np.array([0.5, 0.5])).round(2)
+    array([[ 0.  ,  0.  ],
+           [ 0.47, -0.92]])
+    """
+    found = priors.probabilities
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.where(found > 0, np.maximum(found, LEAST), 0.0))
+    log_prior = np.zeros((r.n_items, r.n_classes)) if known is None else known.copy()
+    # A class that no item can have stays impossible.
+    logs -= np.log(np.maximum(shares, LEAST))
+    log_prior[priors.item] += np.where(abs(logs) < ROUNDING, 0.0, logs)
+    return freeze(log_prior)

@@ -1,0 +1,350 @@
+"""Responses: who said what about which item, checked once and held as plain arrays; see `arrays`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from ..answers.columns import Indices
+from ..errors import InputError, listing
+from ..memory import NUMBER, require_memory
+from .arrays import AnswerArrays
+from .columns import Column, Values, objects, to_column
+from .frames import build_frame, open_frame
+from .items import Sequences, count_items
+from .long_tables import TableOptions, read_answers
+from .matrices import MatrixOptions, read_matrix, read_probabilities
+from .tables import ROLES
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Responses(AnswerArrays):
+    """Answers of workers about items.
+
+    Build one with `from_frame`, `from_matrix`, `from_probabilities` or `consilience.read_responses`.
+
+    Attributes
+    ----------
+    items : ndarray
+        Item ids in the order of ``items=`` where that was given, else of first appearance; (sequence, position) pairs
+        for sequences.
+    workers : ndarray
+        Worker ids, sorted.
+    labels : ndarray
+        What workers say, sorted (categoricals: in category order).
+    classes : ndarray
+        What can be true; the labels seen, unless given.
+    n_items, n_workers, n_classes, n_responses : int
+        How many there are.
+    columns : dict
+        The column of the table that played each role, such as ``{"item": "task", "worker": "who", "label": "label"}``;
+        empty for matrices.
+    order : float64 array or None
+        When each answer was given, where a column says so: numbers, or seconds since 1970; NaN where it is not known.
+    gold : dict or None
+        Known labels by item, where the table of answers has a column of them; `consilience.fuse` uses these.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
+    >>> cs.Responses.from_frame(answers)
+    Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
+    """
+
+    @classmethod
+    def of(cls, answers: AnswerArrays) -> Responses:
+        """Return arrays of answers as responses."""
+        return cls(**{each.name: getattr(answers, each.name) for each in fields(answers)})
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        item: str | None = None,
+        worker: str | None = None,
+        label: str | None = None,
+        sequence: str | None = None,
+        position: str | None = None,
+        weight: str | None = None,
+        classes: ArrayLike | None = None,
+        items: object = None,
+        duplicates: str = "error",
+        abstain: str = "ignore",
+        background: object = None,
+        normalise: bool = False,
+        gold: str | bool | None = None,
+        drop_missing: bool = False,
+        format: str | None = None,
+        order: str | None = None,
+        ignore: Sequence[str] | str = (),
+    ) -> Responses:
+        """Read answers from a table, which usually has one row per answer.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or dict of columns
+            Any table narwhals knows will do, and so will anything that gives an Arrow stream (a DuckDB relation, an
+            ADBC reader); lazy ones are collected.
+        item, worker, label : str, optional
+            Column names. By default the first that exists of item/task/question/id, worker/annotator/judge/labeler,
+            label/answer/response. Else similar names are looked for, such as task_id, image_id, rater, user_id,
+            verdict, category or rating; several that would do are an error.
+        sequence, position : str, optional
+            Columns that name the sequence an item belongs to and its place in it; they replace `item`. Found by these
+            names where the table has no item column.
+        weight : str, optional
+            Column of weights in (0, 1]. A weight scales an answer's log likelihood and its count; with weights a
+            worker may spread one answer over several labels of an item. Weights below 1e-100 count as 1e-100.
+        classes : sequence, optional
+            What can be true, in this order. Default: all labels seen. May leave labels out ("unsure" is an answer and
+            no class) and may name classes nobody said.
+        items : table, array, or (sequence, position) pairs, optional
+            Items that exist even if nobody answered them, in the order that all results have. Answered items that are
+            not named come after them, in order of first appearance. Sequences are in the order in which they are first
+            named, and the positions in a sequence are always sorted.
+        duplicates : {"error", "first", "last", "mean"}
+            What to do when a worker answered an item more than once, which means in more than one row. With weights,
+            rows with different labels whose weights sum to at most 1 are one answer that is spread over these labels,
+            which "error" and "mean" accept as it is.
+
+            - "error": raise an error that says where.
+            - "first", "last": keep the first or last row of a worker about an item, also of an answer that is spread.
+            - "mean": divide the weights of a worker's rows about an item by their number.
+        abstain : {"ignore", "answer"}
+            What a worker's silence about an item means: nothing; or something, for every worker and every item, as with
+            labelling functions that speak only where they see a sign. Silence is then the last column of
+            `confusion_`. Name all items with `items`, also those nobody spoke about.
+        background : label, optional
+            With ``abstain="answer"``: the class that an item is taken for at first if all are silent about it. Default:
+            "O" where the labels are tags. A class that nobody said is added to the classes, unless `classes` is given
+            or the name looks like a misspelt label: then it is an error.
+        normalise : bool, default False
+            Whether labels that differ only in case, spaces or Unicode form are the same. They are then written as in
+            `classes`. Labels that are not there are in lower case (IOB tags keep their first letter), without spaces
+            around them, and in the form NFC. Gold, the keys of a `prior` and tables given to `predict` may then be
+            written in any way.
+        gold : str or False, optional
+            The column of known labels, if there is one: each row has that of its item, or nothing. Default: gold, truth
+            or a similar name. False: none. Two known labels of one item are an error.
+        drop_missing : bool, default False
+            Whether rows without an answer are left out, with a warning that counts them, instead of an error.
+        format : {"long", "mturk", "toloka", "appen", "wide", "matrix"}, optional
+            The form of the table: one row per answer ("long"); results of MTurk, Toloka or Appen, with the columns that
+            these have; one row per item and one column per worker ("wide"); or a matrix, whose row n is item n and
+            whose entries -1 are no answers. Default: recognised by the columns where there is no doubt, else "long".
+        order : str, optional
+            Column that says when answers were given: numbers, or dates or times (text as ISO 8601 or MTurk writes them,
+            or such as 11/13/2025 10:12:21 if some row tells which number is the month). With it `drift_report` tells
+            how the accuracy of each worker changes. Labels do not depend on it. Answers without a value are left out of
+            that report.
+        ignore : str or sequence of str, optional
+            Columns of a table with one column per worker that hold no answers, such as the text of the items.
+
+        Returns
+        -------
+        Responses
+
+        Warns
+        -----
+        DataWarning
+            When labels differ only in how they are written; when they look like ids, free text or scores, or like a
+            missing value ("NA"); or when silence seems to be an answer.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"task": ["a", "a", "b"], "annotator": [1, 2, 1], "answer": [True, False, True]}
+        >>> cs.Responses.from_frame(table).classes
+        array([False,  True])
+        """
+        names = dict(zip(ROLES, (item, worker, label, sequence, position, weight, order), strict=True))
+        options = TableOptions(
+            classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, ignore
+        )
+        return cls.of(read_answers(open_frame(frame), names, options))
+
+    @classmethod
+    def from_matrix(
+        cls,
+        F: ArrayLike,
+        missing: object = -1,
+        lengths: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        items: object = None,
+        workers: object = None,
+        abstain: str = "ignore",
+        background: object = None,
+        normalise: bool = False,
+    ) -> Responses:
+        """Read answers from a matrix: F[item, worker] is a label.
+
+        Rows and columns keep their order; a row or column without answers stays.
+
+        Parameters
+        ----------
+        F : array of shape (n_items, n_workers)
+            Labels. NaN, None and masked entries are missing, as is `missing`.
+        missing : label, default -1
+            The entry that stands for no answer.
+        lengths : array, optional
+            Lengths of consecutive sequences of rows.
+        labels : sequence, optional
+            What the integers in F stand for: F holds indices into it. For a matrix of other things, the labels in
+            the order wanted.
+        classes : sequence, optional
+            What can be true; default: all labels.
+        items, workers : sequence, optional
+            Names of rows ((sequence, position) pairs with `lengths`) and columns; default 0, 1, 2, ...
+        abstain, background
+            As in `from_frame`: what a missing entry means. A matrix of labelling functions is read with
+            ``abstain="answer"``, and with the class of rows about which all are silent as `background`.
+        normalise : bool, default False
+            As in `from_frame`.
+
+        Returns
+        -------
+        Responses
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.Responses.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
+        Responses(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
+        """
+        options = MatrixOptions(lengths, classes, items, workers, abstain, background)
+        return cls.of(read_matrix(F, missing, labels, normalise, options))
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        P: ArrayLike,
+        lengths: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        items: object = None,
+        workers: object = None,
+        abstain: str = "ignore",
+        background: object = None,
+        rescale: bool = False,
+    ) -> Responses:
+        """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
+
+        Each vote is one answer spread over the classes by weights. Rows of NaN are missing. So are rows with some NaN,
+        with a warning.
+
+        Parameters
+        ----------
+        P : array of shape (n_items, n_workers, n_classes)
+            Probabilities. A row may sum to less than 1 (a vote that counts less), not to more. Where rows do not sum to
+            1 and all sums along another axis do, the axes are taken to be in the wrong order, which is an error.
+        lengths, items, workers
+            As in `from_matrix`.
+        classes : sequence, optional
+            Names of the classes; default 0, 1, 2, ...
+        abstain, background
+            As in `from_frame`: what a row of NaN means. A background that is not among the classes comes before them.
+        rescale : bool, default False
+            Whether each row is divided by its sum. The sum must be 1 up to rounding to two decimals, which is 0.005 for
+            each class; any other is an error.
+
+        Returns
+        -------
+        Responses
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.Responses.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
+        Responses(4 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
+        """
+        options = MatrixOptions(lengths, classes, items, workers, abstain, background)
+        return cls.of(read_probabilities(P, rescale, options))
+
+
+def empty_responses(
+    keys: Values | Sequences, workers: Values, labels: Values, classes: Values, normalised: bool
+) -> Responses:
+    """Return items to which there are no answers."""
+    nobody = np.empty(0, np.int32)
+    return Responses(
+        np.zeros(count_items(keys) + 1, np.int64),
+        nobody,
+        nobody,
+        None,
+        workers,
+        labels,
+        classes,
+        keys,
+        normalised=normalised,
+    )
+
+
+def to_long(responses: Responses) -> Any:
+    """Return a table with one row per answer: item (or sequence and position), worker, label, perhaps weight and gold.
+
+    Items that nobody answered have no row.
+
+    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
+    >>> to_long(Responses.from_frame(answers)).to_pydict() == answers
+    True
+    """
+    owner = responses.item_of_answer()
+    columns = {name: column.take(owner) for name, column in _key_columns(responses).items()}
+    columns["worker"] = to_column(responses.workers).take(responses.worker)
+    columns["label"] = to_column(responses.labels).take(responses.label)
+    if responses.weight is not None:
+        columns["weight"] = to_column(responses.weight)
+    return build_frame(columns, responses.backend)
+
+
+def to_wide(responses: Responses) -> Any:
+    """Return a table with one row per item and one column per worker, empty where a worker gave no answer.
+
+    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
+    >>> to_wide(Responses.from_frame(answers)).to_pydict()
+    {'item': [1, 2], 'ann': ['cat', 'cat'], 'bob': ['dog', None]}
+    """
+    columns = _key_columns(responses)
+    names = [str(worker) for worker in responses.workers.tolist()]
+    taken = [name for name in names if name in columns]
+    if taken or len(set(names)) < len(names):
+        raise InputError(
+            f"Workers would share a column with something else: {listing(taken or names)}.",
+            "Rename them, or write one row per answer.",
+        )
+    require_memory(NUMBER * responses.n_items * len(names), f"A table of {responses.n_items:,} x {len(names):,} cells")
+    codes = np.full((len(names), responses.n_items), -1, np.int64)
+    owner = responses.item_of_answer()
+    codes[responses.worker, owner] = responses.label
+    if np.count_nonzero(codes >= 0) < responses.n_responses:
+        raise InputError(
+            "Some answers are spread over several labels, and a cell holds one.", "Write one row per answer."
+        )
+    for name, row in zip(names, codes, strict=True):
+        columns[name] = _pick(to_column(responses.labels), row)
+    return build_frame(columns, responses.backend)
+
+
+def _key_columns(responses: Responses) -> dict[str, Column]:
+    """Return what identifies the items, and their known labels if there are any."""
+    columns = responses.key_columns()
+    if responses.gold:
+        columns["gold"] = to_column([responses.gold.get(item) for item in responses.items.tolist()])
+    return columns
+
+
+def _pick(labels: Column, codes: Indices) -> Column:
+    """Return the labels of some codes, missing where the code is -1."""
+    if isinstance(labels, np.ndarray):
+        return objects([None if code < 0 else labels[code] for code in codes.tolist()])
+    return labels.take(pa.array(codes, mask=codes < 0))
+
+
+# What answers can be written as, by the names that users give them.
+LAYOUTS: dict[str, Callable[[Responses], Any]] = {"long": to_long, "wide": to_wide}

@@ -1,0 +1,323 @@
+"""Tables: named columns, found by the role they play, and errors that say where a value is."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..answers.columns import Indices
+from ..arguments import is_among
+from ..errors import InputError, Sentence, listing, plural, shorten
+from .columns import Column, find_missing
+
+# What columns of a table of answers can be, and which names tell so.
+ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
+ALIASES = {
+    "item": ("item", "task", "question", "id"),
+    "worker": ("worker", "annotator", "judge", "labeler"),
+    "label": ("label", "answer", "response"),
+    "sequence": ("sequence",),
+    "position": ("position",),
+    "weight": ("weight",),
+    "order": ("order",),
+    # In a table of gold.
+    "known label": ("label", "answer", "response", "gold", "truth"),
+    "random": ("random",),
+    # In a table of spans.
+    "document": ("document", "document_id", "doc", "doc_id", "text_id", "sentence", "sequence", "item", "task", "id"),
+    "start": ("start", "begin", "start_offset", "start_char"),
+    "end": ("end", "stop", "end_offset", "end_char"),
+    "type": ("label", "type", "tag", "entity"),
+    "text": ("text", "content"),
+    # In a table of answers, beside them.
+    "gold": ("gold", "truth"),
+}
+# What a table of spans says of each.
+SPAN_ROLES = ("document", "start", "end", "type")
+# Names that are looked for only where none of the above exists, in letters and digits alone: WorkerId and worker_id are
+# both "workerid". Several columns with names of one row are a doubt, which the user has to settle.
+_ITEMS = (
+    ("itemid", "taskid", "questionid"),
+    (
+        *("imageid", "promptid", "docid", "documentid", "exampleid", "sampleid", "unitid", "hitid", "recordid"),
+        *("instanceid", "objectid", "textid", "sentenceid", "tweetid", "postid", "commentid", "pairid", "queryid"),
+    ),
+    ("image", "prompt", "document", "doc", "example", "sample", "unit", "record", "instance", "object", "tweet"),
+    ("text", "sentence", "url", "filename", "file", "path"),
+)
+_WORKERS = (
+    (
+        *("workerid", "annotatorid", "judgeid", "labelerid", "labeller", "labellerid", "rater", "raterid", "coder"),
+        *("coderid", "performer", "performerid", "contributor", "contributorid", "reviewer", "reviewerid", "assessor"),
+        *("assessorid", "evaluator", "evaluatorid", "expert", "expertid", "toloker", "tolokerid", "turker", "turkerid"),
+    ),
+    ("user", "userid", "username", "participant", "participantid", "respondent", "respondentid", "annotatedby"),
+    ("labelingfunction", "labellingfunction", "lf"),
+    ("model", "modelid", "modelname", "classifier", "llm"),
+)
+_LABELS = (
+    (
+        *("verdict", "category", "class", "choice", "annotation", "vote", "judgment", "judgement", "decision", "tag"),
+        *("classlabel", "classid", "labelid", "classification", "workerlabel", "crowdlabel", "selection"),
+    ),
+    ("rating", "grade", "value", "score", "result", "output", "prediction"),
+)
+_GOLD = (
+    (
+        *("goldlabel", "goldanswer", "golden", "goldstandard", "groundtruth", "truelabel", "trueclass", "gt"),
+        *("correctanswer", "correctlabel", "ytrue"),
+    ),
+)
+OTHER_ALIASES = {
+    "item": _ITEMS,
+    "worker": _WORKERS,
+    "label": _LABELS,
+    "known label": (*_GOLD, *_LABELS),
+    "gold": _GOLD,
+}
+_ALL_ALIASES = {alias for aliases in ALIASES.values() for alias in aliases}
+# Longer names are compared by their beginning.
+LONGEST_NAME = 100
+_WIDE = Sentence("If each worker has a column of their own, use {format}.", format="wide")
+_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+
+
+def check_names(names: Sequence[str], owner: str) -> None:
+    """Raise an error unless the columns of a table, which `owner` stands for, have different names."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"{owner} has more than one column called {listing(repeated)}.", "Give each column its own name."
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of one length, of any frame library or file.
+
+    Attributes
+    ----------
+    names : sequence of str
+        Names of the columns.
+    read : callable
+        Returns the column of a name.
+    n_rows : int
+        Length of the columns.
+    backend : str
+        The frame library the table came in.
+    name : str
+        What messages call the table.
+    locate : callable
+        Says for a message where a row is.
+    preferred : mapping
+        For a role, the column to take if there is one of that name.
+    format : str
+        How the user calls the form of the table, if that is not one row per answer; see `dialects`.
+    items : column or None
+        All items, where a table names them also if nobody answered them.
+    origin : tuple of str or None
+        Path and format of the file that it was read from.
+    synonyms : mapping
+        Other names by which users may call a column.
+    ignored : sequence of str
+        Columns that are not taken for workers, where each of these has a column.
+    """
+
+    names: Sequence[str]
+    read: Callable[[str], Column]
+    n_rows: int
+    backend: str
+    name: str
+    locate: Callable[[int], str]
+    preferred: Mapping[str, str | None] = field(default_factory=dict)
+    format: str = ""
+    items: Column | None = None
+    origin: tuple[str, str] | None = None
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+    ignored: Sequence[str] = ()
+
+    def find(self, role: str, given: str | None = None) -> str | None:
+        """Return the name of the column that plays `role`: the given one, or the first alias that exists.
+
+        Upper and lower case are the same to an alias.
+        """
+        if given is not None:
+            if not is_among(given, self.names) and is_among(given, list(self.synonyms)):
+                return self.synonyms[given]
+            if not is_among(given, self.names):
+                raise self.no_column(role, given, parameter=role)
+            return given
+        return self.find_usual(role) or next(iter(self.candidates(role)), None)
+
+    def find_usual(self, role: str) -> str | None:
+        """Return the column that is to be preferred for a role, or the first of the role's own names in `ALIASES`."""
+        wanted = self.preferred.get(role)
+        if wanted is not None and is_among(wanted, self.names):
+            return wanted
+        by_lower = {str(name).lower(): name for name in reversed(self.names)} | {name: name for name in self.names}
+        return next((by_lower[alias] for alias in ALIASES[role] if alias in by_lower), None)
+
+    def candidates(self, role: str) -> list[str]:
+        """Return the columns whose names are in the first row of `OTHER_ALIASES` in which there are any."""
+        squeezed = [(squeeze(name), name) for name in self.names]
+        for aliases in OTHER_ALIASES.get(role, ()):
+            found = [name for text, name in squeezed if text in aliases]
+            if found:
+                return found
+        return []
+
+    def need(self, role: str, given: str | None = None, parameter: str | None = None) -> str:
+        """Return the column that `find` finds; the error of `no_column`, or one that lists several, if in doubt."""
+        name = self.find(role, given)
+        if name is None:
+            raise self.no_column(role, None, parameter)
+        if given is None and self.find_usual(role) is None:
+            found = self.candidates(role)
+            if len(found) > 1:
+                raise self.many_columns(role, found, parameter)
+        return name
+
+    def find_spans(self) -> dict[str, str] | None:
+        """Return the columns of document, start, end and type of a table of spans; None for any other table.
+
+        A table with positions is one of tokens.
+        """
+        found = {role: name for role in SPAN_ROLES if (name := self.find_usual(role)) is not None}
+        return found if len(found) == len(SPAN_ROLES) and self.find_usual("position") is None else None
+
+    def has_sequences(self) -> bool:
+        """Tell whether items are identified by sequence and position: there is no column item, and one sequence."""
+        return self.find_usual("item") is None and self.find("sequence") is not None
+
+    def need_keys(self, paired: bool) -> list[str]:
+        """Return the columns that say which item a row is about: item, or sequence and position."""
+        return [self.need(role) for role in (("sequence", "position") if paired else ("item",))]
+
+    def prefer(self, names: Mapping[str, str | None]) -> Table:
+        """Return the table with names of columns to look for first, after those that it has already."""
+        own = {role: name for role, name in self.preferred.items() if name is not None}
+        return replace(self, preferred={**names, **own})
+
+    def keep(self, rows: Indices) -> Table:
+        """Return the table of some of the rows, which know where they came from."""
+        return replace(
+            self,
+            read=lambda name: self.read(name).take(rows),
+            n_rows=len(rows),
+            locate=lambda row: self.locate(int(rows[row])),
+        )
+
+    def add(self, columns: Mapping[str, Column]) -> Table:
+        """Return the table with some columns more."""
+        return replace(
+            self,
+            names=[*self.names, *columns],
+            read=lambda name: columns[name] if name in columns else self.read(name),
+        )
+
+    def many_columns(self, role: str, found: Sequence[str], parameter: str | None = None) -> InputError:
+        """Return the error for several columns that may play a role, one of which the caller has to choose."""
+        return InputError(
+            f"{self.name} has {plural(len(found), 'column')} that may be the {role}: {listing(found, len(found))}.",
+            "Rename the one that is meant." if parameter is None else Sentence(f"Choose one with {{{parameter}}}."),
+            keyword=parameter,
+        )
+
+    def no_column(self, role: str, given: str | None, parameter: str | None = None) -> InputError:
+        """Return the error for a missing column, with the nearest name there is.
+
+        Parameters
+        ----------
+        role : str
+            The role for which there is no column.
+        given : str or None
+            The name that was looked for; None: the aliases of the role.
+        parameter : str, optional
+            The parameter with which the caller can name the column; without one, it has to be renamed.
+        """
+        names = {str(name).lower(): str(name) for name in self.names}
+        if given is None:  # a column that is found for another role is not the one that was meant
+            names = {lower: name for lower, name in names.items() if lower not in _ALL_ALIASES}
+        tried = ALIASES[role] if given is None else (given.lower() if isinstance(given, str) else shorten(given),)
+        close = [names[name] for word in tried for name in difflib.get_close_matches(word, names, n=1, cutoff=0.6)]
+        looked = f" (looked for {_list_aliases(role)})" if given is None else ""
+        wanted = f"has no column for the {role}{looked}" if given is None else f"has no column {shorten(given)}"
+        remedy: str | Sentence
+        if parameter is not None:
+            text = f"Did you mean {{{parameter}}}?" if close else f"Name it with {{{parameter}}}."
+            remedy = Sentence(text, **{parameter: close[0] if close else None})
+        else:
+            remedy = f"Rename {close[0]!r}?" if close else "Rename the column that holds it."
+        remedies = [self._explain_names(tried) or remedy]
+        if given is None and role == "worker" and parameter is not None:
+            remedies.append(_WIDE)
+        return InputError(f"{self.name} {wanted}. {self._list_names(tried)}.", *remedies, keyword=parameter)
+
+    def no_columns(self, roles: Sequence[str]) -> InputError:
+        """Return the error for several missing columns, which the caller can name with parameters."""
+        looked = "; ".join(f"{role}: looked for {_list_aliases(role)}" for role in roles)
+        tried = [alias for role in roles for alias in ALIASES[role]]
+        remedies = [Sentence(f"Name them with {', '.join(f'{{{role}}}' for role in roles)}.")]
+        if "worker" in roles:
+            remedies.append(_WIDE)
+        explained = self._explain_names(tried)
+        return InputError(
+            f"{self.name} has no columns for {', '.join(roles)} ({looked}). {self._list_names(tried)}.",
+            *([explained] if explained else remedies),
+        )
+
+    def _list_names(self, tried: Sequence[str]) -> str:
+        """Return all names of columns in words, first those that resemble what was looked for."""
+        names = [str(name) for name in self.names]
+        likely = sorted((name for name in names if _resemble(name, tried)), key=lambda name: -_likeness(name, tried))
+        ordered = [*likely, *(name for name in names if name not in likely)]
+        return f"It has {listing(ordered, len(ordered))}" if names else "It has no columns"
+
+    def _explain_names(self, tried: Sequence[str]) -> str:
+        """Return why names may not be what they seem (another separator, or blanks around them); empty if not so."""
+        names = [str(name) for name in self.names]
+        if len(names) == 1:
+            for sign, signs in _SEPARATORS.items():
+                if sign in names[0]:
+                    remedy = "Save it with commas" + (", or call it .tsv." if sign == "\t" else ".")
+                    return f"That is one column: its parts seem to be separated by {signs}. {remedy}"
+        padded = [name for name in names if name != name.strip() and name.strip().lower() in tried]
+        return f"Remove the blanks around the name {padded[0]!r}." if padded else ""
+
+    def values(self, name: str, *remedies: str | Sentence) -> Column:
+        """Return a column without missing values; a missing one is an error that says where it is, and what to do."""
+        column = self.read(name)
+        rows = find_missing(column)
+        if len(rows):
+            share = "is empty throughout" if len(rows) == len(column) else f"has {plural(len(rows), 'missing value')}"
+            raise InputError(
+                f"Column {name!r} of {self.name} {share}; the first is at {self.locate(int(rows[0]))}.", *remedies
+            )
+        return column
+
+
+def squeeze(name: object) -> str:
+    """Return the letters and digits of a name, in lower case.
+
+    >>> squeeze("Worker-ID"), squeeze("worker_id")
+    ('workerid', 'workerid')
+    """
+    return "".join(filter(str.isalnum, str(name).lower()))
+
+
+def _list_aliases(role: str) -> str:
+    return ", ".join(ALIASES[role]) + (" and similar names" if role in OTHER_ALIASES else "")
+
+
+def _resemble(name: str, tried: Sequence[str]) -> bool:
+    return _likeness(name, tried) >= 0.6
+
+
+def _likeness(name: str, tried: Sequence[str]) -> float:
+    """Return from 0 to 1 how much a name resembles one of some words; one that holds such a word does so most."""
+    text = squeeze(name[:LONGEST_NAME])
+    if any(len(word) > 2 and squeeze(word) in text for word in tried):
+        return 1.0
+    return max((difflib.SequenceMatcher(None, text, word[:LONGEST_NAME]).ratio() for word in tried), default=0.0)

@@ -1,0 +1,1 @@
+"""What makes labels doubtful: each check says what it found."""

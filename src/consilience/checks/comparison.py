@@ -1,0 +1,291 @@
+r"""What a fit changed, compared with majority vote, and what can be said about it without any truth.
+
+**What differs.** Majority vote breaks ties at random, and all figures are expectations over these draws. With
+:math:`v_{nk}` the probability that the vote of item n falls on class k (1 / the number of tied classes), the calibrated
+posterior q, and the fused label y, the labels differ at :math:`\sum_n (1 - v_{n y_n})` items, and the fit expects to be
+right at a share of :math:`\frac{1}{N} \sum_n q_{n y_n}`, and the vote at :math:`\frac{1}{N} \sum_{nk} v_{nk} q_{nk}`.
+
+**Whether it is better.** Some answers are hidden, everything else is fitted, and the hidden answers f of workers m
+about items n are predicted by
+
+.. math:: \log \sum_k q_{nk} \Gamma_m[k, f]
+
+with posteriors q of the fit, and with vote shares instead, each with matrices counted from it. The difference is the
+gain over the vote. The same is done with the mean of q over the hidden answers in place of q. It says nothing about
+single items: a fit that does not predict better has found nothing, however badly the vote does. Answers about one item
+(in one sequence) are right or wrong together, so standard errors are over items (sequences).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.graph import Graph
+from ..answers.hidden_answers import find_owners, hide_answers
+from ..answers.responses import Responses
+from ..answers.vocabulary import VERY_MANY
+from ..engines.base import Engine
+from ..errors import quietly
+from ..inference.cells import ITEMS_AT_ONCE
+from ..inference.em import expect_from_votes
+from ..inference.hidden_fits import Fold, Judged, find_judging, log_chance
+from ..inference.hidden_scores import mean_and_error, shrink_rows
+from ..inference.recipes.base import LatentRecipe, Recipe
+from ..inference.recipes.votes import VoteRecipe, find_tied
+from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
+from ..kernels.types import Floats
+from ..memory import release_unused
+from ..metrics.agreement import krippendorff_interval
+from ..results.comparison import UNANIMOUS, Comparison, count_differing
+from ..results.fitting import Asked, fit_source, learn_votes
+from ..results.fusion import Fusion, Labels
+from ..results.intervals import choose
+from ..results.parts import StoredLabels
+from ..results.predicting import weigh_copies
+
+# With fewer hidden answers than this, nothing is tested.
+LEAST_HIDDEN = 20
+
+
+class Vote(NamedTuple):
+    """A majority vote: its labels, and the expected counts of answers that they make."""
+
+    labels: Labels
+    counts: Callable[[], Floats]
+
+
+class Differences(NamedTuple):
+    """How labels differ from those of the vote, in sums over all items."""
+
+    n_differ: float
+    n_right: float  # expected number of right labels of the vote
+    labels: NDArray[np.int64]  # (K,): items with each label
+    n_top: float  # items to which the vote gives the most frequent label
+    unanimous: NDArray[np.int64]  # (K,): items that at least two workers, and all who answered, give to the class
+    kept: NDArray[np.int64]  # (K,): those of them whose label it is
+
+
+def compare_with_vote(
+    recipe: Recipe, found: Fusion, source: Source, graph: Graph | None, engine: Engine
+) -> tuple[Comparison, Differences]:
+    """Compare a result with majority vote on the same answers.
+
+    On disk, what differs is summed over all items. Hidden answers are those of the sample by which the fit was
+    calibrated, and the agreement of the workers (alpha) is that on the items of the sample. The fits made here give no
+    warnings: those of the result were given when it was fitted.
+    """
+    with quietly():
+        compare = compare_stored if isinstance(source, OnDisk) else compare_in_memory
+        alpha, gains, sums, checked = compare(recipe, found, cast(Any, source), graph, engine)
+    n_items, (accuracy, low, high) = found.labelled.n_items, found.expected_accuracy
+    comparison = Comparison(
+        n_items=n_items,
+        n_differ=count_differing(sums.n_differ),
+        expected_accuracy=accuracy,
+        expected_accuracy_low=low,
+        expected_accuracy_high=high,
+        expected_gain=accuracy - sums.n_right / n_items,
+        **dict(zip(("alpha", "alpha_low", "alpha_high"), alpha, strict=True)),
+        **dict(zip(("held_out_gain", "held_out_error", "informed_gain", "informed_error"), gains, strict=True)),
+        top_share=float(sums.labels.max() / n_items),
+        vote_top_share=sums.n_top / n_items,
+        kept_share=float(np.nan_to_num(share_kept(sums.unanimous, sums.kept), nan=1.0).min()),
+    )
+    return withhold_accuracy(comparison, checked), sums
+
+
+Compared = tuple[tuple[float, float, float], tuple[float, float, float, float], Differences, bool]
+
+
+def compare_in_memory(recipe: Recipe, found: Fusion, source: InMemory, graph: Graph | None, engine: Engine) -> Compared:
+    """Return agreement, gains over the vote, differences from it, and whether anything checks the answers."""
+    r = source.responses
+    if r.n_responses >= VERY_MANY:
+        release_unused()  # the blocks of the fit
+    # A copy would give away what is hidden from another: they count once together, in the vote as well.
+    used = weigh_copies(found, r, np.arange(r.n_workers))
+    agreement = krippendorff_interval(used)  # before the vote, since both take much memory
+    plain = learn_votes(VoteRecipe(), InMemory(r, source.gold), None, engine, None)
+    counted = replace(source, responses=used, features=None)
+    fair = plain if used is r else learn_votes(VoteRecipe(), InMemory(used, source.gold), None, engine, None)
+    hidden = find_hidden(recipe, found, counted, graph, engine)
+    if hidden and r.n_responses >= VERY_MANY:
+        release_unused()
+    gains = judge(used, Vote(fair.labels, lambda: fair.learned.counts), hidden)
+    return agreement, gains, find_differences(found.labels, plain.labels, source), are_checked(source, graph)
+
+
+def compare_stored(
+    recipe: Recipe,
+    found: Fusion,
+    source: OnDisk,
+    graph: Graph | None,  # noqa: ARG001
+    engine: Engine,
+) -> Compared:
+    """Return the same for answers on disk."""
+    labelled = cast(StoredLabels, found.labelled)
+    assert labelled.sample is not None
+    assert labelled.tally is not None
+    latent = cast(LatentRecipe, recipe)
+    r, tally = source.bring(labelled.sample).responses, labelled.tally
+    vote = learn_votes(VoteRecipe(), InMemory(r), None, engine, None)
+
+    def counts() -> Floats:  # of all answers
+        problem = latent.pose(source, latent.make_structure(source.crowd), None, engine)
+        return problem.workers.plain_counts(expect_from_votes(problem).counts)
+
+    gains = judge(r, Vote(vote.labels, counts), found.calibrated.hidden if found.calibrated else ())
+    n_top = float(tally.votes[int(tally.labels.argmax())])
+    n_differ = found.labelled.n_items - tally.agreeing
+    sums = Differences(n_differ, tally.vote_confidence, tally.labels, n_top, tally.unanimous, tally.kept)
+    return krippendorff_interval(r), gains, sums, are_checked(InMemory(r), None) or source.answers.gold is not None
+
+
+def find_differences(labels: Labels, vote: Labels, source: InMemory) -> Differences:
+    """Return how labels in memory differ from those of the vote."""
+    n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
+    n_differ, n_right, n_top = compare_labels(vote.posterior, labels.posterior, labels.codes, int(n_labels.argmax()))
+    return Differences(n_differ, n_right, n_labels, n_top, *count_unanimous(source, vote, labels.codes))
+
+
+def compare_labels(
+    shares: Floats, posterior: Floats, labels: NDArray[np.int64], top: int
+) -> tuple[float, float, float]:
+    """Return how many labels are not the vote's, how many of the vote's are right, and how many are the class `top`.
+
+    All three are expectations over random ties, and the second over the posterior.
+    """
+    sums = np.zeros(3)
+    for first in range(0, len(labels), ITEMS_AT_ONCE):
+        run = slice(first, first + ITEMS_AT_ONCE)
+        tied = find_tied(shares[run])
+        chances = tied / tied.sum(axis=1, keepdims=True)
+        right = np.einsum("nk,nk->", chances, posterior[run])
+        sums += np.sum(1 - choose(chances, labels[run])), right, chances[:, top].sum()
+    n_differ, n_right, n_top = sums.tolist()
+    return n_differ, n_right, n_top
+
+
+def withhold_accuracy(comparison: Comparison, checked: bool) -> Comparison:
+    """Return the comparison without an expected accuracy, if nothing checks the answers or the fit has collapsed."""
+    if comparison.collapsed or not checked:
+        return replace(
+            comparison,
+            expected_accuracy=math.nan,
+            expected_accuracy_low=math.nan,
+            expected_accuracy_high=math.nan,
+            expected_gain=math.nan,
+        )
+    return comparison
+
+
+def count_unanimous(
+    source: InMemory, vote: Labels, codes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many items all of their workers give to each class, and how many of these have it as their label.
+
+    An item with one vote is none, nor is one of known label.
+    """
+    r = source.responses
+    n_votes = np.diff(r.offsets)
+    if (r.class_of_label < 0).any():
+        n_votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
+    agreed = (vote.posterior.max(axis=1) > 1 - 1e-9) & (n_votes > 1)
+    if source.gold is not None:
+        agreed &= source.gold.codes < 0
+    items = np.flatnonzero(agreed)
+    voted = vote.codes[items]
+    n_classes = len(vote.classes)
+    return np.bincount(voted, minlength=n_classes), np.bincount(voted[codes[items] == voted], minlength=n_classes)
+
+
+def share_kept(n_items: NDArray[np.int64], n_kept: NDArray[np.int64]) -> Floats:
+    """Return the share of items that were kept, of each class with enough of them; nan for others."""
+    return np.where(n_items >= UNANIMOUS, n_kept / np.maximum(n_items, 1), np.nan)
+
+
+def are_checked(source: InMemory, graph: Graph | None) -> bool:
+    """Tell whether anything checks the answers: others about the same item, or sequence; neighbours, gold, silence."""
+    r = source.responses
+    if r.silence_counts or graph is not None or source.gold is not None:
+        return True
+    return bool(r.have_several_workers().any())
+
+
+def find_hidden(
+    recipe: Recipe, found: Fusion, source: InMemory, graph: Graph | None, engine: Engine
+) -> Sequence[Judged]:
+    """Return hidden answers, in folds, and how well fits to the others predict them.
+
+    A model that was calibrated by hidden answers has them already. Any other is fitted again, with a coupling that was
+    learned taken as found.
+    """
+    r = source.responses
+    if found.calibrated is not None and found.calibrated.hidden:
+        return found.calibrated.hidden
+    # Where silence is an answer, one that is hidden would be another answer: silence.
+    if r.silence_counts:
+        return []
+    hidden, _ = next(hide_answers(r, HIDDEN, 0))
+    shown = source.keep(~hidden)
+    again = fit_source(settle(recipe, found), shown, graph, engine, Asked(copies=[]))
+    answer = np.flatnonzero(hidden)
+    item = r.items_of(answer)
+    n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
+    answer = answer[find_judging(item, source.gold, n_left)]
+    if not len(answer):
+        return []
+    posterior = again.labels.posterior[r.items_of(answer)]
+    return [Fold.of(r, answer, posterior, again.learned.counts).judge(1.0)]
+
+
+def settle(recipe: Recipe, found: Fusion, coupling: bool = True) -> Recipe:
+    """Return a recipe without callback, which takes the power as found, and the `coupling` too unless it is False."""
+    known = {field.name for field in fields(recipe)}
+    settled: dict[str, Any] = {"callback": None} if "callback" in known else {}
+    if isinstance(recipe, LatentRecipe):
+        if recipe.calibration != "none" and found.calibrated is not None:
+            settled["calibration"] = found.calibrated.found.power
+        if coupling and recipe.learns_coupling:
+            settled["coupling"] = found.coupling
+    return replace(recipe, **settled)
+
+
+def judge(r: Responses, vote: Vote, hidden: Sequence[Judged]) -> tuple[float, float, float, float]:
+    """Return the gains over the vote and over mean probabilities at hidden answers, each with its standard error."""
+    if sum(len(fold.answer) for fold in hidden) < LEAST_HIDDEN:
+        unknown = math.nan if r.silence_counts else math.inf
+        return 0.0, unknown, 0.0, unknown
+    by_vote = np.concatenate([fold.score - log_chance(*vote_without(r, vote, fold.answer)) for fold in hidden])
+    by_mean = np.concatenate([fold.score - fold.base for fold in hidden])
+    answer = np.concatenate([fold.answer for fold in hidden])
+    unit = np.unique(find_owners(r, answer), return_inverse=True)[1]
+    sizes, weight = np.bincount(unit), r.weights(answer)
+    totals = [np.bincount(unit, weight * gains).astype(np.float64) for gains in (by_vote, by_mean)]
+    return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes)
+
+
+def vote_without(r: Responses, vote: Vote, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return vote shares of the items of some answers, and how probable the answers are for each class, without them.
+
+    Only the items of these answers change: the counts of the whole vote are corrected there.
+    """
+    items, item = np.unique(r.items_of(answer), return_inverse=True)
+    about, owner = r.answers_about(items)
+    weight = r.weights(about)
+    left = np.where(np.isin(about, answer), 0.0, weight)
+    klass = r.class_of_label[r.label[about]]
+    shares = np.zeros((len(items), r.n_classes))
+    np.add.at(shares, (owner[klass >= 0], klass[klass >= 0]), left[klass >= 0])
+    total = shares.sum(axis=1, keepdims=True)
+    shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), r.vote_shares())
+    counts = vote.counts().copy()
+    change = left[:, None] * shares[owner] - weight[:, None] * vote.labels.posterior[items][owner]
+    np.add.at(counts, (r.worker[about], r.label[about]), change)
+    return shares[item], shrink_rows(np.maximum(counts, 0.0), r.worker[answer], r.label[answer])

@@ -1,0 +1,239 @@
+r"""What can be said about a graph without known labels: whether it is informative, and whether errors run along it.
+
+**Whether it is informative.** If it is, answers about neighbours agree more than by chance. With x_n the vote shares
+of item n, less their mean over all ends of edges, and C the mean of x x^T over these ends, the agreement beyond chance
+and its standard error, if the E edges join items at random, are
+
+    sum over edges (n, n') of x_n . x_n' / (E tr C)    and    |C| / (sqrt(E) tr C),   |C| the root of the sum of squares
+
+A fit on a shuffled graph with the same degrees shows how strong a coupling is learned by chance. Neither can show that
+labels which the graph changes are right. Where silence is an answer, the share of silent workers is one of the shares.
+
+**Whether errors run along it.** Where workers draw outlines or copy from one item to the next, their errors run along
+the edges as the labels do: neighbours then agree, and repeat errors as well as the truth. That can be seen. With the
+error of worker m at item n of label y_n, centred by the worker's rate of errors for that label,
+
+    e_mn = [m's answer to n is not y_n] - mean of the same over the items of label y_n that m answered
+
+the correlation over edges whose ends have the same label, pooled over workers, is
+
+    rho = sum over edges (n, n'), y_n = y_n', and workers m who answered both of  e_mn e_mn'
+          / sum over the same of  (e_mn^2 + e_mn'^2) / 2
+
+If errors are independent, products of different pairs are uncorrelated, and the standard error of rho is the root of
+the sum of (e_mn e_mn')^2, divided by the same. Where silence is an answer, it is an error about items whose label is
+not the background. Labels that the graph has smoothed can make errors look alike. So can labels without the graph, if
+many of them are wrong and the truth is smooth. So rho is computed by both, and the smaller one counts.
+Measured (docs/networks.md): simulated outlines .49 to .80, and .26 to .38 if they are off by half a pixel;
+outlines drawn by a crowd .68; papers, songs and sentences up to .14; independent noise on pixels and networks 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..answers.columns import to_column
+from ..answers.graph import Graph
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup
+from ..engines.base import Engine
+from ..errors import quietly
+from ..inference.recipes.field import FieldRecipe
+from ..inference.recipes.independent import IndependentRecipe
+from ..inference.sources import InMemory
+from ..inference.structures.field import weight_unit
+from ..kernels.types import Floats
+from ..results.comparison import GraphCheck
+from ..results.fitting import Asked, fit_source
+from ..results.fusion import Fusion
+
+# Vote shares of a smaller variance are the same but for rounding.
+SAME = 1e-20
+# Items whose neighbours are looked at together.
+ITEMS_AT_ONCE = 50_000
+# Where silence is an answer, every worker has answered every item: so many answers are looked at together.
+ANSWERS_AT_ONCE = 1 << 22
+
+
+def measure_agreement(r: Responses, graph: Graph) -> tuple[float, float]:
+    """Return how much answers about neighbours agree beyond chance, and the standard error of that by chance.
+
+    Items without answers, and labels that are no classes, are left out. The error is infinite if nothing is left.
+    """
+    shares, answered = share_votes(r)
+    source = np.repeat(np.arange(graph.n_items), graph.degrees)
+    both = answered[source] & answered[graph.neighbours]
+    links = link(graph, source, both)
+    degrees = np.bincount(source[both], minlength=graph.n_items)
+    n_edges = degrees.sum() / 2
+    if n_edges == 0:
+        return 0.0, float("inf")
+    shares -= degrees @ shares / degrees.sum()
+    spread = (shares * degrees[:, None]).T @ shares / degrees.sum()
+    total = float(np.trace(spread))
+    if total <= SAME:
+        return 0.0, float("inf")  # all answers are alike
+    together = float((shares * (links @ shares)).sum()) / 2  # each edge is met from both ends
+    return together / (n_edges * total), float(np.linalg.norm(spread) / (np.sqrt(n_edges) * total))
+
+
+def share_votes(r: Responses) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the shares of the classes in the answers to each item, and which items have any.
+
+    Where silence is an answer, the share of silent workers is the last column.
+    """
+    said = r.class_of_label[r.label]
+    named = said >= 0
+    cell = r.item_of_answer()[named] * r.n_classes + said[named]
+    votes = np.bincount(cell, r.weights()[named], r.n_items * r.n_classes).reshape(r.n_items, r.n_classes)
+    if r.silence_counts:
+        item, worker = r.votes()
+        each = np.ones(r.n_workers) if r.silence_weight is None else r.silence_weight
+        silent = each.sum() - np.bincount(item, each[worker], r.n_items)
+        votes = np.column_stack([votes, np.where(silent > SAME, silent, 0.0)])
+    total = votes.sum(axis=1)
+    return votes / np.where(total > 0, total, 1.0)[:, None], total > 0
+
+
+def link(graph: Graph, source: NDArray[np.int64], chosen: NDArray[np.bool_]) -> sparse.csr_matrix:
+    """Return the chosen ones of the edges, which are there in both directions, as a matrix of zeros and ones."""
+    ends = source[chosen], graph.neighbours[chosen]
+    return sparse.csr_matrix((np.ones(len(ends[0])), ends), shape=(graph.n_items, graph.n_items))
+
+
+def correlate_errors(r: Responses, graph: Graph, labels: NDArray[np.int64]) -> tuple[float, float]:
+    """Return how much a worker's errors at neighbouring items are alike, given labels, and the standard error of that.
+
+    Parameters
+    ----------
+    r : Responses
+        The answers. Labels that are no classes are left out, and silence counts where it is an answer.
+    graph : Graph
+        Over the items of `r`.
+    labels : ndarray
+        For each item, the index of its class.
+    """
+    source = np.repeat(np.arange(graph.n_items), graph.degrees)
+    links = link(graph, source, labels[source] == labels[graph.neighbours])
+    together = spread = products = 0.0
+    for errors, answered in centre_errors(r, labels):
+        squares = errors.multiply(errors).tocsr()
+        for first in range(0, graph.n_items, ITEMS_AT_ONCE):
+            rows = slice(first, first + ITEMS_AT_ONCE)
+            # Each edge is met from both ends.
+            together += errors[rows].multiply(links[rows] @ errors).sum()
+            spread += squares[rows].multiply(links[rows] @ answered).sum()
+            products += squares[rows].multiply(links[rows] @ squares).sum() / 2
+    if spread <= 0:
+        return 0.0, float("inf")
+    return float(together / spread), float(np.sqrt(products) / (spread / 2))
+
+
+def centre_errors(r: Responses, labels: NDArray[np.int64]) -> Iterator[tuple[sparse.csr_matrix, sparse.csr_matrix]]:
+    """Yield the errors e (items x workers), and who answered what; some workers at a time if all answer every item.
+
+    An answer that is spread over several labels is wrong by the share that goes to other labels than the item's.
+    """
+    said = r.class_of_label[r.label]
+    named = said >= 0
+    item, worker, said = r.item_of_answer()[named], r.worker[named].astype(np.int64), said[named]
+    weight = r.weights()[named]
+    votes, vote = np.unique(item * r.n_workers + worker, return_inverse=True)
+    wrong = np.bincount(vote, weight * (said != labels[item])) / np.bincount(vote, weight)
+    item, worker = np.divmod(votes, r.n_workers)
+    if not r.silence_counts:
+        yield centre(r, labels, item, worker, wrong)
+        return
+    missed = (labels != lookup(r.classes, to_column([r.background]))[0]).astype(np.float64)
+    spoken = r.votes()  # also with a label that is no class
+    size = max(1, ANSWERS_AT_ONCE // r.n_items)
+    for first in range(0, r.n_workers, size):
+        here, near = ((each >= first) & (each < first + size) for each in (worker, spoken[1]))
+        silent = np.ones((r.n_items, min(size, r.n_workers - first)), bool)
+        silent[spoken[0][near], spoken[1][near] - first] = False
+        quiet, who = np.nonzero(silent)
+        yield centre(
+            r,
+            labels,
+            np.concatenate([item[here], quiet]),
+            np.concatenate([worker[here], who + first]),
+            np.concatenate([wrong[here], missed[quiet]]),
+        )
+
+
+def centre(
+    r: Responses, labels: NDArray[np.int64], item: NDArray[np.int64], worker: NDArray[np.int64], wrong: Floats
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Return errors less the worker's rate of errors about items of the same label, and where there are answers."""
+    cell = worker * r.n_classes + labels[item]
+    rate = np.bincount(cell, wrong) / np.maximum(np.bincount(cell), 1)
+    shape = (r.n_items, r.n_workers)
+    errors = sparse.csr_matrix((wrong - rate[cell], (item, worker)), shape=shape)
+    return errors, sparse.csr_matrix((np.ones(len(item)), (item, worker)), shape=shape)
+
+
+def mean_degree(graph: Graph) -> float:
+    """Return the mean number of neighbours of the items that have any."""
+    linked = graph.degrees[graph.degrees > 0]
+    return float(linked.mean()) if len(linked) else 0.0
+
+
+def judge_graph(
+    r: Responses, graph: Graph, couplings: tuple[float, float], labels: tuple[NDArray[np.int64], ...], unit: float = 1.0
+) -> GraphCheck:
+    """Return the check of a graph.
+
+    Parameters
+    ----------
+    r, graph
+        The answers, and the graph over their items.
+    couplings : pair of float
+        Learned on the graph, and on a shuffled one, for edges of the usual weight.
+    labels : three arrays
+        Found with the graph, with the shuffled one, and without any.
+    unit : float
+        The usual weight.
+    """
+    here, shuffled, alone = labels
+    correlation, error = min(correlate_errors(r, graph, found) for found in (here, alone))
+    return GraphCheck(
+        *couplings,
+        float(np.mean(here != alone)),
+        float(np.mean(shuffled != alone)),
+        mean_degree(graph),
+        *measure_agreement(r, graph),
+        correlation,
+        error,
+        unit,
+    )
+
+
+def check_graph(recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Graph, engine: Engine) -> GraphCheck:
+    """Return whether a graph is informative, by a fit to a shuffled one, and whether errors run along its edges.
+
+    The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted again, with
+    a learned one, to both.
+    """
+    # Only labels and couplings are compared, which calibration leaves alone.
+    learner = replace(recipe, callback=None, coupling="learn", listeners="all", calibration="none")
+    shared = {field.name: getattr(learner, field.name) for field in fields(IndependentRecipe)}
+    independent = IndependentRecipe(**{**shared, "start": "majority"})
+    asked = Asked(copies=[])
+    with quietly():
+        here = found if recipe.learns_coupling else fit_source(learner, source, graph, engine, asked)
+        shuffled = fit_source(learner, source, graph.shuffled(recipe.seed), engine, asked)
+        alone = fit_source(independent, source, None, engine, asked)
+    unit = weight_unit(graph.weights)
+    return judge_graph(
+        source.responses,
+        graph,
+        (cast(float, here.coupling) * unit, cast(float, shuffled.coupling) * unit),
+        (here.labels.codes, shuffled.labels.codes, alone.labels.codes),
+        unit,
+    )

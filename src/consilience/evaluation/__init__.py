@@ -1,0 +1,1 @@
+"""Fused labels against known ones."""

@@ -1,0 +1,511 @@
+"""Labels compared with known ones, item by item."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..answers.classes import choose_spelling, normalise_column, normalise_label
+from ..answers.columns import Column, Values, find_missing, is_text, spell_surrogates, to_values
+from ..answers.frames import open_frame
+from ..answers.gold import KEY_REMEDY, find_label, open_gold
+from ..answers.items import read_positions
+from ..answers.tables import Table
+from ..answers.tagging import looks_iob2
+from ..answers.vocabulary import encode_in_order_of_appearance, lookup, plain_labels
+from ..arguments import check_truth, is_among
+from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
+from ..formats.reading import open_path
+from ..kernels.types import Floats
+from ..metrics import log_loss
+from ..metrics.labels import ClassScore, class_f1
+from ..metrics.probabilities import brier, calibration_error
+from ..metrics.spans import SpanScore, count_invalid_transitions, relaxed_span_score, span_score
+from ..models.fitted import FittedModel
+from ..tasks.span_tables import find_span_columns
+from ..tasks.spans import Spans
+from ..tasks.texts import FUSED
+from .spans import evaluate_spans, open_both
+
+_PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class SpanEvaluation:
+    """How good tags are as spans.
+
+    Attributes
+    ----------
+    strict : SpanScore
+        A span counts if start, end and type are all right.
+    relaxed : SpanScore
+        The part of each span that is right counts.
+    n_invalid_transitions : int
+        Steps of the given labels, those without gold included, that IOB2 forbids: I-X after neither B-X nor I-X.
+    """
+
+    strict: SpanScore
+    relaxed: SpanScore
+    n_invalid_transitions: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as plain numbers and dicts."""
+        return {
+            "strict": self.strict._asdict(),
+            "relaxed": self.relaxed._asdict(),
+            "n_invalid_transitions": self.n_invalid_transitions,
+        }
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good labels are.
+
+    Attributes
+    ----------
+    n_matched : int
+        Items with both a label and a known one; all scores but those of spans are about these.
+    n_gold_only : int
+        Items with a known label, and no other.
+    n_labels_only : int
+        Items with a label, and no known one.
+    accuracy, macro_f1 : float
+        As in `consilience.metrics`.
+    log_loss, brier, calibration_error : float or None
+        Scores of the probabilities, where the labels come with any. A class without probability has probability 0.
+    classes : tuple of (label, ClassScore)
+        Precision, recall, F1 and support of each class that is a label or known.
+    spans : SpanEvaluation or None
+        Scores of spans, for sequences whose classes are IOB2 tags. All spans of gold count, also in sequences that have
+        no label: these are missed.
+    """
+
+    n_matched: int
+    n_gold_only: int
+    n_labels_only: int
+    accuracy: float
+    macro_f1: float
+    log_loss: float | None
+    brier: float | None
+    calibration_error: float | None
+    classes: tuple[tuple[Any, ClassScore], ...]
+    spans: SpanEvaluation | None = None
+
+    def __repr__(self) -> str:
+        figures = {
+            "accuracy": self.accuracy,
+            "macro F1": self.macro_f1,
+            "strict span F1": None if self.spans is None else self.spans.strict.f1,
+            "log loss": self.log_loss,
+            "Brier score": self.brier,
+            "calibration error": self.calibration_error,
+        }
+        texts = [f"{name} {value:.3f}" for name, value in figures.items() if value is not None]
+        return f"Evaluation({plural(self.n_matched, 'item')}: {', '.join(texts)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as plain numbers, lists and dicts; each class as one dict."""
+        figures = {name: value for name, value in vars(self).items() if name not in ("classes", "spans")}
+        return {
+            **figures,
+            "spans": None if self.spans is None else self.spans.to_dict(),
+            "classes": [{"class": name, **score._asdict()} for name, score in self.classes],
+        }
+
+
+class _Labels(NamedTuple):
+    """A table of labels: what identifies each row, and its label."""
+
+    table: Table
+    keys: list[Column]
+    label: Column
+    rows: NDArray[np.int64]  # in the table
+
+    def describe(self, row: int) -> str:
+        """Return the key of a row, for a message."""
+        return " at position ".join(shorten(to_values(key)[[row]].tolist()[0]) for key in self.keys)
+
+
+def evaluate(
+    labels: Any,
+    gold: Any,
+    item: str | None = None,
+    label: str | None = None,
+    sequence: str | None = None,
+    position: str | None = None,
+    normalise: bool = False,
+) -> Any:
+    """Compare labels with known ones.
+
+    Parameters
+    ----------
+    labels : fitted model, table, path or Spans
+        Of a table, one row per item: item (or sequence and position), label, and if there are probabilities a column
+        ``p(<class>)`` for each class. This is what `to_frame` returns and `consilience fuse -o` writes.
+    gold : dict, Series, table, path or Spans
+        Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
+        The label may also be called gold or truth. Missing labels are not known. 7 and "7" are the same, both as an
+        item and as a label. Known spans (`Spans.gold`, or those of the only worker) judge a model that was fitted to
+        `Spans`, or the spans of one worker. Both may be files of annotation tools, or tables of spans with columns
+        document, start, end and label. Of a file to which fused spans were written, these are judged.
+    item, label, sequence, position : str, optional
+        Names of columns, tried first in both tables; in a table that has no such column the usual names are looked for.
+    normalise : bool, default False
+        Whether labels that differ only in case, spaces or Unicode form are the same.
+
+    Returns
+    -------
+    Evaluation
+        Or `SpansEvaluation`, where spans are known.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> labels = {"item": [1, 2, 3], "label": ["a", "b", "b"], "p(a)": [0.9, 0.2, 0.4], "p(b)": [0.1, 0.8, 0.6]}
+    >>> result = cs.evaluate(labels, {1: "a", 2: "b", 4: "a"})
+    >>> result.n_matched, result.n_gold_only, result.n_labels_only, result.accuracy
+    (2, 1, 1, 1.0)
+    >>> round(result.log_loss, 3)
+    0.164
+    """
+    check_truth("normalise", "evaluate", normalise)
+    labels, gold = open_both(labels, gold)
+    if isinstance(gold, Spans):
+        return evaluate_spans(labels, gold)
+    names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
+    labels = labels.to_frame() if isinstance(labels, FittedModel) else open_path(labels)
+    table = replace(open_frame(labels, "the table of labels"), preferred=names)
+    in_sequences = sequence is not None or position is not None
+    paired = in_sequences or table.has_sequences()
+    roles = ("sequence", "position") if paired else ("item",)
+    known_table = replace(open_gold(gold, paired), preferred=names)
+    _check_spans(paired, table, known_table)
+    _check_names(names, table, known_table)
+    _check_order(table, known_table)
+    given, known = _read(table, (*roles, "label")), _read(known_table, (*roles, "known label"))
+    spell = choose_spelling(encode_in_order_of_appearance(given.label)[1]) if normalise else None
+    if spell is not None:
+        given, known = (each._replace(label=normalise_column(each.label, spell)) for each in (given, known))
+    all_rows, all_gold_rows = _match(given, known)
+    row, gold_row = all_rows[all_rows >= 0], all_gold_rows[all_rows >= 0]
+    shown, posterior = _probabilities(given.table, given.rows[row])
+    if spell is not None:
+        shown, posterior = _merge_classes(list(map(spell, shown)), posterior)
+    said, gold_said, named = _to_one_type([given.label, known.label, pa.array(shown, pa.string())])
+    classes = encode_in_order_of_appearance(pa.concat_arrays([named, said, gold_said]))[1]
+    all_truth = lookup(classes, gold_said)
+    truth = all_truth[gold_row]
+    all_guesses = lookup(classes, said)
+    guess = all_guesses[row]
+    is_named = np.isin(truth, np.concatenate([all_guesses, lookup(classes, named)]))
+    strange, used = (_list_distinct(each) for each in (gold_said.take(gold_row[~is_named]), said))
+    _doubt_names(strange, used, [*used, *shown], bool(is_named.any()))
+    judged = _judge(truth, posterior, len(classes))
+    scores = class_f1(truth, guess)
+    shown_as = _name_classes(
+        classes, [(given.label, said), (known.label, gold_said), (pa.array(shown, pa.string()), named)]
+    )
+    return Evaluation(
+        n_matched=len(row),
+        n_gold_only=len(all_rows) - len(row),
+        n_labels_only=len(given.rows) - len(row),
+        accuracy=float(np.mean(truth == guess)),
+        macro_f1=sum(score.f1 for score in scores.values()) / len(scores),
+        log_loss=judged[0],
+        brier=judged[1],
+        calibration_error=judged[2],
+        classes=tuple((name, scores[code]) for code, name in enumerate(shown_as) if code in scores),
+        spans=_judge_spans(
+            given, known, all_rows, all_gold_rows, classes[all_guesses], classes[all_truth[all_gold_rows]]
+        )
+        if paired and looks_iob2(classes)
+        else None,
+    )
+
+
+def _check_names(names: Mapping[str, str | None], *tables: Table) -> None:
+    """Raise where a column that was named is in no table."""
+    for role in ("item", "label", "sequence", "position"):
+        name = names[role]
+        if name is not None and not any(is_among(name, table.names) for table in tables):
+            found = " and ".join(f"{table.name} has {listing(map(str, table.names))}" for table in tables)
+            raise InputError(
+                f"There is no column {shorten(name)}: {found}.",
+                Sentence(f"Name one of them with {{{role}}}."),
+                keyword=role,
+            )
+
+
+def _check_spans(paired: bool, given: Table, known: Table) -> None:
+    """Raise an error if known labels are spans, and the labels are those of tokens."""
+    if paired and find_span_columns(known) is not None:
+        raise InputError(
+            f"{known.name} holds spans (it has {listing(known.names)}), and {given.name} labels of tokens.",
+            "Give the fused spans: the file that fuse wrote, or the model that was fitted to spans.",
+        )
+
+
+def _check_order(given: Table, known: Table) -> None:
+    """Warn if the tables look as if they had been given in the wrong order."""
+    judged, judge = (
+        [str(name) for name in table.names if _PROBABILITY.fullmatch(str(name))] for table in (given, known)
+    )
+    if judge and not judged:
+        warn(
+            DataWarning(
+                f"{known.name} has probabilities ({listing(judge, 2)}) and {given.name} has none: are they in the "
+                "right order? Labels come first, gold second."
+            )
+        )
+
+
+def _list_distinct(column: pa.Array) -> list[Any]:
+    return list(dict.fromkeys(to_values(column).tolist()))
+
+
+def _doubt_names(strange: list[Any], labels: list[Any], possible: list[Any], some: bool) -> None:
+    """Warn if known labels seem to be written in another way than the labels.
+
+    Parameters
+    ----------
+    strange : list
+        Known labels that no item has, nor can have.
+    labels : list
+        Those that items have.
+    possible : list
+        Those that they can have.
+    some : bool
+        Whether there are known labels beside the strange ones.
+    """
+    forms = set(map(normalise_label, possible))
+    alike = [each for each in strange if normalise_label(each) in forms]
+    if alike:
+        warn(
+            DataWarning(
+                f"Known labels ({listing(alike)}) are written in another way than the labels ({listing(labels)}): they "
+                "differ in case, spaces or Unicode form. So items with these count as wrong.",
+                Sentence("To take them as the same, use {normalise}.", normalise=True),
+            )
+        )
+    elif not some:
+        warn(
+            DataWarning(
+                f"No known label ({listing(strange)}) is among the labels ({listing(labels)}), so all of these count "
+                "as wrong.",
+                "Check that both name the classes alike.",
+            )
+        )
+
+
+def _judge_spans(
+    given: _Labels,
+    known: _Labels,
+    row: NDArray[np.int64],
+    gold_row: NDArray[np.int64],
+    guess: Values,
+    truth: Values,
+) -> SpanEvaluation:
+    """Score tags as spans.
+
+    Parameters
+    ----------
+    given, known : _Labels
+        Labels and gold.
+    row, gold_row : int array
+        The row in `given`, -1 for none, and that in `known`, of each item that has a known label.
+    guess : array
+        The tag in each row of `given`.
+    truth : array
+        The known tag of each item of `row`. Where an item has no label, there is no span.
+    """
+    owner, place = _sort_keys(known)
+    order = np.lexsort((place[gold_row], owner[gold_row]))
+    found = np.where(row >= 0, guess[row], "O")
+    pair = truth[order], found[order], np.bincount(owner[gold_row])
+    owner, place = _sort_keys(given)
+    whole = np.lexsort((place, owner))
+    return SpanEvaluation(
+        span_score(*pair), relaxed_span_score(*pair), count_invalid_transitions(guess[whole], np.bincount(owner))
+    )
+
+
+def _sort_keys(side: _Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the number of each row's sequence, and that of its position."""
+    owner, _ = encode_in_order_of_appearance(side.keys[0])
+    return owner, np.unique(read_positions(side.keys[1], side.table.name), return_inverse=True)[1]
+
+
+def _name_classes(classes: Values, columns: list[tuple[Column, pa.Array]]) -> list[Any]:
+    """Return the names of classes as the labels spell them: text that was compared as a number stays text.
+
+    Each of `columns` is one as it was given and as it was compared; the first that holds a class names it.
+    """
+    given = columns[0][0]
+    if isinstance(given, np.ndarray) or not is_text(given.type) or classes.dtype == object:
+        return list(classes.tolist())
+    names: dict[int, str] = {}
+    for column, compared in columns:
+        codes, first = np.unique(lookup(classes, compared), return_index=True)
+        for code, text in zip(codes.tolist(), to_values(column)[first].tolist(), strict=True):
+            names.setdefault(code, str(text))
+    return [names[code] for code in range(len(classes))]
+
+
+def _judge(truth: NDArray[np.int64], posterior: Floats | None, n_classes: int) -> tuple[float | None, ...]:
+    """Return log loss, Brier score and calibration error; classes beyond the posterior's have probability 0."""
+    if posterior is None:
+        return None, None, None
+    padded = np.pad(posterior, ((0, 0), (0, n_classes - posterior.shape[1])))
+    codes = np.arange(n_classes)
+    return log_loss(truth, padded, codes), brier(truth, padded, codes), calibration_error(truth, padded, codes)
+
+
+def _read(table: Table, roles: tuple[str, ...]) -> _Labels:
+    """Return the rows that have a label; `roles` are those of the keys, then that of the label."""
+    *names, label_name = (
+        find_label(table, "label") if role == "known label" else table.need(role, parameter=role) for role in roles
+    )
+    if table.n_rows == 0:
+        raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
+    keys = [table.values(name, KEY_REMEDY) for name in names]
+    label = table.read(label_name)
+    rows = np.setdiff1d(_pick_fused(table), find_missing(label))
+    if not len(rows):
+        raise InputError(f"Column {label_name!r} of {table.name} is empty throughout.", "Give at least one label.")
+    return _Labels(table, [key.take(rows) for key in keys], plain_labels(label.take(rows)), rows)
+
+
+def _pick_fused(table: Table) -> NDArray[np.int64]:
+    """Return the rows of fused labels, where a file has these beside the answers of workers; else all rows."""
+    worker = table.find_usual("worker")
+    if worker is None:
+        return np.arange(table.n_rows)
+    fused = np.flatnonzero(lookup(np.array([FUSED], dtype=object), table.read(worker)) >= 0)
+    return fused if len(fused) else np.arange(table.n_rows)
+
+
+def _match(given: _Labels, known: _Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each item of gold its row among the labels, -1 if it has none, and its row in gold."""
+    _check_unique(given)
+    gold_rows = _distinct_items(known)
+    row = _find_rows(given.keys, [key.take(gold_rows) for key in known.keys])
+    if (row < 0).all():
+        here, there = (listing(to_values(side.keys[0])[:3].tolist()) for side in (known, given))
+        raise InputError(
+            f"None of the {plural(len(gold_rows), 'item')} in {known.table.name} occurs in {given.table.name}: the "
+            f"former has {here}, the latter {there}.",
+            "Check that both use the same ids.",
+        )
+    return row, gold_rows
+
+
+def _check_unique(given: _Labels) -> None:
+    """Raise unless each item has one label."""
+    distinct, first = np.unique(_number(given.keys), return_index=True)
+    n_more = len(given.rows) - len(distinct)
+    if n_more:
+        again = int(np.setdiff1d(np.arange(len(given.rows)), first)[0])
+        raise InputError(
+            f"{given.table.name} has {plural(n_more, 'row')} about an item that has one already, such as "
+            f"{given.describe(again)} at {given.table.locate(int(given.rows[again]))}.",
+            "Keep one label per item.",
+        )
+
+
+def _distinct_items(known: _Labels) -> NDArray[np.int64]:
+    """Return one row for each item, after a check that its other rows say the same."""
+    _, first, item = np.unique(_number(known.keys), return_index=True, return_inverse=True)
+    label, _ = encode_in_order_of_appearance(known.label)
+    clash = np.flatnonzero(label != label[first][item])
+    if len(clash):
+        place = known.table.locate(int(known.rows[clash[0]]))
+        raise InputError(
+            f"{known.table.name} gives more than one label to {plural(len(np.unique(item[clash])), 'item')}, such as "
+            f"{known.describe(int(clash[0]))} at {place}.",
+            "Keep one label per item.",
+        )
+    return np.sort(first)
+
+
+def _number(keys: list[Column]) -> NDArray[np.int64]:
+    """Return one number per row, the same for the same key."""
+    codes = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        part, values = encode_in_order_of_appearance(key)
+        codes = codes * len(values) + part
+    return codes
+
+
+def _find_rows(keys: list[Column], wanted: list[Column]) -> NDArray[np.int64]:
+    """Return the row of `keys`, which are distinct, that has each wanted key, or -1."""
+    codes = _number(keys)
+    wanted_codes = np.zeros(len(wanted[0]), np.int64)
+    missing = np.zeros(len(wanted_codes), bool)
+    for key, other in zip(keys, wanted, strict=True):
+        _, values = encode_in_order_of_appearance(key)
+        part = lookup(values, other)
+        missing |= part < 0
+        wanted_codes = wanted_codes * len(values) + part
+    order = np.argsort(codes)
+    at = order[np.minimum(np.searchsorted(codes, wanted_codes, sorter=order), len(codes) - 1)]
+    return np.where(missing | (codes[at] != wanted_codes), -1, at)
+
+
+def _probabilities(table: Table, rows: NDArray[np.int64]) -> tuple[list[str], Floats | None]:
+    """Return the names of the classes that have a column of probabilities, and these columns."""
+    found = {str(name): match[1] for name in table.names if (match := _PROBABILITY.fullmatch(str(name)))}
+    if not found:
+        return [], None
+    columns = [table.values(name, "Every label needs its probabilities.") for name in found]
+    try:
+        posterior = np.column_stack([np.asarray(to_values(column)[rows], np.float64) for column in columns])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"Columns {listing(found)} of {table.name} must hold numbers: {error}.") from error
+    return list(found.values()), posterior
+
+
+def _merge_classes(names: list[str], posterior: Floats | None) -> tuple[list[str], Floats | None]:
+    """Return each name once, with the sum of its columns."""
+    distinct = list(dict.fromkeys(names))
+    if posterior is None or len(distinct) == len(names):
+        return names, posterior
+    return distinct, posterior @ np.array([[name == other for other in distinct] for name in names], float)
+
+
+def _to_one_type(columns: list[Column]) -> list[pa.Array]:
+    """Return columns in one type in which what is meant to be equal is equal: as numbers, or as the first, or as text.
+
+    No two values of a column become one by that.
+    """
+    arrays = [column for column in columns if not isinstance(column, np.ndarray)]
+    if len(arrays) < len(columns):
+        return list(map(_to_text, columns))
+    first = arrays[0].type
+    number = pa.types.is_integer(first) or pa.types.is_floating(first)
+    for kind in (first, pa.float64()) if number else (pa.float64(), first) if is_text(first) else (first,):
+        try:
+            cast = [pc.cast(array, kind) for array in arrays]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+        if all(map(_same_distinction, arrays, cast)):
+            return cast
+    try:
+        return [pc.cast(array, pa.string()) for array in arrays]
+    except pa.ArrowInvalid:  # bytes that are no text
+        return list(map(_to_text, columns))
+
+
+def _to_text(column: Column) -> pa.Array:
+    return pa.array([spell_surrogates(str(value)) for value in to_values(column).tolist()], pa.string())
+
+
+def _same_distinction(old: pa.Array, new: pa.Array) -> bool:
+    """Tell whether a column has as many distinct values as before, and all of them equal to themselves."""
+    return len(pc.unique(old)) == len(pc.unique(new)) and not len(find_missing(new))

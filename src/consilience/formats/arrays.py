@@ -1,0 +1,270 @@
+"""Arrays in files: those of NumPy and scipy, and pictures through pillow, which no other file imports.
+
+A pixel of a picture stands for a class in one of these ways:
+
+- a number: of 1, 2, 4, 8 or 16 bits (greyscale), or an index into a palette of colours;
+- a colour: red, green and blue, and perhaps opacity. As one number it is 2^16 red + 2^8 green + blue, or, with opacity,
+  2^24 red + 2^16 green + 2^8 blue + opacity. What is fully transparent has no colour, and is 0.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.dialects.register import DIALECTS
+from ..answers.frames import open_frame
+from ..answers.tables import Table
+from ..errors import InputError, MissingDependencyError, first_line, listing
+from ..memory import require_memory
+from .files import PathLike
+
+if TYPE_CHECKING:
+    from scipy.sparse import spmatrix
+
+MATRIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
+PNG, NPY, NPZ = ".png", ".npy", ".npz"
+MOST_ROWS = 2**31 - 1
+_ZIP, _NUMPY = b"PK", b"\x93NUMPY"
+_GREY = ("1", "L", "I;16", "I")
+# The header of a PNG file ends with these: bits of a number, and whether it is a grey value, a colour, ...
+_DEPTH, _KIND = 24, 25
+
+
+@contextmanager
+def _explain_faults(path: str, *remedies: str) -> Iterator[None]:
+    """Turn whatever a library meets in a damaged file into an `InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        why = first_line(error) or type(error).__name__
+        raise InputError(f"{path!r} cannot be read: {why}.", *remedies) from error
+
+
+# ---------------------------------------------------------------------------------------------------------------- NumPy
+
+
+def open_matrix(path: str) -> Table:
+    """Return the matrix in a .npy file as a table with one column per worker, called 0, 1, 2, ...
+
+    It has one row per item, and -1 for no answer, as snorkel has them.
+    """
+    with (
+        _explain_faults(path, "Give what numpy.save wrote, without objects."),
+        open(path, "rb") as stream,  # NumPy leaves a damaged file open
+    ):
+        require_memory(os.path.getsize(path), f"{path!r} holds a matrix")
+        matrix = np.load(stream, allow_pickle=False)
+    shape = getattr(matrix, "shape", None)
+    if shape is None or len(shape) != 2 or 0 in shape:
+        found = f"It has the shape {shape}" if shape is not None else f"It holds {listing(matrix)}"
+        raise InputError(
+            f"{path!r} must hold a matrix with items as rows and workers as columns. {found}.",
+            "For probabilities, see Responses.from_probabilities.",
+        )
+    return open_frame({str(w): matrix[:, w] for w in range(shape[1])}, path)
+
+
+def read_features(path: PathLike) -> NDArray[Any] | spmatrix:
+    """Return the features in a file, one row per item. The content says whether they are sparse, whatever the suffix.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What `numpy.save` or `scipy.sparse.save_npz` wrote.
+    """
+    from scipy.sparse import load_npz
+
+    name = os.fspath(path)
+    with _explain_faults(name, "Give a .npy array, or a .npz file of scipy.sparse.save_npz."), open(name, "rb") as file:
+        sparse = file.read(len(_ZIP)) == _ZIP
+        file.seek(0)
+        if sparse:
+            _check_unpacked(name, file)
+        features = load_npz(file) if sparse else np.load(file, allow_pickle=False)
+    if len(features.shape) != 2:
+        raise InputError(f"{name!r} must have one row for each item. It has the shape {features.shape}.")
+    if features.shape[0] > MOST_ROWS:  # a sparse matrix may claim any number
+        raise InputError(f"{name!r} has {features.shape[0]:,} rows, and there can be at most {MOST_ROWS:,} items.")
+    return features
+
+
+def _check_unpacked(name: str, stream: IO[bytes]) -> None:
+    """Raise an error for a compressed file that would be too large for the memory, and go back to its start."""
+    with zipfile.ZipFile(stream) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    require_memory(unpacked, f"{name!r} holds compressed arrays")
+    stream.seek(0)
+
+
+def read_arrays(path: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays in a file of NumPy, by name; the name of a single one is empty."""
+    with _explain_faults(path, "Write it again with numpy.save."), open(path, "rb") as stream:
+        head = stream.read(len(_NUMPY))
+        stream.seek(0)
+        if head.startswith(_ZIP):
+            _check_unpacked(path, stream)
+            with np.load(stream, allow_pickle=False) as archive:
+                arrays = {name: np.asarray(archive[name]) for name in archive.files}
+            return {"": arrays["arr_0"]} if set(arrays) == {"arr_0"} else arrays
+        if head != _NUMPY:
+            raise InputError(
+                f"{path!r} is neither a folder nor a file of NumPy arrays.",
+                "Give a folder with one folder per reader, or a .npy or .npz file.",
+            )
+        return {"": np.load(stream, allow_pickle=False)}
+
+
+def is_stack(path: str) -> bool:
+    """Tell whether a file is an array of whole numbers with three or four axes; fractions are probabilities."""
+    if not (path.lower().endswith(NPY) and os.path.isfile(path)):
+        return False
+    try:
+        with open(path, "rb") as stream:
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, kind = read(stream)
+    except Exception:  # whatever NumPy meets in a damaged header
+        return False
+    return len(shape) in (3, 4) and kind.kind in "biu"
+
+
+# ------------------------------------------------------------------------------------------------------------- pictures
+
+
+class Picture(NamedTuple):
+    """The pixels of a picture.
+
+    Attributes
+    ----------
+    values : ndarray
+        A number for each pixel.
+    channels : int
+        0 where numbers are grey values or indices, 3 or 4 where they are colours.
+    palette : bytes or None
+        The colours of the indices 0, 1, ..., three bytes each.
+    """
+
+    values: NDArray[Any]
+    channels: int = 0
+    palette: bytes | None = None
+
+
+def read_picture(path: str) -> Picture:
+    """Return the pixels of a PNG file; every fault in it is an `InputError`."""
+    pillow = _import_pillow()
+    with _explain_faults(path, "It may be damaged, cut off, or no PNG file: write it again."):
+        try:
+            with _strict_warnings(pillow), open(path, "rb") as stream:
+                head = stream.read(_KIND + 1)
+                stream.seek(0)
+                with pillow.open(stream, formats=["PNG"]) as image:
+                    return _read_image(path, image, head)
+        except (pillow.DecompressionBombWarning, pillow.DecompressionBombError) as error:
+            raise InputError(
+                f"{path!r} says that it is very large: {first_line(error)}.",
+                "If it is, save the mask with numpy.save, as .npy.",
+            ) from error
+
+
+@contextmanager
+def _strict_warnings(pillow: Any) -> Iterator[None]:
+    """Let pictures of suspicious size be an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pillow.DecompressionBombWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+def _read_image(path: str, image: Any, head: bytes) -> Picture:
+    width, height = image.size
+    require_memory(4 * width * height, f"{path!r} is a picture of {width:,} x {height:,} pixels")
+    if getattr(image, "n_frames", 1) > 1:
+        raise InputError(f"{path!r} is an animation of {image.n_frames} pictures.", "Save each as a file of its own.")
+    if image.mode == "P":
+        image.load()
+        return Picture(np.array(image), 0, bytes(image.getpalette("RGB") or b""))
+    if image.mode in _GREY:
+        values = np.array(image)
+        if image.mode == "L" and head[_DEPTH] in (2, 4):
+            values //= 255 // (2 ** head[_DEPTH] - 1)  # pillow spreads few bits over 0 to 255
+        return Picture(values.astype(np.uint16) if values.dtype.kind != "b" and image.mode == "I" else values)
+    if head[_DEPTH] == 16:
+        raise InputError(
+            f"{path!r} has colours of 16 bits, which would be rounded.",
+            "Save it with colours of 8 bits, or with a number for each class.",
+        )
+    if image.mode in ("RGBA", "LA"):
+        pixels = np.array(image.convert("RGBA"))
+        if (pixels[..., 3] < 255).any():
+            values = pack(pixels)
+            return Picture(np.where(pixels[..., 3] > 0, values, np.uint32(0)), 4)
+    return Picture(pack(np.array(image.convert("RGB"))), 3)
+
+
+def pack(pixels: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """Return colours as one number each; channels are along the last axis."""
+    values = np.zeros(pixels.shape[:-1], np.uint32)
+    for channel in range(pixels.shape[-1]):
+        values <<= np.uint32(8)
+        values |= pixels[..., channel]
+    return values
+
+
+def write_picture(path: str, pixels: NDArray[Any], palette: bytes | None) -> None:
+    """Write a PNG file: colours if `pixels` has three axes, else truth values, or numbers from 0 to 65535.
+
+    Numbers have the colours of the palette if there is one, and are grey values otherwise.
+    """
+    pillow = _import_pillow()
+    if pixels.dtype.kind not in "bu" or pixels.dtype.itemsize > 2:
+        pixels = pixels.astype(np.uint8 if pixels.max() <= 255 else np.uint16)
+    image = pillow.fromarray(np.ascontiguousarray(pixels))
+    if palette is not None and pixels.dtype == np.uint8 and pixels.ndim == 2:
+        image = image.convert("L")
+        image.putpalette(palette)
+    image.save(path, format="PNG")
+
+
+def shrink_picture(path: str, side: int) -> tuple[str, bytes]:
+    """Return a small copy of a picture, neither wider nor higher than `side`: its type ("png", "jpeg") and its bytes.
+
+    Every fault in the file is an `InputError`. Nothing but the pixels is copied.
+    """
+    pillow = _import_pillow("Pictures in reports", "Or leave out the pictures.")
+    with (
+        _explain_faults(path),
+        _strict_warnings(pillow),
+        pillow.open(path, formats=["PNG", "JPEG", "GIF", "WEBP", "BMP"]) as image,
+    ):
+        image.draft("RGB", (side, side))
+        clear = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+        small = image.convert("RGBA" if clear else "RGB")
+    small.thumbnail((side, side))
+    stream = io.BytesIO()
+    small.save(stream, **({"format": "PNG", "optimize": True} if clear else {"format": "JPEG", "quality": 80}))
+    return "png" if clear else "jpeg", stream.getvalue()
+
+
+def _import_pillow(
+    what: str = "Masks in PNG files", instead: str = "Or save the masks with numpy.save, as .npy."
+) -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{what} need pillow, which is not installed.",
+            "Install it with: pip install 'consilience[images]'",
+            instead,
+        ) from error
+    return Image

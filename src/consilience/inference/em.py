@@ -1,0 +1,441 @@
+"""The one EM loop, for any structure, worker model and engine.
+
+Each iteration is E-step, then M-step; a final E-step follows the loop, so that posteriors always belong to the
+parameters that are reported. The objective at parameters theta is
+
+    sum_n log Z_n(theta) + bound(theta)
+
+the penalised log likelihood for EM, the evidence lower bound for variational Bayes (see
+`consilience.inference.distributions`). A prior of the workers that is learned (see
+`consilience.inference.workers.learned`) is a part of the M-step every few iterations, and its density a part of the
+objective.
+
+A stream is fitted batch by batch. The statistics S of earlier batches are added to those of every E-step, and the
+objective of the batch is
+
+    sum_n log Z_n(theta) + <S, log theta> + bound(theta)
+
+where <S, log theta> is the expected log probability of what was counted: the logarithms of the factors that the E-step
+multiplies, each times its expected count. So what was learned yesterday is the prior of today.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.blocks import Block
+from ..answers.graph import Graph
+from ..engines.base import Engine, Placed
+from ..kernels.types import Floats
+from .distributions import Distributions
+from .statistics import Statistics, add_statistics
+from .steps import Steps
+from .structures.base import AnyStructure, BlockwiseParameters, StructureParameters, Summary, Trail
+from .workers.base import Prior, WorkerModel
+from .workers.left_out import Counted
+from .workers.rows import Factors, RowCounts, count_answers, vote, weigh
+
+# The iterations in which a prior is learned: not the first ones, whose counts are those of votes.
+LEARNING = range(5, sys.maxsize, 3)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be fitted, and where the data are."""
+
+    engine: Engine
+    placed: Sequence[Placed]
+    workers: WorkerModel
+    prior: Prior
+    structure: AnyStructure
+    graph: Graph | None
+    n_responses: int
+    weighted: bool
+    unvoted: Floats  # (K,): what an item without votes is taken for at first
+    steps: Steps | None = None  # where E-steps are kept, if they are
+    earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
+
+    def factors(self, found: Distributions) -> Factors:
+        """Return what each row of the worker model contributes to the evidence."""
+        return self.workers.factors(found, self.weighted)
+
+    def judge(self, parameters: Parameters, statistics: Statistics) -> float:
+        """Return the objective, given what the E-step at these parameters returned."""
+        value = parameters.objective(statistics.summary.log_normaliser)
+        if self.earlier is None:
+            return value
+        counts, summary = self.earlier
+        structure = cast(BlockwiseParameters, parameters.structure)  # no other can be cut into batches
+        return value + self.factors(parameters.workers).expect_log(counts, summary.mass) + structure.expect_log(summary)
+
+    def find_unsaid(self) -> NDArray[np.int64]:
+        """Return the classes that no answer can mean: no label names them, nor does silence."""
+        meant = self.unvoted > 0
+        meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
+        return np.flatnonzero(~meant)
+
+
+class Parameters(NamedTuple):
+    """Everything that is learned."""
+
+    workers: Distributions
+    structure: StructureParameters
+    prior: Prior  # of the workers, which may be learned too
+
+    def objective(self, log_normaliser: float) -> float:
+        """Return the objective, given the E-step's sum of log Z."""
+        return log_normaliser + self.workers.bound + self.structure.bound + self.prior.log_density
+
+
+class Progress(NamedTuple):
+    """What a callback receives after each iteration."""
+
+    iteration: int
+    max_iter: int
+    objective: float
+    gain: float  # of the objective, per answer
+
+
+class Fit(NamedTuple):
+    """The result of one run of the loop."""
+
+    parameters: Parameters
+    statistics: Statistics
+    trace: Floats
+    n_iter: int
+    converged: bool
+
+    @property
+    def objective(self) -> float:
+        """The objective at the final parameters."""
+        return float(self.trace[-1])
+
+
+def run_em(
+    problem: Problem,
+    start: Parameters,
+    max_iter: int,
+    tol: float,
+    callback: Callable[[Progress], object] | None = None,
+) -> Fit:
+    """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
+
+    With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result. A prior
+    that is learned must have settled too: the last step before the end has looked at it.
+    """
+    parameters, trace, trail = start, list[float](), Trail()
+    prior, prior_is_new = start.prior, not start.prior.learns
+    for iteration in range(max_iter + 1):
+        statistics = expect(problem, parameters, trail)
+        trace.append(problem.judge(parameters, statistics))
+        gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
+        if callback is not None and iteration < max_iter:
+            callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
+        # The gain may be negative where the objective is only a guide: that is no reason to stop.
+        settled = tol > 0 and abs(gain) < tol
+        if (settled and (prior_is_new or not prior.learns)) or iteration == max_iter:
+            break
+        prior_is_new = prior.learns and (settled or iteration in LEARNING)
+        if prior_is_new:
+            prior = problem.workers.learn_prior(statistics.counts, statistics.summary.mass, prior)
+        parameters = maximise(problem, statistics, prior)
+    converged = settled and (prior_is_new or not prior.learns)
+    return Fit(parameters, statistics, np.array(trace), iteration, bool(converged))
+
+
+def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None) -> Statistics:
+    """E-step: expected counts of answers and of the structure; `trail` is that of the fit it belongs to.
+
+    Those of earlier batches are among them.
+    """
+
+    def compute() -> Statistics:
+        evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
+        return parameters.structure.infer(evidence, problem.graph, Trail() if trail is None else trail)
+
+    if problem.steps is None:
+        return add_earlier(problem, compute())
+    return problem.steps.recall(problem.structure, (parameters.workers, parameters.structure), compute)
+
+
+def expect_from_votes(problem: Problem) -> Statistics:
+    """Return the statistics of vote shares instead of posteriors: where most fits begin."""
+    workers = problem.workers
+    add = partial(add_up, shape=(workers.n_rows, workers.n_classes))
+    shared = workers.votes(), problem.unvoted, problem.structure
+    return add_earlier(problem, problem.engine.sum(vote_block, problem.placed, add, add_statistics, *shared))
+
+
+def add_earlier(problem: Problem, statistics: Statistics) -> Statistics:
+    """Return the statistics of this batch and of all before."""
+    return statistics if problem.earlier is None else add_statistics(problem.earlier, statistics)
+
+
+def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = None) -> Parameters:
+    """M-step, with the prior that the problem has or with a later one."""
+    from ..kernels.answers import SMALLEST
+
+    prior = problem.prior if prior is None else prior
+    counts = statistics.counts
+    if not problem.weighted:
+        # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
+        # weights it counts for at least 1 / K in some class.
+        counts = np.where(counts < SMALLEST * problem.n_responses, 0.0, counts)
+    summary = statistics.summary
+    workers = problem.workers.update(counts, summary.mass, prior)
+    return Parameters(workers, problem.structure.update(summary), prior)
+
+
+def infer_posterior(
+    engine: Engine,
+    placed: Sequence[Placed],
+    factors: Factors,
+    structure: StructureParameters,
+    graph: Graph | None = None,
+) -> tuple[Floats, float]:
+    """Return the posteriors of all items, in order, and their log likelihood (or the data's part of its bound)."""
+    return structure.infer(PosteriorEvidence(engine, placed, factors), graph)
+
+
+def infer_left_out(
+    problem: Problem, learned: Parameters, statistics: Statistics, posterior: Floats, use_gold: bool = True
+) -> Floats:
+    """Return posteriors of all items, each from counts without it; see `consilience.inference.workers.left_out`.
+
+    `posterior` are those that went into the counts. Without `use_gold`, items with a known label are judged as if it
+    were not known.
+    """
+    counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
+    factors = problem.factors(learned.workers)
+    evidence = LeftOutEvidence(problem.engine, problem.placed, factors, counted, posterior, use_gold)
+    left_out = problem.structure.for_left_out(learned.structure).infer(evidence, problem.graph)[0]
+    return keep_unsaid(left_out, posterior, problem.find_unsaid()) if use_gold else left_out
+
+
+def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) -> Floats:
+    """Return left-out posteriors in which classes that nobody said have the probability of the fit.
+
+    All that is known of such a class is the prior of its answers, which variational Bayes holds against it and counts
+    without the item do not.
+    """
+    if not len(unsaid):
+        return left_out
+    kept = left_out.copy()
+    kept[:, unsaid] = 0.0
+    total = kept.sum(axis=1, keepdims=True)
+    rest = 1.0 - posterior[:, unsaid].sum(axis=1, keepdims=True)
+    kept *= np.divide(rest, total, out=np.zeros_like(total), where=total > 0)
+    kept[:, unsaid] = posterior[:, unsaid]
+    # Where nothing is left of the classes that somebody said, the posterior of the fit is all there is.
+    kept = np.where(total > 0, kept, posterior)
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
+
+def decode_labels(
+    engine: Engine,
+    placed: Sequence[Placed],
+    factors: Factors,
+    structure: StructureParameters,
+    graph: Graph | None = None,
+) -> NDArray[np.int64]:
+    """Return the most probable joint labelling, as class indices of all items in order."""
+    return structure.infer(DecodedEvidence(engine, placed, factors), graph)
+
+
+# The evidence of all items, as structures take it. What becomes of the posteriors is what tells the three apart.
+
+
+@dataclass(frozen=True)
+class AllEvidence:
+    """Blocks where they live, and what their answers contribute to the evidence."""
+
+    engine: Engine
+    placed: Sequence[Placed]
+    factors: Factors
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads of this process inference may use, if it takes all items at once."""
+        return self.engine.n_threads
+
+    def gather(self) -> tuple[Floats, float]:
+        """Return the evidence of all items, in order, and the logarithm of its scales."""
+        return gather(self.engine.map(weigh, self.placed, self.factors), len(self.placed))
+
+
+class CountedEvidence(AllEvidence):
+    """Posteriors are counted: the E-step of the loop."""
+
+    def by_block(self, structure: BlockwiseParameters) -> Statistics:
+        """Infer and count each block where it lives."""
+        add = partial(add_up, shape=self.factors.rows.shape)
+        return self.engine.sum(expect_block, self.placed, add, add_statistics, self.factors, structure)
+
+    def at_once(self, infer: Callable[[Floats], Summary]) -> Statistics:
+        """Infer all items here, and count each block where it lives."""
+        posterior, log_scale = self.gather()
+        summary = infer(posterior).scaled_by(log_scale)
+        total = np.zeros(self.factors.rows.shape)
+        for block, counts in enumerate(self.engine.map(count_block, self.placed, posterior)):
+            add_counts(total, counts, first=block == 0)
+        return Statistics(total, summary)
+
+
+class PosteriorEvidence(AllEvidence):
+    """Posteriors are collected, with their log normaliser."""
+
+    def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
+        """Infer each block where it lives."""
+        return gather(self.engine.map(infer_block, self.placed, self.factors, structure), len(self.placed))
+
+    def at_once(self, infer: Callable[[Floats], Summary]) -> tuple[Floats, float]:
+        """Infer all items here."""
+        posterior, log_scale = self.gather()
+        return posterior, infer(posterior).log_normaliser + log_scale
+
+
+@dataclass(frozen=True)
+class LeftOutEvidence(PosteriorEvidence):
+    """As `PosteriorEvidence`, of counts without the item."""
+
+    counted: Counted
+    posterior: Floats
+    use_gold: bool
+
+    def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
+        """Infer each block where it lives."""
+        shared = (self.counted, self.posterior, self.use_gold, structure)
+        return gather(self.engine.map(infer_block_left_out, self.placed, *shared), len(self.placed))
+
+    def gather(self) -> tuple[Floats, float]:
+        """Return the evidence of all items, in order, and the logarithm of its scales."""
+        return gather(
+            self.engine.map(weigh_left_out, self.placed, self.counted, self.posterior, self.use_gold), len(self.placed)
+        )
+
+
+class DecodedEvidence(AllEvidence):
+    """Only the most probable joint labelling is wanted; where it cannot be found, the most probable class of each."""
+
+    def by_block(self, structure: BlockwiseParameters) -> NDArray[np.int64]:
+        """Decode each block where it lives."""
+        return np.concatenate(list(self.engine.map(decode_block, self.placed, self.factors, structure)))
+
+    def at_once(self, infer: Callable[[Floats], Summary]) -> NDArray[np.int64]:
+        """Infer all items here."""
+        posterior, _ = self.gather()
+        infer(posterior)
+        return np.asarray(posterior.argmax(axis=1))
+
+
+# Sums are taken in block order, whoever computed what is added: that is why results are the same everywhere.
+
+
+def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floats, float]:
+    """Return the rows of all blocks in one array, and the sum of their numbers.
+
+    Blocks have about the same number of rows, so there is room for all of them from the beginning: no block is in
+    memory twice. Room that is not used takes none.
+    """
+    rows, n_rows, total = np.empty((0, 0)), 0, 0.0
+    for part, number in results:
+        if not n_rows:
+            rows = np.empty((len(part) * (n_blocks + n_blocks // 2), part.shape[1]))
+        if len(rows) < n_rows + len(part):
+            rows.resize((2 * (n_rows + len(part)), part.shape[1]), refcheck=False)
+        rows[n_rows : n_rows + len(part)] = part
+        n_rows, total = n_rows + len(part), total + number
+    rows.resize((n_rows, rows.shape[1]), refcheck=False)
+    return rows, float(total)
+
+
+def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...]) -> Statistics:
+    """Return the statistics of all blocks, from counts of rows and summaries of each."""
+    total, summaries = np.zeros(shape), list[Summary]()
+    for counts, summary in results:
+        add_counts(total, counts, first=not summaries)
+        summaries.append(summary)
+    return Statistics(total, reduce(add, summaries))
+
+
+def add_counts(total: Floats, counts: RowCounts, first: bool) -> None:
+    """Add the counts of one block, whose rows are distinct, to the total."""
+    from ..kernels.answers import add_to_rows
+
+    if first:
+        # Small data are one block: nothing need be compiled for them.
+        total[counts.rows] = counts.counts
+    else:
+        add_to_rows(counts.rows, counts.counts, total)
+
+
+def expect_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> tuple[RowCounts, Summary]:
+    """E-step of one block."""
+    evidence, log_scale = weigh(block, factors)
+    summary = structure.infer_block(block, evidence)  # evidence is the posterior from here on
+    return count_answers(block, evidence), summary.scaled_by(log_scale)
+
+
+def count_block(block: Block, posterior: Floats) -> RowCounts:
+    """Expected counts of one block, from the posteriors of all items."""
+    return count_answers(block, posterior[block.first_item : block.first_item + block.n_items])
+
+
+def infer_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> tuple[Floats, float]:
+    """Posteriors of one block, and their log normaliser."""
+    evidence, log_scale = weigh(block, factors)
+    summary = structure.infer_block(block, evidence)
+    return evidence, summary.log_normaliser + log_scale
+
+
+def weigh_left_out(block: Block, counted: Counted, posterior: Floats, use_gold: bool) -> tuple[Floats, float]:
+    """Evidence of one block from counts without each item, up to a factor, and the sum of the logarithms of these.
+
+    An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
+    """
+    own = posterior[block.first_item : block.first_item + block.n_items]
+    logs = counted.log_evidence(block, own)
+    if len(block.log_prior):
+        logs += block.log_prior
+        lost = ~np.isfinite(logs).any(axis=1)  # answers that allow no class which the prior allows are set aside
+        logs[lost] = block.log_prior[lost]
+    if use_gold and len(block.gold):
+        known = np.flatnonzero(block.gold >= 0)
+        kept = np.maximum(logs[known, block.gold[known]], -1e300)
+        logs[known] = -np.inf
+        logs[known, block.gold[known]] = kept
+    top = reduce(np.maximum, logs.T)  # faster than `max` where there are few classes
+    logs -= top[:, None]
+    return np.exp(logs, out=logs), float(top.sum())
+
+
+def infer_block_left_out(
+    block: Block, counted: Counted, posterior: Floats, use_gold: bool, structure: BlockwiseParameters
+) -> tuple[Floats, float]:
+    """Posteriors of one block from counts without each item, and their log normaliser."""
+    evidence, log_scale = weigh_left_out(block, counted, posterior, use_gold)
+    summary = structure.infer_block(block, evidence)
+    return evidence, summary.log_normaliser + log_scale
+
+
+def decode_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> NDArray[np.int64]:
+    """Most probable joint labelling of one block."""
+    evidence, _ = weigh(block, factors)
+    return structure.decode_block(block, evidence)
+
+
+def vote_block(
+    block: Block, votes: NDArray[np.int64], unvoted: Floats, structure: AnyStructure
+) -> tuple[RowCounts, Summary]:
+    """Statistics of one block's vote shares."""
+    shares = vote(block, votes, unvoted)
+    summary: Summary = structure.summarise(block, shares)
+    return count_answers(block, shares), summary

@@ -1,0 +1,390 @@
+r"""Items with features: a classifier that has learned from the fused labels is the prior of each item.
+
+The classifier says g_nk, the probability of class k for item n by its features. It takes the place of an item's prior
+(see `consilience.answers.item_priors`), and learns from the posteriors q of the fit (Raykar et al., 2010):
+
+1. The model is fitted without features.
+2. A round or several: (a) a classifier is trained on q, and judges the items; (b) EM goes on with its probabilities as
+   priors of the items, and gives the next q.
+3. The model is fitted once more from its starts, with the priors of the last round. A coupling is chosen anew.
+
+After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
+are better labels, and there are up to five rounds. Where workers err together, the classifier learns what they have in
+common, and would confirm it: there is one round. Hidden answers tell, by the power that they call for (see
+`consilience.inference.hidden_fits`). In sequences, where a worker's errors come in runs, there is one round.
+
+No item is judged by a classifier that saw its label: items are in five folds, by a hash of their ids, and each fold is
+judged by a classifier trained on the others. All positions of a sequence are in one fold. In a graph, neighbours would
+tell an item's label to the classifier that judges it. So the classifier of a field learns from a fit without the graph,
+and only the last fit uses that. Items without answers do not train, and are judged by a classifier trained on all
+others.
+
+Features may say nothing, and a classifier that is too sure would do harm. So it must earn its say. Its out-of-fold log
+loss against the posterior of the fit *without* features,
+
+    loss_n = - sum_k q_nk log g_nk
+
+is compared with that of the class shares. Features count only if the mean gain is above two standard errors, paired
+over items (over sequences, where there are any). The strength C of the default classifier is the smallest one whose
+loss is within one standard error of the least.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.contents import Features
+from ..answers.hashing import draw_numbers, draw_units, hash_ids, hash_items
+from ..answers.item_tables import ItemPriors, class_shares
+from ..answers.responses import Responses
+from ..errors import DataWarning, listing, plural, warn
+from ..kernels.types import Floats
+from ..specs import (
+    CLASS_CODES,
+    COUNTS,
+    DISTRIBUTIONS,
+    PROBABILITIES,
+    WHOLE_COUNTS,
+    ArraySpec,
+    Fault,
+    OneOf,
+    Sizes,
+)
+from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
+from .em import Fit, Problem, maximise
+from .hidden_fits import find_by_hidden
+from .hidden_scores import mean_and_error
+from .settings import LatentSettings
+from .sources import InMemory
+
+log = logging.getLogger("consilience")
+
+N_FOLDS, ROUNDS = 5, 5
+# Rounds end when a smaller share of the labels than this changes.
+SETTLED = 0.001
+# Workers err together if hidden answers call for a smaller power than this.
+INDEPENDENT = 0.8
+# Strengths C to choose from, by at most so many items.
+STRENGTHS, SAMPLE = (0.001, 0.01, 0.1, 1.0), 10_000
+# By how many standard errors features must be better than class shares.
+STANDARD_ERRORS = 2.0
+# Fewer items than this cannot train a classifier.
+LEAST_ITEMS = 20
+# The part of a classifier's probabilities that are class shares: nothing is impossible to it.
+BLEND = 1e-3
+
+
+# Why features may have nothing to say, before anything is measured.
+REASONS = {
+    "few items": f"only {{items}} with answers have features, and at least {LEAST_ITEMS} are needed",
+    "one class": "by the answers all items have the same label, so there is nothing to learn",
+    "one sequence": "all items are in one sequence, and a classifier has to learn from other sequences",
+}
+
+
+class FeatureFindings(NamedTuple):
+    """What features were found to say.
+
+    Attributes
+    ----------
+    used : bool
+        Whether they have a say.
+    n_items : int
+        Items with features, and with answers or a known label, from which the classifier learned.
+    n_features : int
+        Number of features.
+    reason : str or None
+        Why nothing could be measured: "few items", "one class" or "one sequence".
+    gain : float or None
+        By how much the classifier's mean log loss is below that of the class shares, against the labels that answers
+        alone call for.
+    error : float or None
+        Standard error of `gain`.
+    strength : float or None
+        C of the default classifier.
+    accuracy : float or None
+        If features are used: the share of answered items to which the classifier gives their fused label, out of fold.
+    n_changed : int or None
+        If features are used: the number of items whose label is another one than without features.
+    """
+
+    used: bool
+    n_items: int
+    n_features: int
+    reason: str | None = None
+    gain: float | None = None
+    error: float | None = None
+    strength: float | None = None
+    accuracy: float | None = None
+    n_changed: int | None = None
+
+    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
+        """Raise a `Fault` unless there are the figures that belong to what was found."""
+        right = (self.gain is not None and self.error is not None) and (self.n_changed is not None) == self.used
+        if self.reason is not None:
+            right = not self.used and self.reason in REASONS
+        if not right:
+            raise Fault("features cannot have been found to say that")
+
+    def describe(self) -> str:
+        """Return in words what features were found to say."""
+        if self.reason is not None:
+            return f"Features are not used: {REASONS[self.reason].format(items=plural(self.n_items, 'item'))}."
+        what = f"{plural(self.n_features, 'feature')} of {plural(self.n_items, 'item')}"
+        figures = f"{self.gain:+.4f} nats per item, standard error {self.error:.4f}"
+        if not self.used:
+            return (
+                f"Features are not used: nothing shows that they tell anything about these labels ({what}). A "
+                f"classifier does not predict the labels clearly better than the class shares do ({figures})."
+            )
+        strength = f" (logistic regression with C = {self.strength:g})" if self.strength is not None else ""
+        agrees = "" if self.accuracy is None else f" It agrees with {self.accuracy:.1%} of the fused labels."
+        return (
+            f"Features are used: a classifier{strength} that learned from other items predicts the labels better than "
+            f"the class shares do ({figures}; {what}).{agrees} With features {plural(self.n_changed or 0, 'label')} "
+            "changed. Errors that workers share with the classifier stay invisible."
+        )
+
+
+class Opinion(NamedTuple):
+    """What a classifier says of items that it has not learned from."""
+
+    item: NDArray[np.int64]  # (n,): the items with features
+    unit: NDArray[np.int64]  # (n,): the item or sequence of each, numbered in a random order
+    probabilities: Floats  # (n, K)
+
+    @property
+    def code(self) -> NDArray[np.int64]:
+        """The class that the classifier gives to each item."""
+        return np.asarray(self.probabilities.argmax(axis=1))
+
+
+class ComparedOpinions(NamedTuple):
+    """What a classifier says of items that it has not learned from, beside what the answers to them say."""
+
+    # The items with features and answers whose label is not known.
+    item: Annotated[NDArray[np.int64], ArraySpec("*", WHOLE_COUNTS)]
+    # The class that answers alone call for, and its probability.
+    crowd_code: Annotated[NDArray[np.int64], ArraySpec("*", CLASS_CODES)]
+    crowd_share: Annotated[Floats, ArraySpec("*", PROBABILITIES)]
+    classifier_code: Annotated[NDArray[np.int64], ArraySpec("*", CLASS_CODES)]
+    classifier_share: Annotated[Floats, ArraySpec("*", PROBABILITIES)]
+    # How often the classifier said l for items of class k.
+    counts: Annotated[Floats, ArraySpec("K K", COUNTS)]
+
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless all is about items that exist."""
+        lengths = {len(part) for part in self[:5]}
+        if len(lengths) > 1 or not (self.item < sizes["N"]).all():
+            raise Fault("the classifier is about other items")
+
+
+class Guide(NamedTuple):
+    """A classifier that has learned from all items."""
+
+    judge: Annotated[Judge, OneOf((LinearJudge,))]
+    # Class shares that are a small part of its probabilities.
+    blended_shares: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    # Class shares that its probabilities are divided by, as priors of items.
+    shares: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+
+    def find_priors(self, rows: Any) -> Floats:
+        """Return the probabilities of items by their features."""
+        return blend(self.judge.judge(rows), self.blended_shares)
+
+
+class Guided(NamedTuple):
+    """Answers with what features say of their items."""
+
+    source: InMemory
+    findings: FeatureFindings
+    alone: Floats  # (N, K): posteriors without features
+    names: list[str] | None  # of the features
+    opinion: Opinion | None = None
+    guide: Guide | None = None
+
+
+def blend(probabilities: Floats, base: Floats) -> Floats:
+    """Return probabilities of which a small part are class shares."""
+    return np.asarray((1 - BLEND) * probabilities + BLEND * base)
+
+
+def guide_by_features(owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit) -> Guided:
+    """Return the answers with what features say of their items, from a fit without features."""
+    r, features, plain = source.responses, source.features, replace(source, features=None)
+    assert features is not None
+    told = source.find_told()
+    if source.gold is not None:
+        told |= source.gold.codes >= 0
+    pupils = np.flatnonzero(told[features.item])  # rows that train
+    found = FeatureFindings(False, len(pupils), features.n_columns)
+    alone = owner.conclude(problem, fit.parameters)[0]
+    known = alone[features.item]
+    unit, fold = find_folds(r, features.item, owner.seed)
+    if len(pupils) < LEAST_ITEMS:
+        found = found._replace(reason="few items")
+    elif len(np.unique(known[pupils].argmax(axis=1))) < 2:
+        found = found._replace(reason="one class")
+    elif r.sequences is not None and len(np.unique(unit[pupils])) < 2:
+        found = found._replace(reason="one sequence")
+    else:
+        found, trainer = choose_trainer(owner, r, features, found, known, pupils, unit, fold)
+    if not found.used:
+        warn_of_silence(r, features, found)
+        return Guided(plain, found, alone, features.names)
+    n_rounds = ROUNDS if err_independently(owner, plain, problem, fit) else 1
+    labels = known.argmax(axis=1)
+    for number in range(1, n_rounds + 1):
+        log.info("Learning from features: round %d of at most %d", number, n_rounds)
+        blended = known[pupils].mean(axis=0)
+        judged = blend(judge_out_of_fold(trainer, known, pupils, fold), blended)
+        priors = ItemPriors(features.item, judged)
+        shares = class_shares(priors, alone)
+        guided = plain.with_priors(priors, shares)
+        problem = replace(problem, placed=guided.place(problem.workers, problem.engine).placed)
+        fit = owner.run_from(problem, maximise(problem, fit.statistics, fit.parameters.prior))
+        known = owner.conclude(problem, fit.parameters)[0][features.item]
+        before, labels = labels, known.argmax(axis=1)
+        if (before != labels).mean() < SETTLED:
+            break
+    guide = Guide(trainer.train(pupils, known[pupils]), blended, shares)
+    opinion = Opinion(features.item, unit, judged)
+    return Guided(guided, found, alone, features.names, opinion, guide)
+
+
+def warn_of_silence(r: Responses, features: Features, found: FeatureFindings) -> None:
+    """Say that features which were given have no say, and what may be the reason."""
+    remedies = []
+    if features.names is None and found.reason is None:
+        remedies = [
+            f"Check that the rows are in the order of the items, which begin with {listing(r.items[:3].tolist())}; a "
+            "table with ids is safer."
+        ]
+    warn(DataWarning(found.describe(), *remedies, keyword="features"))
+
+
+def compare_opinions(source: InMemory, opinion: Opinion, alone: Floats, posterior: Floats) -> ComparedOpinions:
+    """Return the opinion beside posteriors without features, for items with answers whose label is not known.
+
+    The classifier is judged by `posterior`, that with features.
+    """
+    told = source.find_told()
+    if source.gold is not None:
+        told &= source.gold.codes < 0
+    rows = np.flatnonzero(told[opinion.item])
+    item, said = opinion.item[rows], opinion.code[rows]
+    crowd = alone[item]
+    return ComparedOpinions(
+        item,
+        crowd.argmax(axis=1),
+        crowd.max(axis=1),
+        said,
+        np.minimum(opinion.probabilities[rows, said], 1.0),
+        np.eye(alone.shape[1])[said].T @ posterior[item],
+    )
+
+
+def err_independently(owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit) -> bool:
+    """Tell whether workers seem to err independently of each other, and from item to item; not if it is unknown."""
+    if source.responses.sequences is not None:
+        return False
+    found = find_by_hidden(owner, source, problem, fit)[0]
+    return found.n_hidden > 0 and found.power >= INDEPENDENT
+
+
+def find_folds(r: Responses, item: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the unit that each row belongs to, its item or its sequence, and the fold of each row.
+
+    Units are numbered in a random order, which depends on their ids.
+    """
+    if r.sequences is None:
+        owner, number = np.arange(len(item)), draw_numbers(seed, hash_items(r.keys, item))
+    else:
+        owner, number = r.sequences.of_items()[item], draw_numbers(seed, hash_ids(r.sequences.ids))
+    order = np.argsort(number, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[owner], rank[owner] % N_FOLDS
+
+
+def choose_trainer(
+    owner: LatentSettings,
+    r: Responses,
+    features: Features,
+    found: FeatureFindings,
+    known: Floats,
+    pupils: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    fold: NDArray[np.int64],
+) -> tuple[FeatureFindings, Trainer]:
+    """Return what features are found to say, and the classifier with the smallest out-of-fold loss."""
+    rows = features.rows
+    sample = draw_units(pupils, unit, SAMPLE)
+    base = known[sample].mean(axis=0)
+    trainers: dict[float | None, Trainer]
+    if owner.classifier is None:
+        default = LinearTrainer(rows, r.n_classes, STRENGTHS[0])
+        trainers = {strength: default.of_strength(strength) for strength in STRENGTHS}
+    else:
+        trainers = {None: EstimatorTrainer(owner.classifier, rows, name_classes(r.classes), owner.seed)}
+    losses = {
+        strength: log_loss(known[sample], judge_sample(trainer, known, sample, fold, base))
+        for strength, trainer in trainers.items()
+    }
+    units = np.unique(unit[sample], return_inverse=True)[1]
+    sizes = np.bincount(units)
+
+    def compare(one: Floats, other: Floats) -> tuple[float, float]:
+        return mean_and_error(np.bincount(units, one - other).astype(np.float64), sizes)
+
+    smallest = min(losses.values(), key=lambda loss: float(loss.sum()))
+    near = (compare(loss, smallest) for loss in losses.values())
+    best = next(strength for strength, (lead, error) in zip(losses, near, strict=True) if not lead > error)
+    plain = log_loss(known[sample], np.broadcast_to(base, (len(sample), len(base))))
+    gain, error = compare(plain, losses[best])
+    used = gain > STANDARD_ERRORS * error
+    return found._replace(used=used, gain=gain, error=error, strength=best), trainers[best]
+
+
+def judge_sample(
+    trainer: Trainer, known: Floats, sample: NDArray[np.int64], fold: NDArray[np.int64], base: Floats
+) -> Floats:
+    """Return the probabilities of sampled rows by classifiers trained on the sampled rows of other folds."""
+    judged = np.empty((len(sample), known.shape[1]))
+    for number in range(N_FOLDS):
+        inside = fold[sample] == number
+        judged[inside] = ask_others(trainer, known, sample[~inside], sample[inside])
+    return blend(judged, base)
+
+
+def judge_out_of_fold(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], fold: NDArray[np.int64]) -> Floats:
+    """Return the probabilities of all rows, each by a classifier that has not learned from it."""
+    judged = np.empty(known.shape)
+    others = np.ones(len(known), bool)
+    others[pupils] = False
+    for number in range(N_FOLDS):
+        inside = fold[pupils] == number
+        judged[pupils[inside]] = ask_others(trainer, known, pupils[~inside], pupils[inside])
+    if others.any():
+        judged[others] = ask_others(trainer, known, pupils, np.flatnonzero(others))
+    return judged
+
+
+def ask_others(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], asked: NDArray[np.int64]) -> Floats:
+    """Return the probabilities of the rows `asked` by a classifier trained on `pupils`."""
+    if not len(asked):
+        return np.empty((0, known.shape[1]))
+    if not len(pupils) or len(np.unique(known[pupils].argmax(axis=1))) < 2:  # nothing to learn from
+        shares = known[pupils].mean(axis=0) if len(pupils) else np.full(known.shape[1], 1 / known.shape[1])
+        return np.broadcast_to(shares, (len(asked), len(shares)))
+    return trainer.ask(trainer.train(pupils, known[pupils]), asked)
+
+
+def log_loss(known: Floats, judged: Floats) -> Floats:
+    """Return the loss of each row: the cross entropy of two distributions."""
+    return np.asarray(-np.einsum("nk,nk->n", known, np.log(np.maximum(judged, 1e-300))))

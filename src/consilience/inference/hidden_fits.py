@@ -1,0 +1,267 @@
+r"""Fits to a part of the answers, and how well they predict the answers that were hidden from them.
+
+Some answers are hidden, the model is fitted to the others, and the power t of posteriors is where the answers that were
+hidden are predicted best,
+
+    sum over hidden answers of log sum_k q_nk^t / Z_n Gamma_m[k, l]
+
+This is repeated with other answers hidden, in folds. In sequences all answers of a worker to a sequence are hidden
+together. Each fit goes on from the fit to all answers. If few answers of many are hidden, estimates hardly change, and
+the other answers are only counted once again.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.hidden_answers import count_units, hide_answers
+from ..answers.responses import Responses
+from ..kernels.types import Floats
+from .em import (
+    Fit,
+    Parameters,
+    Problem,
+    expect,
+    infer_left_out,
+    infer_posterior,
+    maximise,
+    run_em,
+)
+from .hidden_scores import shrink_rows
+from .powers import (
+    LEAST_UNITS,
+    NOTHING_KNOWN,
+    POWERS,
+    Calibration,
+    Evidence,
+    choose_power,
+    find_leads,
+    raise_to,
+    score_powers,
+    weigh_powers,
+)
+from .settings import LatentSettings
+from .sources import HIDDEN, InMemory, Totals, choose_folds
+from .statistics import Statistics, exchange
+
+log = logging.getLogger("consilience")
+
+
+class Fold(NamedTuple):
+    """Answers that were hidden, and what a fit to the others says about them.
+
+    Attributes
+    ----------
+    answer : int64 array (n,)
+        Which answers these are.
+    posterior : array (n, K)
+        The posterior of the item of each, before calibration.
+    chances : array (n, K)
+        How probable each is for each class, by counts that are shrunk as for `consilience.held_out_score`.
+    """
+
+    answer: NDArray[np.int64]
+    posterior: Floats
+    chances: Floats
+
+    @classmethod
+    def of(cls, r: Responses, answer: NDArray[np.int64], posterior: Floats, counts: Floats) -> Fold:
+        """Return the fold from the expected counts (M, L, K) of the answers that were shown."""
+        return cls(answer, posterior, shrink_rows(counts, r.worker[answer], r.label[answer]))
+
+    def judge(self, power: float) -> Judged:
+        """Return how well the answers are predicted if posteriors are raised to a power."""
+        raised = raise_to(self.posterior, power)
+        alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
+        return Judged(self.answer, log_chance(raised, self.chances), log_chance(alike, self.chances))
+
+
+class Judged(NamedTuple):
+    """How well hidden answers are predicted, in log probability.
+
+    Attributes
+    ----------
+    answer : int64 array (n,)
+        Which answers these are.
+    score : array (n,)
+        By the posterior of the item of each.
+    base : array (n,)
+        By the mean posterior of all of them, which says nothing about single items.
+    """
+
+    answer: NDArray[np.int64]
+    score: Floats
+    base: Floats
+
+
+def log_chance(posterior: Floats, chances: Floats) -> Floats:
+    """Return the log probability of answers from those of the classes of their items, and of the answers by class."""
+    return np.asarray(np.log(np.maximum(np.einsum("ik,ik->i", posterior, chances), 1e-300)))
+
+
+class Rest(NamedTuple):
+    """A fit to the answers that are not hidden, and the items to which some are hidden."""
+
+    problem: Problem
+    statistics: Statistics
+    parameters: Parameters  # which give the posteriors
+    item: NDArray[np.int64]  # the item of each hidden answer, as the problem counts them
+    n_left: NDArray[np.int64]  # how many answers to it are left
+    gold: Gold | None
+
+
+def find_by_hidden(
+    owner: LatentSettings,
+    source: InMemory,
+    problem: Problem,
+    fit: Fit,
+    totals: Totals | None = None,
+    earlier: Evidence | None = None,
+) -> tuple[Calibration, Floats, list[Fold], Evidence]:
+    """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit.
+
+    With it come the log weight of each of `POWERS`, the hidden answers, and what is known of all batches so far.
+    """
+    r = source.responses
+    scores, folds = judge_hidden(owner, source, problem, fit, totals)
+    n_hidden = sum(
+        len(fold.answer) if r.weight is None else len(each) for fold, each in zip(folds, scores, strict=True)
+    )
+    together = np.concatenate([np.empty((0, len(POWERS))), *scores])
+    evidence = Evidence.of_hidden(together, n_hidden)
+    if earlier is not None:
+        evidence = earlier.plus(evidence)
+    if evidence.sizes[0] < LEAST_UNITS:
+        return Calibration(1.0), NOTHING_KNOWN, folds, evidence
+    # By all scores where these are there: rounding errors of their products are larger.
+    leads = find_leads(together) if earlier is None else evidence.find_leads()
+    return Calibration(choose_power(*leads), round(evidence.sizes[1])), weigh_powers(*leads), folds, evidence
+
+
+def judge_hidden(
+    owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit, totals: Totals | None = None
+) -> tuple[list[Floats], list[Fold]]:
+    """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
+    r = source.responses
+    n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
+    scores, folds = list[Floats](), list[Fold]()
+    # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
+    if r.silence_counts or owner.max_iter == 0 or n_units < 2 or r.n_classes < 2:
+        return scores, folds
+    start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
+    share, n_folds = choose_folds(n_units, None if r.sequences is None else n_responses)
+    # Earlier batches are shown: if they are larger than this one, few of all answers are hidden at a time.
+    few = share < HIDDEN or count_earlier(problem) > r.n_responses
+    hiding = hide_answers(r, share, owner.seed, n_folds, None if totals is None else n_units)
+    for number, (hidden, unit) in enumerate(hiding, 1):
+        log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
+        if not few:
+            rest = fit_rest(owner, source, problem, start, hidden, owner.max_iter)
+        elif totals is not None or (r.sequences is None and problem.graph is None):
+            rest = exchange_items(owner, source, problem, fit, start, hidden)
+        else:
+            rest = fit_rest(owner, source, problem, start, hidden, 0)
+        apart = r.sequences is None and problem.graph is None
+        judging = find_judging(rest.item, rest.gold, rest.n_left if apart else None)
+        answer = np.flatnonzero(hidden)[judging]
+        item, unit = rest.item[judging], np.unique(unit[judging], return_inverse=True)[1]
+        if not len(item):
+            continue
+        learned = maximise(rest.problem, rest.statistics, start.prior)
+        posterior = infer_rest(rest)
+        left_out = infer_left_out(rest.problem, learned, rest.statistics, posterior)[item]
+        workers, counts = rest.problem.workers, rest.statistics.counts
+        confusion = workers.plain_mean(learned.workers, counts, start.prior)
+        scores.append(score_powers(r, answer, unit, left_out, confusion))
+        folds.append(Fold.of(r, answer, left_out, workers.plain_counts(counts)))
+    return scores, folds
+
+
+def count_earlier(problem: Problem) -> float:
+    """Return how many answers of earlier batches count."""
+    return 0.0 if problem.earlier is None else float(problem.earlier.counts.sum())
+
+
+def fit_rest(
+    owner: LatentSettings,
+    source: InMemory,
+    problem: Problem,
+    start: Parameters,
+    hidden: NDArray[np.bool_],
+    max_iter: int,
+) -> Rest:
+    """Fit the model to the answers that are not hidden; with `max_iter=0`, only count them once again."""
+    shown, item = source.keep(~hidden), source.responses.items_of(np.flatnonzero(hidden))
+    rest = pose_again(owner, shown, problem, start, problem.graph)
+    again = run_em(rest, start, max_iter, owner.tol, owner.callback)
+    n_left = np.diff(shown.responses.offsets)[item]
+    if shown.responses.sequences is not None or problem.graph is not None:
+        return Rest(rest, again.statistics, again.parameters, item, n_left, shown.gold)
+    # Independent items can be judged without the others.
+    items, item = np.unique(item, return_inverse=True)
+    few = shown.about(items)
+    return Rest(pose_again(owner, few, problem, start), again.statistics, again.parameters, item, n_left, few.gold)
+
+
+def exchange_items(
+    owner: LatentSettings,
+    source: InMemory,
+    problem: Problem,
+    fit: Fit,
+    start: Parameters,
+    hidden: NDArray[np.bool_],
+) -> Rest:
+    r"""Count the answers that are not hidden, at the parameters of the fit.
+
+    If few answers of many are hidden, posteriors of other items hardly change. So only items to which some are hidden
+    are counted again: with S the statistics of the fit, those of the others are
+
+    .. math:: S - S_{\text{items}} + S_{\text{items without hidden answers}}
+
+    In a sample of sequences, all of them are.
+    """
+    r = source.responses
+    item = r.items_of(np.flatnonzero(hidden))
+    before = source
+    if r.sequences is None:
+        items, item = np.unique(item, return_inverse=True)
+        before, hidden = source.about(items), hidden[r.answers_about(items)[0]]
+    after = before.keep(~hidden)
+    posed = [pose_again(owner, answers, problem, start) for answers in (before, after)]
+    statistics = exchange(fit.statistics, *(expect(each, start) for each in posed))
+    return Rest(posed[1], statistics, start, item, np.diff(after.responses.offsets)[item], before.gold)
+
+
+def pose_again(
+    owner: LatentSettings, source: InMemory, problem: Problem, start: Parameters, graph: Graph | None = None
+) -> Problem:
+    """Return the problem of some of its answers, or items, with a prior that is not learned again."""
+    posed = owner.pose(source, problem.structure, graph, problem.engine)
+    return replace(posed, prior=start.prior, earlier=problem.earlier)
+
+
+def infer_rest(rest: Rest) -> Floats:
+    """Return the posteriors of the items to which answers are hidden."""
+    problem, found = rest.problem, rest.parameters
+    return infer_posterior(
+        problem.engine, problem.placed, problem.factors(found.workers), found.structure, problem.graph
+    )[0]
+
+
+def find_judging(
+    item: NDArray[np.int64], gold: Gold | None, n_left: NDArray[np.int64] | None = None
+) -> NDArray[np.bool_]:
+    """Tell which hidden answers, to these items, can judge a power.
+
+    Those to items whose label is known cannot. Of an independent item without another answer (`n_left` says how many
+    are left) all that is known is the class prior, which is reported as it is.
+    """
+    judging = np.ones(len(item), bool) if gold is None else gold.codes[item] < 0
+    return judging if n_left is None else judging & (n_left > 0)

@@ -1,0 +1,115 @@
+"""What was learned of the workers and of all items together: the part of a result that other answers are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from ..answers.arrays import Crowd
+from ..answers.columns import Values, to_column
+from ..answers.vocabulary import lookup
+from ..kernels.types import Floats
+from ..specs import COUNTS, DISTRIBUTIONS, LABEL_DISTRIBUTIONS, ArraySpec, ColumnSpec, Fault, Sizes, among
+from .distributions import Distributions
+from .em import Parameters, Problem
+from .statistics import Statistics
+from .structures.base import StructureParameters
+from .workers.base import WorkerModel
+from .workers.register import WORKERS
+
+
+class Names(NamedTuple):
+    """Who answered, what was said, and what can be true."""
+
+    workers: Annotated[Values, ColumnSpec("M", "names")]
+    labels: Annotated[Values, ColumnSpec("L", "names")]
+    classes: Annotated[Values, ColumnSpec("K", "names")]
+    normalised: bool  # whether labels are in their normal form
+
+    @classmethod
+    def of(cls, crowd: Crowd) -> Names:
+        """Return the names in a crowd."""
+        return cls(crowd.workers, crowd.labels, crowd.classes, crowd.normalised)
+
+    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
+        """Raise a `Fault` unless somebody can have said what can be true."""
+        if (lookup(self.labels, to_column(self.classes)) < 0).all():
+            raise Fault("no class is among the labels")
+
+
+def find_weights_spec(saved: Mapping[str, Any]) -> ArraySpec:
+    """Return what the log weights of workers must look like, from what a file says of them."""
+    return WORKERS[saved["kind"]].log_weights_spec
+
+
+def find_further_specs(saved: Mapping[str, Any]) -> Mapping[str, ArraySpec]:
+    """Return what the further arrays of workers must look like, from what a file says of them."""
+    return WORKERS[saved["kind"]].further_specs
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Estimates of workers and structure.
+
+    Attributes
+    ----------
+    kind : str
+        The worker model, by name.
+    confusion : array (M, K, A)
+        How each worker answers, by class.
+    counts : array (M, L, K)
+        Expected counts of answers.
+    log_weights : array (R, L, K)
+        What the E-step uses.
+    crowd : array (1, L, K)
+        How the crowd answers on the whole.
+    further : dict
+        Arrays that only this worker model has, which are attributes of a fitted model too.
+    structure : StructureParameters
+        How labels hang together.
+    """
+
+    kind: Annotated[str, among(WORKERS)]
+    confusion: Annotated[Floats, ArraySpec("M K A", DISTRIBUTIONS)]
+    counts: Annotated[Floats, ArraySpec("M L K", COUNTS)]
+    log_weights: Annotated[Floats, find_weights_spec]
+    crowd: Annotated[Floats, ArraySpec("1 A K", LABEL_DISTRIBUTIONS)]
+    further: Annotated[dict[str, Floats], find_further_specs]
+    structure: StructureParameters
+
+    @classmethod
+    def of(cls, problem: Problem, parameters: Parameters, statistics: Statistics) -> Learned:
+        """Return the estimates of a fit."""
+        workers, counts = problem.workers, statistics.counts
+        confusion = workers.plain_mean(parameters.workers, counts, parameters.prior)
+        return cls(
+            workers.name,
+            np.ascontiguousarray(confusion.transpose(0, 2, 1)),
+            workers.plain_counts(counts),
+            parameters.workers.log_weights,
+            workers.crowd(counts, statistics.summary.mass, parameters.prior),
+            workers.further_arrays(parameters.workers, counts),
+            parameters.structure,
+        )
+
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless answers are the labels, and silence where that can be one."""
+        if sizes["A"] - sizes["L"] not in (0, int(self.worker_model.hears_silence)):
+            raise Fault(f"workers of the kind {self.kind!r} cannot give {sizes['A']} answers")
+
+    @property
+    def worker_model(self) -> type[WorkerModel]:
+        """The worker model."""
+        return WORKERS[self.kind]
+
+    def reported(self) -> Distributions:
+        """Return the estimates that are reported, as distributions."""
+        return Distributions.known(self.worker_model.reported(self.confusion, self.further))
+
+
+def as_used(log_weights: Floats) -> Distributions:
+    """Return weights as the E-step takes them, in `fit` for the last time and in `predict_proba`: so both agree."""
+    return Distributions(np.exp(log_weights), log_weights, log_weights, 0.0)

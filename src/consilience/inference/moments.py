@@ -1,0 +1,388 @@
+"""Moment matching: confusion matrices and class prior from which answers go together, without labels and without EM.
+
+The idea is the paper's (section III-B, after Traganitis, Pages-Zamora & Giannakis 2018): choose matrices and prior so
+that the expected single, pairwise and triple co-occurrences of answers match the observed ones. The paper stores all
+M^3 moment tensors, which ends at about a hundred workers; here every pair and triple counts by how often it answered
+together, and then no tensor is needed (see `consilience.kernels.moments`): time and memory are linear in the answers.
+
+Pairs alone do not identify the model, so triples have the say wherever items have three answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.hashing import draw_numbers, hash_ids, hash_items
+from ..answers.responses import Responses
+from ..errors import listing
+from ..kernels.types import Floats
+from .em import Progress
+
+# Weight of single answers, pairs and triples, where there are triples, and where there are none.
+WITH_TRIPLES = (0.1, 0.1, 1.0)
+WITHOUT_TRIPLES = (0.1, 1.0, 0.0)
+# Solving for one worker needs no more accuracy than the sweep around it.
+MAX_INNER, INNER_TOL = 20, 1e-9
+# The crowd's matrix counts as this many answers per class when a worker's own matrix is shrunk towards it.
+SHRINKAGE = 20.0
+# Below this, a singular value of the matrices found says that some classes cannot be told apart.
+LEAST_SINGULAR_VALUE = 0.02
+# Workers times labels, and items, that are enough to see how many classes are told apart.
+MOST_COLUMNS, MOST_SAMPLED, N_SHUFFLES = 400, 20_000, 5
+
+
+class Layout(NamedTuple):
+    """Answers sorted by worker, and the distinct sets of workers who answered an item."""
+
+    worker_offsets: NDArray[np.int64]
+    item: NDArray[np.signedinteger[Any]]
+    label: NDArray[np.signedinteger[Any]]
+    set_offsets: NDArray[np.int64]  # worker m is in the sets sets[set_offsets[m]:set_offsets[m + 1]]
+    sets: NDArray[np.signedinteger[Any]]
+    set_of_item: NDArray[np.int64]
+    set_size: Floats  # number of items with that set
+    member_offsets: NDArray[np.int64]  # set u has the workers members[member_offsets[u]:member_offsets[u + 1]]
+    members: NDArray[np.signedinteger[Any]]
+
+
+class MomentFit(NamedTuple):
+    """What moment matching found. Matrices are (M, L, K)."""
+
+    confusion: Floats
+    prior: Floats
+    trace: Floats
+    n_iter: int
+    converged: bool
+
+
+def match_moments(
+    responses: Responses,
+    confusion: Floats,
+    prior: Floats,
+    *,
+    learn_prior: bool = True,
+    max_iter: int = 500,
+    tol: float = 1e-5,
+    callback: Callable[[Progress], object] | None = None,
+) -> MomentFit:
+    """Match first, second and third moments of the answers, by sweeps over workers and prior.
+
+    Parameters
+    ----------
+    responses : Responses
+        The answers, each of weight 1.
+    confusion, prior : array (M, L, K) and (K,)
+        Where to start, such as the matrices that majority vote suggests.
+    learn_prior : bool
+        Whether the prior is found too, or held.
+    max_iter, tol
+        Most sweeps; stop when no probability moves by more than `tol` in a sweep.
+    callback : callable, optional
+        Told the `Progress`: its gain is the largest change of a probability.
+    """
+    from ..kernels.moments import solve_on_simplex, sweep_workers
+
+    layout, order = lay_out(responses), order_of_sweeps(responses)
+    confusion, prior = np.array(confusion, order="C"), np.array(prior)
+    dual, prior_dual = np.zeros_like(confusion), np.zeros_like(prior)
+    products = Products(responses, layout, item_weights(responses, layout), confusion.shape[2])
+    products.renew(confusion)
+
+    def sweep() -> float:
+        sweep_workers(order, products.by_worker, confusion, products.gram, dual, prior, MAX_INNER, INNER_TOL)
+        # Anew in each sweep: differences added up over many sweeps would drift.
+        hessian, linear = products.renew(confusion)
+        if learn_prior:
+            solve_on_simplex(hessian, linear, prior, prior_dual, 1, 10 * MAX_INNER, INNER_TOL)
+        return float(0.5 * prior @ hessian @ prior - linear @ prior)
+
+    return repeat_sweeps(sweep, confusion, prior, max_iter, tol, callback)
+
+
+def order_of_sweeps(responses: Responses) -> NDArray[np.int64]:
+    """Return the order in which the matrices of workers are found: by their ids, not by where they stand."""
+    return np.argsort(hash_ids(responses.workers), kind="stable")
+
+
+def repeat_sweeps(
+    sweep: Callable[[], float],
+    confusion: Floats,
+    prior: Floats,
+    max_iter: int,
+    tol: float,
+    callback: Callable[[Progress], object] | None,
+) -> MomentFit:
+    """Call `sweep`, which changes matrices and prior in place and returns the objective, until they settle."""
+    trace, converged = [], False
+    for iteration in range(max_iter):
+        old, old_prior = confusion.copy(), prior.copy()
+        trace.append(sweep())
+        change = max(float(np.abs(confusion - old).max()), float(np.abs(prior - old_prior).max()))
+        if callback is not None:
+            callback(Progress(iteration + 1, max_iter, trace[-1], change))
+        if tol > 0 and change < tol:
+            converged = True
+            break
+    return MomentFit(confusion, prior, np.array(trace), len(trace), converged)
+
+
+class Products:
+    """e1 and e2 of every item and of every set of workers (see `consilience.kernels.moments`), and their weights."""
+
+    def __init__(self, responses: Responses, layout: Layout, weights: Floats, n_classes: int) -> None:
+        self._triangle = np.triu_indices(n_classes)
+        n_pairs = len(self._triangle[0])
+        self._offsets, self._layout = responses.offsets, layout
+        index = np.int32 if responses.n_workers * responses.n_labels < 2**31 else np.int64
+        self._codes = responses.worker * index(responses.n_labels) + responses.label
+        self._item_weights = weights[layout.set_of_item]
+        self._set_weights = weights * layout.set_size[:, None]
+        self._of_items = np.zeros((responses.n_items, 2, n_classes))
+        self._of_sets = np.zeros((len(layout.set_size), 2, n_pairs))
+        self.gram = np.zeros((responses.n_workers, n_pairs))
+        self.by_worker = (
+            *(layout.worker_offsets, layout.item, layout.label, self._item_weights, self._of_items),
+            *(layout.set_offsets, layout.sets, self._set_weights, self._of_sets),
+        )
+
+    def renew(self, confusion: Floats) -> tuple[Floats, Floats]:
+        """Compute everything from the matrices; return the Hessian and the linear part of the objective in pi."""
+        from ..kernels.moments import sum_products
+
+        n_classes = confusion.shape[2]
+        self.gram[:] = (confusion.transpose(0, 2, 1) @ confusion)[:, *self._triangle]
+        rows = confusion.reshape(-1, n_classes)
+        linear = sum_products(self._offsets, self._codes, rows, self._item_weights, self._of_items)
+        offsets, members = self._layout.member_offsets, self._layout.members
+        hessian = np.zeros((n_classes, n_classes))
+        hessian[self._triangle] = sum_products(offsets, members, self.gram, self._set_weights, self._of_sets)
+        hessian.T[self._triangle] = hessian[self._triangle]
+        return hessian, linear
+
+
+def learn_moments(
+    responses: Responses,
+    confusion: Floats,
+    prior: Floats,
+    *,
+    shrinkage: float = SHRINKAGE,
+    **settings: Any,
+) -> MomentFit:
+    """Match moments, then put classes in their places and shrink what is uncertain.
+
+    Workers who count once together have the matrix of their leader, who gave their answers; see `answers_to_match`.
+    """
+    found = match_moments(responses, confusion, prior, **settings)
+    n_answers = np.bincount(responses.worker, minlength=responses.n_workers)
+    aligned, ordered = align_classes(found.confusion, found.prior, n_answers, responses.label_of_class)
+    shrunk = shrink(aligned, n_answers, shrinkage)
+    return found._replace(confusion=shrunk if responses.leader is None else shrunk[responses.leader], prior=ordered)
+
+
+def lay_out(responses: Responses) -> Layout:
+    """Sort answers by worker, and find which items were answered by the same set of workers."""
+    from ..kernels.layout import order_by
+
+    n_workers = responses.n_workers
+    item = responses.item_of_answer()
+    order, worker_offsets = order_by(responses.worker, n_workers)
+    # A set is known by the sum of its workers' random 64-bit numbers: equal sets, equal sums.
+    numbers = np.random.default_rng(0).integers(0, 2**63, n_workers, dtype=np.uint64)
+    sums = np.zeros(responses.n_items, np.uint64)
+    np.add.at(sums, item, numbers[responses.worker])
+    _, first, set_of_item, set_size = np.unique(sums, return_index=True, return_inverse=True, return_counts=True)
+    # The members of a set are the workers of its first item.
+    sizes = np.diff(responses.offsets)[first]
+    member_offsets = np.concatenate([[0], np.cumsum(sizes)])
+    at = np.repeat(responses.offsets[first] - member_offsets[:-1], sizes) + np.arange(sizes.sum())
+    members = responses.worker[at]
+    by_member, set_offsets = order_by(members, n_workers)
+    # Half the bytes to read wherever they suffice.
+    index = np.int32 if responses.n_items < 2**31 else np.int64
+    return Layout(
+        worker_offsets,
+        item[order].astype(index),
+        responses.label[order],
+        set_offsets,
+        np.repeat(np.arange(len(first)), sizes)[by_member].astype(index),
+        set_of_item.astype(np.int64),
+        set_size.astype(np.float64),
+        member_offsets,
+        members,
+    )
+
+
+def item_weights(responses: Responses, layout: Layout) -> Floats:
+    """Return the weights (U, 3) of singles, pairs and triples in each set, so that every item has equal say.
+
+    An item with A answers has A singles, A (A - 1) / 2 pairs and A (A - 1) (A - 2) / 6 triples.
+    """
+    size = np.zeros(len(layout.set_size))
+    size[layout.set_of_item] = np.diff(responses.offsets)
+    emphasis = WITH_TRIPLES if (size >= 3).any() else WITHOUT_TRIPLES
+    ways = np.stack([size, size * (size - 1) / 2, size * (size - 1) * (size - 2) / 6], axis=1)
+    return np.asarray(np.divide(emphasis, ways, out=np.zeros_like(ways), where=ways > 0) / responses.n_items)
+
+
+def strongest_answers(responses: Responses) -> Responses:
+    """Return the answers with each worker's weights on an item replaced by the label with most weight."""
+    if responses.weight is None:
+        return responses
+    pair = responses.item_of_answer() * responses.n_workers + responses.worker
+    # Within a pair the heaviest comes first, and of equals the first label.
+    order = np.lexsort((-responses.weight, pair))
+    first = np.ones(len(order), bool)
+    first[1:] = pair[order][1:] != pair[order][:-1]
+    chosen = np.zeros(len(order), bool)
+    chosen[order[first]] = True
+    return responses.keep(chosen).unweighted()
+
+
+def answers_to_match(responses: Responses) -> Responses:
+    """Return the answers whose moments are matched: one label of each worker for an item.
+
+    Moments have no weights. Of workers who count once together, one who answered the item is drawn by a hash, and the
+    answer is taken as that of their leader.
+    """
+    answers = strongest_answers(responses)
+    if answers.leader is None:
+        return answers
+    item, leader = answers.item_of_answer(), answers.leader[answers.worker]
+    numbers = draw_numbers(0, hash_items(answers.keys)[item], hash_ids(answers.workers)[answers.worker])
+    order = np.lexsort((numbers, leader, item))
+    first = np.ones(len(order), bool)
+    first[1:] = (item[order][1:] != item[order][:-1]) | (leader[order][1:] != leader[order][:-1])
+    chosen = np.zeros(len(order), bool)
+    chosen[order[first]] = True
+    return replace(answers, worker=leader.astype(answers.worker.dtype)).keep(chosen)
+
+
+def shrink(confusion: Floats, n_answers: NDArray[np.int64], shrinkage: float = SHRINKAGE) -> Floats:
+    """Pull the matrices (M, L, K) of workers with few answers towards the crowd's, by N_m / (N_m + shrinkage K).
+
+    What is left of a worker's own matrix is mixed with one even answer per class: moments often put a probability at
+    exactly 0, which a single contrary answer would turn into certainty.
+    """
+    n_labels, n_classes = confusion.shape[1:]
+    per_class = (n_answers / n_classes)[:, None, None]
+    own = (per_class * confusion + 1 / n_labels) / (per_class + 1)
+    pooled = np.einsum("m,mlk->lk", n_answers / max(n_answers.sum(), 1), own)
+    trust = per_class / (per_class + shrinkage) if shrinkage > 0 else np.ones_like(per_class)
+    return np.asarray(trust * own + (1 - trust) * pooled)
+
+
+def align_classes(
+    confusion: Floats, prior: Floats, n_answers: NDArray[np.int64], label_of_class: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Undo the one permutation that moments cannot see: most workers are more often right than wrong.
+
+    The same permutation for all workers: the assignment of components to classes that maximises the sum of diagonal
+    entries of all matrices, weighted by answers.
+    """
+    from scipy.optimize import linear_sum_assignment  # here, for it takes long to import and few need it
+
+    summed = np.einsum("m,mlk->lk", n_answers.astype(np.float64), confusion)
+    named = label_of_class >= 0
+    agreement = np.where(named[:, None], summed[label_of_class], 0.0)
+    _, component = linear_sum_assignment(agreement, maximize=True)
+    return np.ascontiguousarray(confusion[:, :, component]), prior[component]
+
+
+def find_obstacles(responses: Responses, confusion: Floats) -> list[str]:
+    """Return, in words, why these answers cannot identify the model; an empty list if nothing was found.
+
+    Moments need three workers who share items, one connected crowd, and workers who between them tell all classes
+    apart (three disjoint groups whose stacked matrices have full rank; Kruskal's condition).
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    found = []
+    answers = np.diff(responses.offsets)
+    item = responses.item_of_answer()
+    company = np.zeros(responses.n_workers)
+    np.maximum.at(company, responses.worker, answers[item])
+    active = np.bincount(responses.worker, minlength=responses.n_workers) > 0
+    alone = active & (company < 3)
+    if alone.any():
+        names = listing(responses.workers[alone].tolist())
+        found.append(
+            f"{int(alone.sum()):,} worker(s) never answered an item together with two others, and without triples of "
+            f"answers their matrices are not determined: {names}."
+        )
+    # Workers and items as the nodes of one graph, joined by answers: linear in the answers.
+    n_nodes = responses.n_workers + responses.n_items
+    links = coo_array((np.ones(len(item)), (responses.worker, responses.n_workers + item)), shape=(n_nodes, n_nodes))
+    n_parts, part = connected_components(links, directed=False)
+    part = part[: responses.n_workers]
+    sizes = np.bincount(part[active], minlength=n_parts)
+    if (sizes > 0).sum() > 1:
+        apart = active & (part != sizes.argmax())
+        found.append(
+            f"The workers fall into {(sizes > 0).sum():,} groups that share no item, whose classes cannot be compared; "
+            f"outside the largest group: {listing(responses.workers[apart].tolist())}."
+        )
+    n_classes = confusion.shape[2]
+    told = count_told_apart(responses, n_classes)
+    order = np.argsort(-np.bincount(responses.worker, minlength=responses.n_workers), kind="stable")
+    groups = [confusion[order[i::3]] for i in range(min(3, responses.n_workers))]
+    # Divided by the root of the group's size, so that the value is that of an average worker.
+    least = min(_least_singular_value(group.reshape(-1, n_classes)) / np.sqrt(len(group)) for group in groups)
+    if told < n_classes or least < LEAST_SINGULAR_VALUE:
+        spread = np.array([_least_singular_value(matrix) for matrix in confusion])
+        weak = responses.workers[active & (spread <= np.median(spread[active]))]
+        what = "hardly tell" if told == n_classes else "do not tell" if told == 1 else f"tell only {told} of"
+        names = listing(weak.tolist())
+        found.append(f"The answers {what} the {n_classes} classes apart; the workers who tell least are {names}.")
+    return found
+
+
+def count_told_apart(responses: Responses, n_classes: int) -> int:
+    """Return how many classes the answers tell apart beyond chance: the rank of their second moments.
+
+    K classes make K - 1 large eigenvalues of the matrix of correlations between what different workers say. Large is
+    what exceeds all eigenvalues of the same answers shuffled, each worker's among the items they answered (Horn's
+    parallel analysis). The most active workers and a sample of their items are enough.
+    """
+    n_labels = responses.n_labels
+    by_activity = np.argsort(-np.bincount(responses.worker, minlength=responses.n_workers), kind="stable")
+    chosen = np.sort(by_activity[: max(3, MOST_COLUMNS // n_labels)])
+    column = np.full(responses.n_workers, -1)
+    column[chosen] = np.arange(len(chosen))
+    item = responses.item_of_answer()
+    shared = np.flatnonzero(np.bincount(item, column[responses.worker] >= 0, responses.n_items) >= 2)
+    sampled = shared[:: max(1, -(-len(shared) // MOST_SAMPLED))]
+    row = np.full(responses.n_items, -1)
+    row[sampled] = np.arange(len(sampled))
+    answers = np.full((len(chosen), len(sampled)), -1)
+    known = (row[item] >= 0) & (column[responses.worker] >= 0)
+    answers[column[responses.worker[known]], row[item[known]]] = responses.label[known]
+    observed = _correlation_values(answers, n_labels)
+    rng = np.random.default_rng(0)
+    by_chance = 1e-9
+    for _ in range(N_SHUFFLES):
+        for of_worker in answers:
+            of_worker[of_worker >= 0] = rng.permutation(of_worker[of_worker >= 0])
+        by_chance = max(by_chance, float(_correlation_values(answers, n_labels).max()))
+    return 1 + min(n_classes - 1, int((observed > by_chance).sum()))
+
+
+def _correlation_values(answers: NDArray[np.int64], n_labels: int) -> Floats:
+    """Return the eigenvalues of the correlations between answers (M, N) of different workers; -1 is no answer."""
+    said = (answers[:, None, :] == np.arange(n_labels)[None, :, None]).astype(np.float64)
+    answered = (answers >= 0)[:, None, :]
+    said -= answered * said.sum(axis=2, keepdims=True) / np.maximum(answered.sum(axis=2, keepdims=True), 1)
+    said /= np.maximum(np.sqrt((said**2).sum(axis=2, keepdims=True)), 1e-9)
+    flat = said.reshape(len(answers) * n_labels, -1)
+    worker = np.repeat(np.arange(len(answers)), n_labels)
+    return np.asarray(np.linalg.eigvalsh(np.where(worker[:, None] == worker, 0.0, flat @ flat.T)))
+
+
+def _least_singular_value(matrix: Floats) -> float:
+    """Return the least singular value that matters: 0 if there are fewer rows than columns."""
+    return 0.0 if len(matrix) < matrix.shape[1] else float(np.linalg.svd(matrix, compute_uv=False)[-1])

@@ -1,0 +1,252 @@
+r"""Powers that posteriors are raised to: what they do, how well each predicts, and which one is taken.
+
+A posterior q is reported as
+
+    q_nk^t / sum_j q_nj^t
+
+with one power t for all items. t = 1 changes nothing; the nearer it is to 0, the closer probabilities are to 1 / K.
+`POWERS` are tried. The score of a hidden answer l of worker m, by a fit to the other answers, is
+
+    log sum_k q_nk^t / Z_n Gamma_m[k, l]
+
+With s_u(t) the score of a unit u (an answer, or all answers of a worker in a sequence), and t* the power of the largest
+sum, the lead of t* over t and its standard error are
+
+    L(t) = sum_u d_u,    E(t) = sqrt(sum_u d_u^2 - L(t)^2 / n),    d_u = s_u(t*) - s_u(t)
+
+The smallest t with L(t) <= E(t) is taken.
+
+In a stream, hidden answers and known labels of all batches choose the power. What is kept of the scores s_u of hidden
+units u at all powers are their number, their sum and the sum of s_u s_u^T: the lead of one power over another, and its
+standard error, follow from these.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.responses import Responses
+from ..errors import plural
+from ..kernels.types import Floats
+from ..specs import COUNTS, FINITE, ArraySpec, Fault, Positive, Sizes
+from .cells import ITEMS_AT_ONCE
+
+POWERS = np.geomspace(0.01, 1.0, 33)
+# Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
+# all powers from 0 to 1 are equally likely. (`POWERS` are dense where they are small.)
+NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
+# So many equally likely powers stand for what is not known of the right one.
+N_POWERS = 8
+# So few units are multiplied at a time that no threads are started for them, which would take longer.
+FEW_UNITS = 200
+# Fewer units than this say nothing.
+LEAST_UNITS = 20
+
+
+class Calibration(NamedTuple):
+    """The power that posteriors were raised to, and what it was chosen by.
+
+    Attributes
+    ----------
+    power : float
+        The power.
+    n_hidden : int
+        Hidden answers by which it was chosen.
+    n_gold : int
+        Known labels by which it was chosen.
+    given : bool
+        Whether it was given instead.
+    n_judged : int
+        Items by which a classifier of their features lowered it.
+    """
+
+    power: Positive
+    n_hidden: int = 0
+    n_gold: int = 0
+    given: bool = False
+    n_judged: int = 0
+
+    def describe(self) -> str:
+        """Return in words how probabilities were calibrated."""
+        if self.given:
+            return f"Probabilities were raised to the power {self.power:.2g}, which was given."
+        by = [plural(self.n_hidden, "hidden answer")] if self.n_hidden else []
+        by += [plural(self.n_judged, "label") + " of the classifier"] if self.n_judged else []
+        by += [plural(self.n_gold, "known label")] if self.n_gold else []
+        if not by:
+            return "Probabilities were not raised to a power: there was nothing to calibrate them by."
+        if self.power == 1:
+            return f"Probabilities were checked against {' and '.join(by)}, and needed no correction."
+        warning = (
+            ""
+            if self.n_gold
+            else " Errors that workers share cannot be seen in this way; known labels would show them."
+        )
+        return f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}.{warning}"
+
+
+def raise_to(posterior: Floats, power: float) -> Floats:
+    """Return the posteriors raised to a power, normalised. What is certain stays so.
+
+    >>> raise_to(np.array([[0.8, 0.2], [1.0, 0.0]]), 0.5).round(3).tolist()
+    [[0.667, 0.333], [1.0, 0.0]]
+    """
+    if power == 1.0:
+        return posterior
+    raised = (posterior / reduce(np.maximum, posterior.T)[:, None]) ** power
+    raised[posterior <= 0] = 0.0
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def raise_where(changed: NDArray[np.bool_], posterior: Floats, power: float) -> Floats:
+    """Return the posteriors, those that are to be `changed` raised to a power."""
+    raised = raise_to(posterior, power)
+    return raised if changed.all() else np.where(changed[:, None], raised, posterior)
+
+
+def raise_in_place(changed: NDArray[np.bool_], posterior: Floats, power: float) -> None:
+    """Raise posteriors to a power run by run, since a second array of all of them would take much memory."""
+    for first in range(0, len(posterior), ITEMS_AT_ONCE):
+        run = slice(first, first + ITEMS_AT_ONCE)
+        posterior[run] = raise_where(changed[run], posterior[run], power)
+
+
+class Evidence(NamedTuple):
+    """What speaks for each power: sums over hidden units and known labels. Those of the batches of a stream add up."""
+
+    # Hidden units, hidden answers, known labels.
+    sizes: Annotated[Floats, ArraySpec("3", COUNTS)]
+    # (n_powers,): log probability of the hidden units.
+    scores: Annotated[Floats, ArraySpec("*", FINITE)]
+    # (n_powers, n_powers): of the scores of each unit.
+    products: Annotated[Floats, ArraySpec("* *", FINITE)]
+    # (n_powers,): log probability of the known labels.
+    known: Annotated[Floats, ArraySpec("*", FINITE)]
+
+    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
+        """Raise a `Fault` unless there is something of each power."""
+        n = len(POWERS)
+        if (self.scores.shape, self.products.shape, self.known.shape) != ((n,), (n, n), (n,)):
+            raise Fault(f"there must be {n} powers")
+
+    @classmethod
+    def nothing(cls) -> Evidence:
+        """Return what is known before any answer."""
+        n = len(POWERS)
+        return cls(np.zeros(3), np.zeros(n), np.zeros((n, n)), np.zeros(n))
+
+    @classmethod
+    def of_hidden(cls, scores: Floats, n_answers: int) -> Evidence:
+        """Return the sums over hidden units with these scores, (n_units, n_powers)."""
+        sizes = np.array([len(scores), n_answers, 0.0])
+        products = np.zeros((len(POWERS), len(POWERS)))
+        for first in range(0, len(scores), FEW_UNITS):
+            part = scores[first : first + FEW_UNITS]
+            products += part.T @ part
+        return cls(sizes, scores.sum(axis=0), products, np.zeros(len(POWERS)))
+
+    def plus(self, other: Evidence) -> Evidence:
+        """Return the sums over both."""
+        return Evidence(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def with_known(self, known: KnownScores | None) -> Evidence:
+        """Return the sums with known labels added."""
+        if known is None:
+            return self
+        sizes = self.sizes + np.array([0.0, 0.0, known.n_labels])
+        return self._replace(sizes=sizes, known=self.known + known.scores)
+
+    def find_leads(self) -> tuple[Floats, Floats]:
+        """Return the same as the function `find_leads`."""
+        n_units, best = self.sizes[0], int(self.scores.argmax())
+        lead, own = self.scores[best] - self.scores, np.diagonal(self.products)
+        squares = np.maximum(own[best] - 2 * self.products[best] + own, 0.0)
+        return lead, np.sqrt(np.maximum(squares - lead**2 / n_units, 0.0))
+
+
+class KnownScores(NamedTuple):
+    """How well known labels are predicted by posteriors that do not know them."""
+
+    scores: Floats  # log probability of all labels at each of `POWERS`
+    n_labels: int
+
+
+def score_powers(
+    r: Responses, answer: NDArray[np.int64], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
+) -> Floats:
+    """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
+
+    `posterior` (n_hidden, K), that of the item of each hidden answer, and `confusion` (M, L, K) are of a fit to the
+    other answers. The unit of a hidden answer is the answer itself, or all answers of its worker in the sequence, which
+    are right or wrong together.
+    """
+    chances = np.ascontiguousarray(confusion[r.worker[answer], r.label[answer]])
+    with np.errstate(divide="ignore"):
+        logs = np.log(posterior)
+    logs -= logs.max(axis=1, keepdims=True)
+    weight = None if r.weight is None else r.weight[answer]
+    scores = []
+    for power in POWERS.tolist():
+        raised = np.exp(power * logs)  # what is impossible stays so
+        probability = np.einsum("ik,ik->i", raised, chances) / np.einsum("ik->i", raised)
+        score = np.log(np.maximum(probability, 1e-300))
+        scores.append(np.bincount(unit, score if weight is None else weight * score))
+    return np.stack(scores, axis=1)
+
+
+def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
+    """Return the log probability of known classes at each of `POWERS`, by posteriors (n, K) that did not know them."""
+    rows = np.arange(len(gold))
+    return np.array([np.log(np.maximum(raise_to(posterior, t)[rows, gold], 1e-12)).sum() for t in POWERS])
+
+
+def find_leads(scores: Floats) -> tuple[Floats, Floats]:
+    """Return by how much the best power's score exceeds each other's, and the standard error, paired over units."""
+    lead = scores[:, [int(scores.sum(axis=0).argmax())]] - scores
+    return lead.sum(axis=0), lead.std(axis=0) * np.sqrt(len(scores))
+
+
+def choose_power(lead: Floats, error: Floats) -> float:
+    """Return the smallest power whose score is within one standard error, paired over units, of the best one's.
+
+    `lead` and `error` are those of `find_leads`. The smallest: errors that workers share are predicted as if they were
+    the truth, so that hidden answers call for too large a power rather than for too small a one.
+    """
+    return float(POWERS[(lead <= error).argmax()])
+
+
+def weigh_powers(lead: Floats, error: Floats) -> Floats:
+    """Return the log weight of each of `POWERS` by its scores at hidden units, whose `find_leads` these are.
+
+    Near the best power the lead L of that one is quadratic in the distance, and its standard error E linear. If units
+    are independent and the model holds, the log likelihood is -L = -2 (L / E)^2. The latter also holds where units
+    hang together.
+    """
+    ratio = np.divide(lead, error, out=np.zeros_like(lead), where=error > 0)
+    return np.asarray(NOTHING_KNOWN - 2 * ratio**2)
+
+
+def mean_power(scores: Floats) -> float:
+    """Return the power whose logarithm is the mean of those of `POWERS`, with log weights `scores`."""
+    weights = np.exp(scores - scores.max())
+    return float(np.exp((weights * np.log(POWERS)).sum() / weights.sum()))
+
+
+def log_density_around(power: float, deviation: float) -> Floats:
+    """Return the log density of each of `POWERS`: normal in the logarithm, around a power."""
+    return np.asarray(-0.5 * ((np.log(POWERS) - np.log(power)) / deviation) ** 2)
+
+
+def draw_powers(log_weights: Floats) -> Floats:
+    """Return a few of `POWERS` that are equally likely: quantiles of their distribution.
+
+    >>> draw_powers(NOTHING_KNOWN).round(1).tolist()
+    [0.1, 0.4, 0.6, 1.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    shares = (np.arange(N_POWERS) + 0.5) / N_POWERS
+    return np.asarray(POWERS[np.searchsorted(np.cumsum(weights) / weights.sum(), shares).clip(max=len(POWERS) - 1)])

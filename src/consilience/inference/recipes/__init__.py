@@ -1,0 +1,1 @@
+"""How each model is fitted: its settings, checked, and what they mean for the problem that the loop solves."""

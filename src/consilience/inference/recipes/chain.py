@@ -1,0 +1,194 @@
+"""Hidden Markov fusion: a chain over the labels of a sequence, as strong as hidden answers call for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...answers.arrays import Crowd
+from ...answers.graph import Graph
+from ...answers.hidden_answers import count_units, hide_answers
+from ...answers.responses import Responses
+from ...answers.tagging import SCHEMES, complete_tags, find_transitions
+from ...arguments import is_number
+from ...engines.base import Engine
+from ...errors import InputError, ParameterError, Python, Sentence, parameter_error
+from ...kernels.types import Floats
+from ..coupling import CouplingScore
+from ..em import Fit, Parameters, Problem, decode_labels, expect_from_votes, infer_posterior, maximise
+from ..hidden_scores import HeldOutScore, score_hidden
+from ..moment_effort import Effort, estimate_moments
+from ..moments import MomentFit, answers_to_match
+from ..parameters import check_choice, in_order_of_classes
+from ..sizes import check_transitions
+from ..sources import InMemory, Source
+from ..starts import find_starts
+from ..statistics import Statistics
+from ..structures.base import AnyStructure, StructureParameters
+from ..structures.chain import Chain, ChainParameters, ChainSummary
+from ..transition_moments import match_transitions
+from .base import AnyCrowd, LatentRecipe, Plan
+
+COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
+# Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
+HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS = 0.1, 2000, 10
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChainRecipe(LatentRecipe):
+    """How `HiddenMarkov` is fitted."""
+
+    model = "HiddenMarkov"
+    structure_type = ChainParameters
+    summary_type = ChainSummary
+    takes_disk = True
+    follows_tags = True
+
+    coupling: Any
+    transitions: Any
+    decode: str
+
+    @property
+    def learns_coupling(self) -> bool:
+        """Whether the coupling is to be learned."""
+        return isinstance(self.coupling, str) and self.coupling == "learn"
+
+    @property
+    def decodes_jointly(self) -> bool:
+        """Whether labels are the most probable path."""
+        return self.decode == "viterbi"
+
+    def check(self) -> None:
+        """Raise an error for a setting with a value that it cannot have."""
+        super().check()
+        check_choice(self, "decode", ("viterbi", "marginal"))
+        if not self.learns_coupling and not (is_number(self.coupling) and 0 <= self.coupling <= 1):
+            raise parameter_error("coupling", self.model, "'learn' or a number between 0 and 1", self.coupling)
+        if self.learns_coupling and self.max_iter == 0:
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted, and no coupling can be learned.",
+                Sentence("Give {coupling}.", coupling=1.0),
+                keyword="coupling",
+            )
+
+    def check_answers(self, r: AnyCrowd) -> AnyCrowd:
+        """Return the answers, if they are in sequences."""
+        if r.sequences is None:
+            raise InputError(
+                "HiddenMarkov needs sequences, and these items are not in any.",
+                Sentence("Give {sequence} and {position} when the answers are read."),
+                Sentence("For a matrix give {lengths}."),
+                Sentence("For independent items use {model}.", model=Python("DawidSkene", "dawid-skene")),
+                keyword="sequence",
+            )
+        return r
+
+    def prepare(self, r: AnyCrowd) -> AnyCrowd:
+        """Return the answers with the classes that the tag scheme needs."""
+        r = self.check_answers(r)
+        if isinstance(self.transitions, str) and self.transitions in SCHEMES:
+            return r.with_classes(complete_tags(r.classes, self.transitions))
+        return r
+
+    def check_size(self, r: Responses, graph: Graph | None) -> None:
+        """Raise an error for a fit that needs more memory than there is."""
+        check_transitions(self.model, r)
+        super().check_size(r, graph)
+
+    def make_structure(self, r: Crowd) -> Chain:
+        """Return the chain; a coupling that is to be learned stands at 1."""
+        coupling = 1.0 if self.learns_coupling else float(self.coupling)
+        allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
+        return Chain(*self.structure_parts(r), coupling, allowed)
+
+    def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+        """Return what is to be fitted, and from where, with a coupling that was chosen by hidden answers."""
+        chain = self.make_structure(source.crowd)
+        scores: list[CouplingScore] = []
+        sample = source.sample()
+        if self.learns_coupling and self.before is not None and self.before.coupling_scores:
+            chain, scores = replace(chain, coupling=cast(float, self.before.coupling)), self.before.coupling_scores
+        elif self.learns_coupling and count_units(sample.responses) > 1:
+            coupling, scores = self.learn_coupling(sample, chain, engine)
+            chain = replace(chain, coupling=coupling)
+        problem = self.pose(source, chain, graph, engine)
+        starts = find_starts(self, problem, sample.responses)
+        if scores and any(name == "majority" for name, _ in starts):
+            starts += self.start_by_climbing(problem, expect_from_votes(problem))
+        return Plan(problem, starts, scores)
+
+    def find_coupling(self, problem: Problem, parameters: Parameters) -> float:  # noqa: ARG002
+        """Return the strength of the chain."""
+        return cast(Chain, problem.structure).coupling
+
+    def structure_of_batch(self, r: Responses) -> Chain:
+        """Return the chain with the coupling that the first batch called for."""
+        chain = self.make_structure(r)
+        found = None if self.before is None else self.before.coupling
+        return replace(chain, coupling=found) if self.learns_coupling and found is not None else chain
+
+    def estimate_moments(self, answers: Responses) -> Effort:
+        """Return what a start from moments will take."""
+        return estimate_moments(answers, in_sequences=True)
+
+    def structure_from_moments(self, r: Responses, structure: AnyStructure, found: MomentFit) -> StructureParameters:
+        """Return the chain that lagged moments call for: Algorithm 2 of the paper."""
+        chain = cast(Chain, structure)
+        transition = match_transitions(answers_to_match(r), found.confusion, chain.allowed.steps)
+        return chain.given(found.prior, found.prior, transition)
+
+    def conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
+        """Return the posteriors, and the most probable path or the most probable label of each item."""
+        posterior, label_codes = super().conclude(problem, learned)
+        if self.decodes_jointly:
+            factors = problem.factors(learned.workers)
+            label_codes = decode_labels(problem.engine, problem.placed, factors, learned.structure)
+        return posterior, label_codes
+
+    def learn_coupling(self, source: InMemory, chain: Chain, engine: Engine) -> tuple[float, list[CouplingScore]]:
+        """Return the coupling that hidden answers call for, and how well each was judged.
+
+        Few pairs of worker and sequence are hidden in several folds, so that each is hidden once; of many, one part.
+        """
+        r = source.responses
+        n_folds = min(MOST_FOLDS, -(-ENOUGH_HIDDEN // max(1, round(HIDDEN * count_units(r)))))
+        scores: list[HeldOutScore] = []
+        for hidden, unit in hide_answers(r, HIDDEN, self.seed, n_folds):
+            problem = self.pose(source.keep(~hidden), chain, None, engine)
+            fold = [score_hidden(r, hidden, unit, *found) for found in self.judge_couplings(problem)]
+            scores = [old.plus(new) for old, new in zip(scores, fold, strict=True)] if scores else fold
+        best = max(scores, key=lambda score: score.score)
+        within = [gap <= error for gap, error in (best.minus(score) for score in scores)]
+        judged = list(zip(COUPLINGS, scores, strict=True))
+        chosen = next(c for (c, score), near in zip(judged, within, strict=True) if near or score is best)
+        return chosen, [CouplingScore(coupling, score.score, score.error) for coupling, score in judged]
+
+    def judge_couplings(self, problem: Problem) -> Iterator[tuple[Floats, Floats]]:
+        """Yield posteriors and expected counts (M, L, K) of the fit with each coupling."""
+        for climbed, fit in self.climb(problem, expect_from_votes(problem), COUPLINGS):
+            factors = climbed.factors(fit.parameters.workers)
+            posterior, _ = infer_posterior(climbed.engine, climbed.placed, factors, fit.parameters.structure)
+            yield posterior, climbed.workers.plain_counts(fit.statistics.counts)
+
+    def climb(
+        self, problem: Problem, statistics: Statistics, couplings: Sequence[float]
+    ) -> Iterator[tuple[Problem, Fit]]:
+        """Yield the fit at each coupling, from weak to strong; the first starts from `statistics`, the others go on."""
+        chain, prior = cast(Chain, problem.structure), problem.prior
+        for coupling in couplings:
+            problem = replace(problem, structure=replace(chain, coupling=coupling))
+            fit = self.run_from(problem, maximise(problem, statistics, prior))
+            yield problem, fit
+            statistics, prior = fit.statistics, fit.parameters.prior
+
+    def start_by_climbing(self, problem: Problem, votes: Statistics) -> list[tuple[str, Parameters]]:
+        """Return the start by which a learned coupling was judged: climbing to it from weaker ones."""
+        below = [coupling for coupling in COUPLINGS if coupling < cast(Chain, problem.structure).coupling]
+        if not below:
+            return []
+        *_, (_, fit) = self.climb(problem, votes, below)
+        return [("climbing", maximise(problem, fit.statistics, fit.parameters.prior))]

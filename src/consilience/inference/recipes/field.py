@@ -1,0 +1,277 @@
+"""Markov field fusion: a network over the items, whose coupling hidden items call for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from ...answers.arrays import Crowd
+from ...answers.graph import Graph
+from ...answers.responses import Responses
+from ...arguments import check_truth, is_number
+from ...engines.base import Engine
+from ...errors import ParameterError, Python, Sentence, parameter_error
+from ...kernels.types import Floats
+from ...specs import Fault
+from ..coupling import CouplingScore
+from ..em import LEARNING, CountedEvidence, Fit, Parameters, Problem, expect, expect_from_votes, maximise, run_em
+from ..field_coupling import MULTIPLES, choose_coupling
+from ..hidden_fits import find_by_hidden
+from ..parameters import check_choice
+from ..sizes import check_messages
+from ..sources import InMemory, Source
+from ..starts import find_starts
+from ..statistics import Statistics
+from ..structures.base import StructureParameters, Summary
+from ..structures.field import (
+    INFERENCES,
+    LEAST_UNIT,
+    MOST_COUPLING,
+    Field,
+    FieldParameters,
+    FieldSummary,
+    find_linked,
+    most_weight,
+)
+from ..structures.independent import Independent, IndependentParameters
+from .base import LatentRecipe, Plan
+
+LISTENERS = ("all", "unanswered")
+# A fit goes on where inference from the evidence counts more than this share of the answers in other classes.
+MOVED, MOST_ROUNDS = 1e-3, 10
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FieldRecipe(LatentRecipe):
+    """How `MarkovField` is fitted."""
+
+    model = "MarkovField"
+    structure_type = FieldParameters
+    summary_type = FieldSummary
+    start_choices = ("dawid-skene", *LatentRecipe.start_choices)
+    takes_graph = True
+    why_no_batches = ": a graph cannot be cut into them"
+
+    coupling: Any
+    inference: str
+    degree_normalised: bool
+    listeners: str
+
+    @property
+    def learns_coupling(self) -> bool:
+        """Whether the coupling is to be learned."""
+        return isinstance(self.coupling, str) and self.coupling == "learn"
+
+    @property
+    def given_coupling(self) -> float | None:
+        """The coupling of edges of weight 1; None if it is to be learned."""
+        # The paper's couplings differ from edge to edge: they are weights of the graph.
+        return {"learn": None, "paper": 1.0}[self.coupling] if isinstance(self.coupling, str) else float(self.coupling)
+
+    def check(self) -> None:
+        """Raise an error for a setting with a value that it cannot have."""
+        super().check()
+        check_choice(self, "inference", INFERENCES)
+        check_truth("degree_normalised", self.model, self.degree_normalised)
+        named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
+        if not named and not (is_number(self.coupling) and 0 <= self.coupling < np.inf):
+            raise parameter_error("coupling", self.model, "'learn', 'paper' or a number >= 0", self.coupling)
+        check_choice(self, "listeners", LISTENERS)
+        if self.listeners == "unanswered" and self.learns_coupling:
+            raise ParameterError(
+                "A coupling is learned from items that were answered, and with listeners='unanswered' they do not hear "
+                "their neighbours.",
+                Sentence("Give {coupling}, such as the one of a fit in which all listen.", coupling=1.0),
+                keyword="listeners",
+            )
+        started = isinstance(self.start, str) and self.start == "dawid-skene"
+        if self.max_iter == 0 and (started or (named and self.coupling == "learn")):
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted: neither a coupling nor a start from DawidSkene can be found.",
+                Sentence("Give {coupling}, and another {start}.", coupling=1.0, start="majority"),
+                keyword="max_iter",
+            )
+
+    def check_learned(self, found: StructureParameters) -> None:
+        """Raise a `Fault` if what a file says of the field cannot be what the settings call for."""
+        field, given = cast(FieldParameters, found), self.given_coupling
+        most = MULTIPLES[-1] * MOST_COUPLING / LEAST_UNIT
+        agrees = field.coupling <= most if given is None else field.coupling == given and not field.learns
+        if not agrees or field.inference != self.inference:
+            raise Fault("the field is not the one that the parameters call for")
+
+    def align(self, r: Responses, graph: object) -> Graph:
+        """Return the graph with the items of the answers as its nodes."""
+        return require_graph(graph).aligned_with(r.items)
+
+    def weigh_links(self, r: Responses, graph: Graph | None) -> Graph:
+        """Return a graph over these items with the weights that the settings call for."""
+        aligned = cast(Graph, graph)
+        # What is the usual weight, and so the largest, depends on the weights that are left.
+        while aligned.weights.max(initial=0.0) > (most := most_weight(aligned.weights, self.given_coupling)):
+            aligned = replace(aligned, weights=np.minimum(aligned.weights, most))
+        if self.degree_normalised:
+            root = np.sqrt(np.maximum(aligned.degrees, 1))
+            source = np.repeat(np.arange(aligned.n_items), aligned.degrees)
+            scale = aligned.degrees.mean() / (root[source] * root[aligned.neighbours])
+            aligned = replace(aligned, weights=aligned.weights * scale)
+        if self.coupling == "paper":
+            aligned = replace(aligned, weights=aligned.weights * paper_couplings(r, aligned))
+        return aligned if self.listeners == "all" else silence_answered(r, aligned)
+
+    def check_size(self, r: Responses, graph: Graph | None) -> None:
+        """Raise an error for a fit that needs more memory than there is."""
+        super().check_size(r, graph)
+        if self.inference == "belief_propagation":
+            check_messages(self.model, r, cast(Graph, graph))
+
+    def make_structure(self, r: Crowd) -> Field:
+        """Return the field."""
+        return Field(*self.structure_parts(r), self.given_coupling, self.inference)
+
+    def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+        """Return what is to be fitted, and from where, with a coupling that was chosen by hidden items."""
+        source = source.sample()
+        posed, scores = self.pose(source, self.make_structure(source.responses), graph, engine), list[CouplingScore]()
+        apart, fit = self.fit_apart(posed, expect_from_votes(posed))
+        settled = settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
+        coupling = self.given_coupling
+        if self.learns_coupling and self.before is not None and self.before.coupling_scores:
+            coupling, scores = self.before.coupling, self.before.coupling_scores
+        elif self.learns_coupling:
+            _, first = next(self.set_off(source, posed, settled))
+            agreeing = self.run_from(settled, first)
+            power = find_by_hidden(self, source, apart, fit)[0].power if settled is not posed else 1.0
+            coupling, scores = choose_coupling(self, source, settled, agreeing, power)
+        # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
+        problem = posed if coupling == 0 else settled
+        # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
+        # which depends on it, is not known.
+        problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
+        return Plan(problem, list(self.set_off(source, posed, problem)), scores, (apart, fit))
+
+    def find_coupling(self, problem: Problem, parameters: Parameters) -> float:
+        """Return the coupling of an edge of weight 1; by the paper's rule, that of the mean edge."""
+        weights = cast(Graph, problem.graph).weights
+        mean_weight = float(weights.mean()) if len(weights) else 1.0
+        found = cast(FieldParameters, parameters.structure).coupling
+        return found * (mean_weight if self.coupling == "paper" else 1.0)
+
+    def fit_unguided(self, source: InMemory, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
+        """Return the problem without features and without the graph, and its fit."""
+        # Neighbours would tell an item's label to the classifier that judges it.
+        posed = self.pose(source, self.make_structure(source.responses), graph, engine)
+        return self.fit_apart(posed, expect_from_votes(posed))
+
+    def fit_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Fit]:
+        """Return the problem of the same answers to independent items, and its fit from the votes."""
+        apart, start = pose_apart(problem, votes)
+        return apart, self.run_from(apart, start)
+
+    def set_off(self, source: InMemory, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
+        """Yield the starts, each after some first iterations if the prior of the workers was learned.
+
+        These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
+        many, the workers of a start are all alike, and the first posteriors hardly better than votes.
+        """
+        r = source.responses
+        goes_on = self.before is not None and self.before.starts_there
+        if problem.prior.learns == posed.prior.learns or self.max_iter == 0 or goes_on:
+            yield from find_starts(self, problem, r)
+            return
+        early = replace(problem, prior=posed.prior._replace(parts=None))
+        for name, start in find_starts(self, early, r):
+            fit = run_em(early, start, min(LEARNING.start, self.max_iter), 0.0, self.callback)
+            yield name, maximise(problem, fit.statistics)
+
+    def choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
+        """Return the best fit, to which posteriors that are inferred anew belong.
+
+        Inference goes on from one iteration to the next. With a strong coupling it may end in an optimum that is not
+        found again from the evidence, as for results and predictions. Then the fit goes on from what is found there.
+        """
+        fit = super().choose(problem, fits)
+        for _ in range(MOST_ROUNDS):
+            if not fit.converged or are_near(count_anew(problem, fit.parameters), fit.statistics.counts):
+                break
+            fit = self.run_from(problem, fit.parameters)
+        return fit
+
+    def judge_fit(self, problem: Problem, fit: Fit) -> float:
+        """Return how well workers and class prior explain the answers to items that are taken as independent.
+
+        The field's own objective would prefer all labels to be alike.
+        """
+        apart, learned = pose_apart(problem, fit.statistics)
+        alone = fit.parameters._replace(structure=learned.structure)
+        return alone.objective(expect(apart, alone).summary.log_normaliser)
+
+    def start_apart(self, problem: Problem, votes: Statistics) -> Parameters:
+        """Return what `DawidSkene` finds, as a start for the field."""
+        _, found = self.fit_apart(problem, votes)
+        summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
+        return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
+
+
+def settle(problem: Problem, apart: Fit) -> Problem:
+    """Return the problem with what is found without the graph: the learned prior of the workers, and class shares.
+
+    With the graph, all labels alike and workers who answer at random can be the best fit of all: neighbours then
+    agree everywhere. A prior that is learned meanwhile would lead there.
+    """
+    found = apart.parameters
+    shares = cast(IndependentParameters, found.structure)
+    structure = replace(cast(Field, problem.structure), unlinked=shares)
+    return replace(problem, prior=found.prior._replace(parts=None), structure=structure)
+
+
+def pose_apart(problem: Problem, found: Statistics) -> tuple[Problem, Parameters]:
+    """Return the problem of the same answers to independent items, and the parameters that statistics call for."""
+    field = cast(Field, problem.structure)
+    alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
+    apart = replace(problem, structure=alone, graph=None)
+    return apart, maximise(apart, Statistics(found.counts, Summary(0.0, found.summary.mass)))
+
+
+def require_graph(graph: object) -> Graph:
+    """Return the graph, or say how to make one."""
+    if isinstance(graph, Graph):
+        return graph
+    if graph is None:
+        how = Python("graph=cs.Graph.from_edges(source, target)")
+        raise ParameterError(
+            "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
+        )
+    raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges)", graph)
+
+
+def count_anew(problem: Problem, parameters: Parameters) -> Floats:
+    """Return the expected counts of posteriors that are inferred from the evidence for as long as results are."""
+    evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
+    return parameters.structure.infer(evidence, problem.graph).counts
+
+
+def are_near(counts: Floats, others: Floats) -> bool:
+    """Tell whether two tables of expected counts have nearly all answers in the same classes."""
+    return float(np.abs(counts - others).sum()) <= 2 * MOVED * float(counts.sum())
+
+
+def silence_answered(r: Responses, graph: Graph) -> Graph:
+    """Return the graph with no weight on what neighbours say to items that were answered; they are still heard."""
+    heard = np.where(np.repeat(InMemory(r).find_told(), graph.degrees), 0.0, graph.weights)
+    return replace(graph, weights=heard, directed=True)
+
+
+def paper_couplings(r: Responses, graph: Graph) -> Floats:
+    """Return the paper's coupling of each edge: delta / 2, with delta = M, or M_n / 2 where not all workers answer.
+
+    M_n, the number of answers to item n, is not symmetric: the mean of both ends is taken.
+    """
+    answers = np.bincount(r.votes()[0], minlength=r.n_items)
+    if (answers == r.n_workers).all():
+        return np.full(len(graph.neighbours), r.n_workers / 2)
+    source = np.repeat(answers, graph.degrees)
+    return np.asarray((source + answers[graph.neighbours]) / 8)

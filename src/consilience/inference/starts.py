@@ -1,0 +1,240 @@
+"""Where the EM loop starts: from votes, from moments, from another model, from given matrices, or at random."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.columns import to_column
+from ..answers.hashing import hash_ids
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup
+from ..arguments import to_floats
+from ..errors import (
+    DataWarning,
+    InputError,
+    NotFittedError,
+    ParameterError,
+    Sentence,
+    listing,
+    parameter_error,
+    plural,
+    warn,
+)
+from ..kernels.types import Floats, freeze
+from .distributions import Distributions
+from .em import Parameters, Problem, expect, expect_from_votes, maximise
+from .learned import Learned
+from .moment_effort import SLOW, is_hopeless
+from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
+from .parameters import check_choice, fixed_prior
+from .settings import Before, Fitted, LatentSettings
+from .sizes import check_moments
+from .structures.base import StructureParameters
+from .workers.confusion import voters
+from .workers.learned import make_pair
+
+
+def find_starts(owner: LatentSettings, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
+    """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones.
+
+    A large fit that goes on from another has one start: where that one ended.
+    """
+    if owner.before is not None and owner.before.starts_there:
+        return [("update", go_on(owner, owner.before, problem, r))]
+    votes = expect_from_votes(problem)
+    by_vote = maximise(problem, votes)
+    plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
+
+    def settle(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
+        given = Parameters(problem.workers.given(confusion), structure, problem.prior)
+        if owner.max_iter == 0:
+            return given  # it is not a start then, but the result
+        # Given matrices have no prior term, so that their objective cannot be compared with that of other starts. One
+        # E- and M-step gives parameters that can.
+        return maximise(problem, expect(problem, given))
+
+    starts: list[tuple[str, Parameters]] = []
+    if isinstance(owner.start, Fitted):
+        starts.append(("model", settle(confusion_of_model(owner.start, r, plain))))
+    elif not isinstance(owner.start, str):
+        starts.append(("given", settle(given_confusion(owner, r))))
+    else:
+        check_choice(owner, "start", owner.start_choices)
+        if owner.start == "dawid-skene":
+            starts.append(("dawid-skene", owner.start_apart(problem, votes)))
+        if owner.start in ("majority", "best"):
+            starts.append(("majority", by_vote))
+        if owner.start in ("moments", "best"):
+            if r.silence_counts:
+                raise ParameterError(
+                    "Moments take silence for no answer.",
+                    Sentence("Use {start} with {abstain}.", start="majority", abstain="answer"),
+                    keyword="start",
+                )
+            found = moments_of(owner, r, plain, by_vote.structure.mean, warns=owner.start == "moments")
+            if found is None:
+                starts = starts or [("majority", by_vote)]
+            else:
+                if owner.max_iter > 0:
+                    # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their
+                    # say.
+                    found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
+                structure = owner.structure_from_moments(r, problem.structure, found)
+                starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
+    rng, order = np.random.default_rng(owner.seed), np.argsort(hash_ids(r.workers))
+    for i in range(1, owner.n_init):
+        starts.append((f"random {i}", settle(random_confusion(rng, plain, order))))
+    return starts
+
+
+def go_on(owner: LatentSettings, before: Before, problem: Problem, r: Responses) -> Parameters:
+    """Return the parameters of the fit before, for answers that hold more.
+
+    Workers who were not there start as the crowd answers on the whole. If there are new labels or classes, what was
+    learned is completed by what the votes say of these.
+    """
+    prior, learned, known = problem.prior, before.learned, before.names
+    if prior.parts is not None and before.smoothing is not None:
+        prior = make_pair(prior, prior.parts, before.smoothing)
+    workers = problem.workers
+    names = ((known.workers, r.workers), (known.labels, r.labels), (known.classes, r.classes))
+    worker, label, k = (lookup(old, to_column(there)) for old, there in names)
+    if learned.kind == workers.name and (label >= 0).all() and (k >= 0).all():
+        crowd = np.log(np.maximum(learned.crowd, np.finfo(np.float64).tiny))
+        logs = freeze(np.ascontiguousarray(workers.adopt(learned.log_weights, crowd, worker, label)[:, :, k]))
+        found = Distributions(freeze(np.exp(logs)), logs, logs, 0.0)
+    else:
+        found = workers.given(complete_matrices(learned, problem, worker, label, k))
+    if np.array_equal(k, np.arange(len(known.classes))):
+        structure = learned.structure
+    else:
+        structure = maximise(problem, expect_from_votes(problem)).structure
+    given = Parameters(found, structure, prior)
+    return given if owner.max_iter == 0 else maximise(problem, expect(problem, given), prior)
+
+
+def complete_matrices(
+    learned: Learned, problem: Problem, worker: NDArray[np.int64], label: NDArray[np.int64], k: NDArray[np.int64]
+) -> Floats:
+    """Return confusion matrices (M, K, L) with what was learned, and with the votes' for new labels and classes.
+
+    `worker`, `label` and `k` are the indices at the fit of the workers, labels and classes of these answers, or -1.
+    """
+    votes = expect_from_votes(problem)
+    by_vote = maximise(problem, votes)
+    matrices = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior).transpose(0, 2, 1).copy()
+    known = np.concatenate([learned.confusion, learned.crowd.transpose(0, 2, 1)])[worker]  # -1 is the crowd
+    if matrices.shape[2] > len(label):  # silence is the last answer
+        label = np.append(label, known.shape[2] - 1)
+    rows, columns = np.flatnonzero(k >= 0), np.flatnonzero(label >= 0)
+    found = known[:, k[rows]][:, :, label[columns]]
+    left = 1.0 - np.delete(matrices[:, rows], columns, axis=2).sum(axis=2, keepdims=True)
+    found *= left / np.maximum(found.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny)
+    matrices[np.ix_(np.arange(len(matrices)), rows, columns)] = found
+    return np.asarray(matrices / matrices.sum(axis=2, keepdims=True))
+
+
+def is_start(name: str) -> bool:
+    """Tell whether `find_starts`, or a model itself, gives a start this name.
+
+    >>> is_start("random 2"), is_start("votes")
+    (True, False)
+    """
+    return (
+        re.fullmatch(r"update|model|given|earlier|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name)
+        is not None
+    )
+
+
+def moments_of(owner: LatentSettings, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
+    """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones.
+
+    None if they would take very long, for matrices with more entries than there are answers.
+    """
+    given = fixed_prior(owner, r)
+    answers = answers_to_match(r)
+    effort = owner.estimate_moments(answers)
+    if is_hopeless(answers, effort):
+        warn(
+            DataWarning(
+                f"The fit does not start from moments. They may take about {effort.describe_time()} for "
+                f"{voters(r).describe_size()}, and {plural(r.n_responses, 'answer')} are too few for so many entries.",
+                Sentence("Use {start}.", start="majority"),
+                keyword="start",
+            )
+        )
+        return None
+    check_moments(owner.model, r, effort, Sentence("Or use {start}.", start="majority"))
+    if effort.seconds > SLOW:
+        warn(
+            DataWarning(
+                f"The start from moments may take about {effort.describe_time()} for {voters(r).describe_size()}.",
+                Sentence("Use {start}.", start="majority"),
+                keyword="start",
+            )
+        )
+    found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
+    for obstacle in find_obstacles(answers, found.confusion) if warns else ():
+        warn(DataWarning(f"Moments are a poor start here. {obstacle}"))
+    return found
+
+
+def confusion_of_model(model: Fitted, r: Responses, plain: Floats) -> Floats:
+    """Return a fitted model's matrices for the workers it knows, the vote's for the others."""
+    if not model.is_fitted:
+        raise NotFittedError(
+            f"The {type(model).__name__} to start from is not fitted yet.", "Fit it first.", keyword="start"
+        )
+    label = lookup(model.answer_labels_, to_column(r.labels))
+    k = lookup(model.classes_, to_column(r.classes))
+    if (label < 0).any() or (k < 0).any():
+        raise InputError(
+            "The model to start from does not know all labels and classes of these answers: it has "
+            f"{listing(model.answer_labels_.tolist())}.",
+            keyword="start",
+        )
+    if r.silence_counts and model.confusion_.shape[2] == len(model.answer_labels_):
+        raise InputError(
+            "The model to start from takes silence for no answer.",
+            Sentence("Fit it to answers with the same {abstain}."),
+            keyword="start",
+        )
+    worker = lookup(model.workers_, to_column(r.workers))
+    confusion = plain.transpose(0, 2, 1).copy()
+    known = worker >= 0
+    if r.silence_counts:
+        label = np.append(label, model.confusion_.shape[2] - 1)
+    found = model.confusion_[worker[known]][:, k][:, :, label]
+    mass = found.sum(axis=2, keepdims=True)
+    # A worker who, by that model, never says any of these labels: the vote knows better.
+    confusion[known] = np.divide(found, mass, out=confusion[known], where=mass > 0)
+    return confusion
+
+
+def given_confusion(owner: LatentSettings, r: Responses) -> Floats:
+    """Return the parameter `start` as confusion matrices (M, K, L)."""
+    shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
+    expected = (
+        f"{', '.join(map(repr, owner.start_choices))}, a fitted model, or an array of confusion matrices of shape "
+        f"{shape} (workers, classes, labels) whose rows sum to 1"
+    )
+    try:
+        confusion = to_floats(owner.start)
+    except (TypeError, ValueError) as error:
+        raise parameter_error("start", owner.model, expected, owner.start) from error
+    if confusion.shape == shape[1:]:
+        confusion = np.broadcast_to(confusion, shape)
+    if confusion.shape != shape or not (confusion >= 0).all() or not np.allclose(confusion.sum(axis=2), 1, atol=1e-6):
+        raise parameter_error("start", owner.model, expected, owner.start)
+    return confusion
+
+
+def random_confusion(rng: np.random.Generator, mean: Floats, order: NDArray[np.int64]) -> Floats:
+    """Return the vote's matrices, blurred: half of each is a random distribution, drawn for workers in this order."""
+    confusion = mean.transpose(0, 2, 1)
+    noise = np.zeros(confusion.shape)
+    noise[order] = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])
+    return 0.5 * confusion + 0.5 * noise

@@ -1,0 +1,214 @@
+"""What a worker model is: everything that the loop and the models ask of one, in one place.
+
+A worker model says how a worker answers. It owns the layout of the rows (an answer is a row; see
+`consilience.inference.workers.rows`), the prior of what it learns, its own columns of the worker report, and what is
+saved beside the confusion matrices. Layout and prior are two objects: applying known matrices to new answers takes no
+prior.
+
+Inside, arrays are (R, L, K): for each r and class k a distribution over the labels l, so that the row of an answer is
+contiguous. R is the number of workers M, or more where a worker has several matrices. Outside, confusion matrices are
+(M, K, L).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...answers.arrays import Crowd
+from ...answers.columns import Column, Values
+from ...answers.responses import Responses
+from ...errors import ParameterError, Sentence
+from ...kernels.types import Floats
+from ...memory import NUMBER
+from ...specs import ArraySpec
+from ..distributions import Distributions
+from .left_out import Counted
+from .rows import Factors
+
+# For each label, and for each class, of an earlier fit its index.
+Axes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class Prior(NamedTuple):
+    """What is believed of workers before any answer: pseudo-counts in the shape that the worker model learns in.
+
+    A prior that is learned is a pair of numbers: its pseudo-counts are the sum of three parts, the first two each times
+    one of them.
+    """
+
+    smoothing: Floats
+    estimation: str
+    pair: tuple[float, float] | None = None
+    parts: tuple[Floats, Floats, Floats] | None = None
+    log_density: float = 0.0  # of the pair
+
+    @property
+    def learns(self) -> bool:
+        """Whether the pair is learned."""
+        return self.parts is not None
+
+
+@dataclass(frozen=True, eq=False)
+class WorkerModel(ABC):
+    """A worker model for one crowd: its layout of rows.
+
+    Parameters
+    ----------
+    n_workers : int
+        Number of workers.
+    class_of_label : array
+        For each label the class it names, or -1.
+    n_classes : int
+        Number of classes.
+    silent : bool
+        Whether silence is itself an answer.
+    silence_weight : array (M,), optional
+        How much the silence of each worker counts; their answers must have the same weight.
+    """
+
+    n_workers: int
+    class_of_label: NDArray[np.int64]
+    n_classes: int
+    silent: bool = False
+    silence_weight: Floats | None = None
+
+    #: The value of the `workers` parameter that stands for the model.
+    name: ClassVar[str]
+    #: Whether silence can be an answer.
+    hears_silence: ClassVar[bool] = False
+    #: What the logarithms that the E-step uses, and the arrays of `further_arrays`, must look like in a file.
+    log_weights_spec: ClassVar[ArraySpec]
+    further_specs: ClassVar[Mapping[str, ArraySpec]] = {}
+
+    @classmethod
+    def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+        """Return the model for the workers of these answers."""
+        if responses.silence_counts and not cls.hears_silence:
+            raise ParameterError(
+                f"Workers of the kind {cls.name!r} cannot take silence for an answer.",
+                Sentence("Use {workers}.", workers="confusion"),
+                Sentence("Or read the answers with {abstain}.", abstain="ignore"),
+                keyword="workers",
+            )
+        return cls(responses.n_workers, class_of_label, n_classes, responses.silence_counts, responses.silence_weight)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that workers use."""
+        return len(self.class_of_label)
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of one table with an entry for each row and class."""
+        return NUMBER * self.n_rows * self.n_classes
+
+    @abstractmethod
+    def describe_size(self) -> str:
+        """Return in words what makes a table large, such as "300 workers x 20 labels x 20 classes"."""
+
+    @abstractmethod
+    def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
+        """Return the row of each answer."""
+
+    @abstractmethod
+    def votes(self) -> NDArray[np.int64]:
+        """Return which class each row votes for, (n_rows,); -1 for none."""
+
+    @abstractmethod
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
+        """Return the prior that pseudo-counts (1 or M, L, K) of confusion matrices stand for.
+
+        `unvoted` (K,) are the class probabilities of an item that nobody answered.
+        """
+
+    @abstractmethod
+    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:
+        """Return the prior with a pair under which expected counts are likelier; see `learned`."""
+
+    @abstractmethod
+    def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:
+        """Return what expected counts of rows, (n_rows, K), and of classes, (K,), call for: the M-step."""
+
+    @abstractmethod
+    def factors(self, found: Distributions, weighted: bool) -> Factors:
+        """Return what each row contributes to the evidence."""
+
+    @abstractmethod
+    def given(self, confusion: Floats) -> Distributions:
+        """Return known matrices (M, K, L) as (R, L, K), like the result of `update`."""
+
+    @abstractmethod
+    def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
+        """Return what a fit learned, for other answers.
+
+        Parameters
+        ----------
+        known, crowd : array (R', L', K) and (1, L', K)
+            What the fit learned of its workers, and of all together.
+        worker, label : array
+            For each worker and label of these answers its index at the fit; -1 is a worker who was not there.
+        """
+
+    @abstractmethod
+    def embed_counts(
+        self, counts: Floats, further: Mapping[str, Floats], worker: NDArray[np.int64], axes: Axes
+    ) -> Floats:
+        """Return the expected counts of rows, (n_rows, K), that a fit to fewer workers, labels and classes has kept.
+
+        Parameters
+        ----------
+        counts, further
+            As `plain_counts` and `further_arrays` gave them to the fitted model.
+        worker : array
+            For each worker of the fit its index here.
+        axes : tuple of array
+            The same for each label and for each class.
+        """
+
+    @abstractmethod
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
+        """Return the counts behind the matrices, for evidence that leaves items out."""
+
+    @abstractmethod
+    def plain_counts(self, counts: Floats) -> Floats:
+        """Return expected counts of answers as (M, L, K)."""
+
+    @abstractmethod
+    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
+        """Return the confusion matrices to report, as (M, L, K)."""
+
+    @abstractmethod
+    def crowd(self, counts: Floats, mass: Floats, prior: Prior) -> Floats:
+        """Return how the workers answer on the whole, (1, L, K): for one who was not there at the fit."""
+
+    # What only some models have: further arrays, and further columns of the report.
+
+    def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:  # noqa: ARG002
+        """Return arrays that a fitted model keeps beside its confusion matrices, by the names of its attributes."""
+        return {}
+
+    @classmethod
+    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:  # noqa: ARG003
+        """Return what is reported as (R, L, K), like the result of `update`, from attributes of a fitted model."""
+        return np.ascontiguousarray(confusion.transpose(0, 2, 1))
+
+    @classmethod
+    def further_columns(
+        cls,
+        further: Mapping[str, Floats],  # noqa: ARG003
+        labels: Values,  # noqa: ARG003
+        classes: Values,  # noqa: ARG003
+    ) -> dict[str, Column]:
+        """Return columns of the worker report that come after those of every model."""
+        return {}

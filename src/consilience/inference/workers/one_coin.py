@@ -1,0 +1,87 @@
+"""One-coin workers: worker m is right with probability a_m, whatever the truth, and errs evenly.
+
+Worker m answers l when the truth is k with probability
+
+    a_m                   if l names k
+    (1 - a_m) / (L - 1)   if it does not: all labels that do not name k, "unsure" among them, are equally likely
+    1 / L                 if no label names k, so that nobody can be right
+
+One number per worker is learned from all answers, by the expected numbers of right and of wrong ones among those about
+classes that can be named. The prior is that of one row of a confusion matrix, on average over these classes. Workers
+with few answers are known better than by a confusion matrix; that somebody confuses two classes is not seen.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...kernels.types import Floats, freeze
+from ..distributions import Distributions, fit_distributions
+from .base import Prior
+from .confusion import ConfusionWorkers, names_class
+from .learned import improve_pair
+from .left_out import Counted, CountedCoins
+
+
+class OneCoinWorkers(ConfusionWorkers):
+    """One accuracy per worker, with errors spread evenly. Rows are those of confusion workers."""
+
+    name: ClassVar[str] = "one-coin"
+    hears_silence: ClassVar[bool] = False
+
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:  # noqa: ARG002
+        """Return pseudo-counts (1 or M, 2, 1) of right and wrong answers."""
+        n_classes = int(self._can_err().sum())
+        # Where nobody can err there is nothing to learn, and any prior will do.
+        coins = self._count_coins(smoothing) / n_classes if n_classes else np.ones((1, 2, 1))
+        return Prior(freeze(coins), estimation)
+
+    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:  # noqa: ARG002
+        """Return a prior under which the numbers of right and wrong answers are likelier."""
+        return improve_pair(prior, self._count_coins(self.plain_counts(counts)))
+
+    def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:  # noqa: ARG002
+        """Return the matrices (M, L, K) of the accuracies that expected counts call for."""
+        coins = fit_distributions(self._count_coins(self.plain_counts(counts)), prior.smoothing, prior.estimation)
+        right, wrong = coins.log_weights[:, :1], coins.log_weights[:, 1:]
+        names, can_err = names_class(self.class_of_label, self.n_classes), self._can_err()
+        even = -np.log(max(self.n_labels - 1, 1))
+        alone = np.where(names.any(axis=0), 0.0, -np.log(self.n_labels))
+        logs = np.where(can_err, np.where(names, right, wrong + even), alone)
+        return Distributions(freeze(np.exp(logs)), freeze(logs), self._spread(coins.mean[:, :1]), coins.bound)
+
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
+        """Return the numbers of right and wrong answers."""
+        coins = self._count_coins(self.plain_counts(counts)) + prior.smoothing
+        names = names_class(self.class_of_label, self.n_classes)
+        return CountedCoins(coins[:, :, 0], names.astype(np.float64), self._can_err().astype(np.float64))
+
+    def given(self, confusion: Floats) -> Distributions:
+        """Return the matrices with the mean accuracy of known ones (M, K, L)."""
+        accuracy = self._count_coins(confusion.transpose(0, 2, 1))[:, :1] / max(self._can_err().sum(), 1)
+        return Distributions.known(self._spread(accuracy))
+
+    def crowd(self, counts: Floats, mass: Floats, prior: Prior) -> Floats:  # noqa: ARG002
+        """Return how the workers answer on the whole, (1, L, K)."""
+        total = self._count_coins(self.plain_counts(counts)).sum(axis=0, keepdims=True)
+        return self._spread(fit_distributions(total, prior.smoothing.mean(axis=0, keepdims=True), "em").mean[:, :1])
+
+    def _can_err(self) -> NDArray[np.bool_]:
+        """Return about which classes there are right and wrong answers, (K,)."""
+        return np.asarray(names_class(self.class_of_label, self.n_classes).any(axis=0) & (self.n_labels > 1))
+
+    def _count_coins(self, counts: Floats) -> Floats:
+        """Return how many of counts (M, L, K) are right and how many wrong, as (M, 2, 1)."""
+        names, can_err = names_class(self.class_of_label, self.n_classes), self._can_err()
+        parts = [np.where(which & can_err, counts, 0.0).sum(axis=(1, 2)) for which in (names, ~names)]
+        return np.stack(parts, axis=1)[:, :, None]
+
+    def _spread(self, accuracy: Floats) -> Floats:
+        """Return the matrices (M, L, K) of accuracies (M, 1, 1)."""
+        names = names_class(self.class_of_label, self.n_classes)
+        matrices = np.where(names, accuracy, (1 - accuracy) / max(self.n_labels - 1, 1))
+        alone = np.where(names.any(axis=0), 1.0, 1.0 / self.n_labels)
+        return np.ascontiguousarray(np.where(self._can_err(), matrices, alone))

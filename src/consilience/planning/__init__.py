@@ -1,0 +1,1 @@
+"""What to label next, whom to ask, and when to stop."""

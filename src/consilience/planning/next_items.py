@@ -1,0 +1,155 @@
+r"""Which items a person should label next.
+
+The label of an item teaches most where the model is least certain, so items come in the order of the entropy of their
+calibrated probabilities,
+
+.. math:: H_n = -\sum_k q_{nk} \log q_{nk},
+
+the largest first. The power that calibrates probabilities must not be learned from these, since they were chosen by
+their probabilities. So two of ten are drawn at random, and marked: `fit` calibrates by them alone if the table of known
+labels has the column random.
+
+Two kinds of items come after all others. Independent items that nobody answered: their labels say nothing about
+workers. And in a sequence, positions that have a less certain neighbour: one label settles both.
+
+What is random, and the order of items with the same entropy, depends on the seed and the ids of the items, not on the
+order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.special import entr
+
+from ..answers.columns import Column, decode_categories, to_column, to_values
+from ..answers.hashing import Hashes, combine_hashes, draw_numbers, hash_ids
+from ..answers.vocabulary import encode_in_order_of_appearance
+from ..kernels.types import Floats
+from ..results.fusion import Fusion
+from ..results.span_results import read_words
+
+# Every fifth entry of the list is drawn at random, from the third on.
+EVERY, FIRST = 5, 2
+# Entropies that differ by rounding only are the same.
+DECIMALS = 9
+
+
+class Chosen(NamedTuple):
+    """The items to label, in order, and which of them were drawn at random."""
+
+    items: NDArray[np.int64]
+    drawn: NDArray[np.bool_]
+
+
+def choose_next_items(found: Fusion, n: int) -> Chosen:
+    """Return at most n of the items whose label is not known, those that teach most first."""
+    labels, gold, answers = found.labels, found.given.gold, found.given.answers
+    codes, entropy = labels.codes, find_entropy(labels.posterior)
+    known = np.zeros(len(codes), bool) if gold is None else gold.codes >= 0
+    answered = np.ones(len(codes), bool)
+    if answers is not None and not answers.silence_counts:
+        answered = np.diff(answers.offsets) > 0
+    draws = draw_numbers(found.seed, hash_keys(labels.keys))
+    if "sequence" in labels.keys:
+        sequence = encode_in_order_of_appearance(labels.keys["sequence"])[0]
+        later = ~find_peaks(np.where(known, 0.0, entropy), draws, sequence)
+    else:
+        later = ~answered & (not found.is_network)
+    return choose_items(entropy, draws, ~known, answered, later, n)
+
+
+def list_next_items(found: Fusion, n: int, words: bool = False) -> dict[str, Column]:
+    """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known."""
+    labels = found.labels
+    chosen = choose_next_items(found, n)
+    rows = chosen.items
+    columns = {name: column.take(rows) for name, column in labels.keys.items()}
+    texts = read_words(found, rows) if words else None
+    if texts is not None:
+        columns["text"] = to_column(texts or pa.nulls(0, pa.string()))
+    columns["random"] = to_column(chosen.drawn)
+    columns["fused_label"] = to_column(labels.values[rows])
+    columns["confidence"] = to_column(labels.confidence[rows])
+    columns["entropy"] = to_column(find_entropy(labels.posterior[rows]))
+    return columns
+
+
+def add_label(columns: dict[str, Column]) -> dict[str, Column]:
+    """Return the columns with an empty one for the labels that a person gives, after those that identify the items."""
+    keys = [name for name in ("item", "sequence", "position") if name in columns]
+    n_rows = len(columns["random"])
+    return {name: columns[name] for name in keys} | {"label": pa.nulls(n_rows, pa.string())} | columns
+
+
+def find_entropy(posterior: Floats) -> Floats:
+    """Return the entropy of each row, in nats.
+
+    >>> find_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3)
+    array([0.   , 0.693])
+    """
+    return np.asarray(entr(posterior).sum(axis=1).round(DECIMALS) + 0.0)
+
+
+def hash_keys(keys: Mapping[str, Column]) -> Hashes:
+    """Return a hash of what identifies each item, the same as `hash_items` gives."""
+    columns = [column if isinstance(column, np.ndarray) else decode_categories(column) for column in keys.values()]
+    hashes = [hash_ids(to_values(column)) for column in columns]
+    return hashes[0] if len(hashes) == 1 else combine_hashes(*hashes)
+
+
+def find_peaks(entropy: Floats, draws: Hashes, sequence: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Tell which positions of a sequence have no neighbour of larger entropy; of equal ones, that with the lower draw.
+
+    >>> entropy, draws = np.array([0.1, 0.3, 0.2, 0.4, 0.4]), np.array([1, 2, 3, 5, 4], np.uint64)
+    >>> find_peaks(entropy, draws, np.array([0, 0, 0, 1, 1]))
+    array([False,  True, False, False,  True])
+    """
+    left, right = entropy[:-1], entropy[1:]
+    falls = (left > right) | ((left == right) & (draws[:-1] <= draws[1:]))
+    together = sequence[:-1] == sequence[1:]
+    peak = np.ones(len(entropy), bool)
+    peak[1:] &= ~(together & falls)
+    peak[:-1] &= ~(together & ~falls)
+    return peak
+
+
+def choose_items(
+    entropy: Floats,
+    draws: Hashes,
+    unknown: NDArray[np.bool_],
+    answered: NDArray[np.bool_],
+    later: NDArray[np.bool_],
+    n: int,
+) -> Chosen:
+    """Return at most n of the items whose label is unknown.
+
+    Parameters
+    ----------
+    entropy : array (N,)
+        Of their probabilities.
+    draws : array of uint64 (N,)
+        A random number for each item. Those with the lowest are drawn at random, and they order equal entropies.
+    unknown, answered : boolean array (N,)
+        Which items may be listed, and which of these may be drawn at random.
+    later : boolean array (N,)
+        Which items come after all others, unless they are drawn at random.
+    n : int
+        How many.
+    """
+    n = min(n, int(unknown.sum()))
+    at_random = np.arange(n) % EVERY == FIRST
+    pool = np.flatnonzero(unknown & answered)
+    drawn = pool[np.argsort(draws[pool], kind="stable")[: at_random.sum()]]
+    at_random[np.flatnonzero(at_random)[len(drawn) :]] = False  # there may be fewer to draw from
+    rest = unknown.copy()
+    rest[drawn] = False
+    others = np.flatnonzero(rest)
+    order = np.lexsort((draws[others], -entropy[others], later[others]))
+    items = np.zeros(n, np.int64)
+    items[at_random], items[~at_random] = drawn, others[order[: n - len(drawn)]]
+    return Chosen(items, at_random)

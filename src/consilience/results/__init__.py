@@ -1,0 +1,1 @@
+"""What a fit found: labels and probabilities, intervals, tables, files."""

@@ -1,0 +1,194 @@
+r"""What the answers of each worker are worth: how many answers with a known truth would tell as much.
+
+Let :math:`p_i` be the posterior probability that answer i of the worker is right. The reported accuracy is
+:math:`x = \frac{1}{n} \sum_i p_i`. Answers whose truth is in doubt tell less. The share of information that is left is
+
+.. math:: f = \frac{\frac{1}{n} \sum_i p_i^2 - x^2}{x (1 - x)}
+
+which is 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM map of x. Above and below the line,
+:math:`1 / 4 n` is added, for workers who hardly err.) So the n answers are worth :math:`n f / d` answers with a known
+truth; answers to items that nobody else answered (in sequences: in sequences that nobody else answered) are worth
+nothing, unless there is a graph or the label is known. With weights n is their sum: an answer of weight w is worth w
+answers. (The accuracy reported of a worker with small weights is too low, since x hardly depends on the answers of the
+worker, and an interval by their number would not contain the truth.) d is the design effect: 1 for independent items;
+for sequences, and where answers are spread over labels, the variance of sums over (worker, sequence) pairs, or (worker,
+item) pairs, relative to that of independent votes of the same weights, pooled over workers.
+
+**Streams.** If answers come in batches (see `consilience.results.streaming`), they are worth less: the labels of
+earlier batches are not judged again. If the answers before a batch were worth v, and a share :math:`\rho` of all n
+answers are new, the fit moves a worker's accuracy by a share g of the way to where the batch alone would put it, and
+all are then worth :math:`v'`:
+
+.. math:: g = \frac{\rho f}{1 - \rho (1 - f)}, \quad \frac{1}{v'} = \frac{(1 - g)^2}{v} + \frac{g^2}{\rho n f}
+
+One batch has g = 1 and :math:`v' = n f`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.responses import Responses
+from ..answers.vocabulary import MANY
+from ..inference.cells import ITEMS_AT_ONCE, sum_by
+from ..kernels.types import Floats, freeze, read_only
+
+# The least share of information that is believed to be left.
+LEAST_LEFT = 0.01
+# A design effect of 1 counts as if so many units had spoken for it.
+FEW_UNITS = 10
+
+
+def find_judged(r: Responses, gold: Gold | None, graph: Graph | None) -> NDArray[np.bool_]:
+    """Tell to which items an answer is judged by something else: another worker's, neighbours, or a known label.
+
+    A worker who is alone with an item, or with a sequence, is always right by the model, and this tells nothing.
+    """
+    if graph is not None:
+        return np.ones(r.n_items, bool)
+    several = r.have_several_workers()
+    judged = several if r.sequences is None else several[r.sequences.of_items()]
+    return judged if gold is None else judged | (gold.codes >= 0)
+
+
+class Measured(NamedTuple):
+    """Each worker's sum of weights, accuracy, variance of an answer and share of information left, (M,) each."""
+
+    total: Floats
+    accuracy: Floats
+    spread: Floats
+    left: Floats
+
+
+def measure_answers(chances: Floats) -> Measured:
+    """Measure the answers of each worker by the sums that `sum_chances` returns."""
+    total, right, squares = chances
+    scale = np.maximum(total, 1e-300)
+    accuracy = right / scale
+    spread = np.maximum(squares / scale - accuracy**2, 0.0)
+    # Of one who hardly errs it cannot be told how much is left: what is expected to be wrong is less than an answer.
+    sure = 0.25 / scale
+    left = np.clip((spread + sure) / (accuracy * (1 - accuracy) + sure), LEAST_LEFT, 1.0)
+    return Measured(total, accuracy, spread, left)
+
+
+def find_worth(chances: Floats, judged: Floats) -> Floats:
+    """Return what the answers of each worker are worth, (M,), if all are fitted together."""
+    total, _, _, left = measure_answers(chances)
+    by_others, every = judged
+    known = total if np.array_equal(by_others, every) else total * by_others / np.maximum(every, 1e-300)
+    return np.asarray(known * left)
+
+
+def add_worth(worth: Floats, new: Floats, total: Floats, left: Floats) -> Floats:
+    """Return what the answers of each worker are worth after a batch; see the formula for streams above.
+
+    `worth` is of the answers before, `new` are those of the batch, `total` are all of them, `left` is f.
+    """
+    share = new / np.maximum(total, 1e-300)
+    gain = share * left / np.maximum(1 - share * (1 - left), 1e-300)
+    doubt = (1 - gain) ** 2 / np.maximum(worth, 1e-300) + gain**2 / np.maximum(new * left, 1e-300)
+    return np.where(new > 0, 1 / np.maximum(doubt, 1e-300), worth)
+
+
+def sum_judged(r: Responses, judged: NDArray[np.bool_]) -> Floats:
+    """Return each worker's weights of answers to items that are judged by something else, and of all, (2, M)."""
+    sums = np.zeros((2, r.n_workers))
+    for first in range(0, r.n_items, ITEMS_AT_ONCE):
+        last = min(first + ITEMS_AT_ONCE, r.n_items)
+        part = slice(r.offsets[first], r.offsets[last])
+        counts = np.repeat(judged[first:last], np.diff(r.offsets[first : last + 1]))
+        worker, weight = r.worker[part], r.weights(part)
+        sums += [sum_by(worker, each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
+    return sums
+
+
+def sum_chances(r: Responses, posterior: Floats) -> Floats:
+    """Return each worker's sums of weights, and of weights times the chance to be right and its square, (3, M)."""
+    sums = np.zeros((3, r.n_workers))
+    if r.n_responses >= MANY:
+        from ..kernels import answers
+
+        known = read_only(r.class_of_label), read_only(posterior)
+        answers.sum_chances(r.worker, r.label, r.offsets, given_weights(r), *known, sums)
+        return sums
+    for first in range(0, r.n_items, ITEMS_AT_ONCE):
+        last = min(first + ITEMS_AT_ONCE, r.n_items)
+        part = slice(r.offsets[first], r.offsets[last])
+        item = np.repeat(np.arange(first, last), np.diff(r.offsets[first : last + 1]))
+        weight, chance = r.weights(part), chances(r, posterior, item, part)
+        sums += [sum_by(r.worker[part], each, r.n_workers) for each in (weight, weight * chance, weight * chance**2)]
+    return sums
+
+
+def chances(r: Responses, posterior: Floats, item: NDArray[np.int64], part: slice) -> Floats:
+    """Return the probability that each answer is right; `item` has the items of a part of the answers."""
+    klass = r.class_of_label[r.label[part]]
+    return np.where(klass >= 0, posterior[item, klass], 0.0)
+
+
+def given_weights(r: Responses, answers: slice = slice(None)) -> Floats:
+    """Return the weights of some answers as kernels take them: empty if there are none."""
+    return freeze(np.empty(0)) if r.weight is None else r.weight[answers]
+
+
+def sum_votes(r: Responses, posterior: Floats, chances_of_all: Floats) -> Floats:
+    """Return how much sums of votes over units vary, how much they would if votes were independent, and the units.
+
+    A vote is all that a worker says about an item. Units are sequences, or items. Sums are of deviations from the
+    worker's accuracy, which is that of `chances_of_all`: of these answers, and of others if there are any. Where each
+    answer is a vote and a unit, nothing is to be summed.
+    """
+    if r.weight is None and r.sequences is None:
+        return np.zeros(3)
+    total, accuracy, spread, _ = measure_answers(chances_of_all)
+    item, weight = r.item_of_answer(), r.weights()
+    unit = item if r.sequences is None else r.sequences.of_items()[item]
+    away = weight * (chances(r, posterior, item, slice(None)) - accuracy[r.worker])
+    return compare_votes(r.worker, item, unit, weight, away, spread, total)
+
+
+def compare_votes(
+    worker: NDArray[np.int32],
+    item: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    weight: Floats,
+    away: Floats,
+    spread: Floats,
+    total: Floats,
+) -> Floats:
+    """Return the sums that `sum_votes` does.
+
+    `away` are weighted deviations from the worker's mean, `spread` (M,) is the variance of an answer, `total` (M,) the
+    weight of all answers that the mean is of.
+    """
+    order = np.argsort(worker, kind="stable")  # items and units of a worker are in order already
+    owner, weight = worker[order], weight[order]
+
+    def starts(place: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(place) != 0))[: len(owner)])
+
+    votes, units = starts(item[order]), starts(unit[order])
+    if not len(units):
+        return np.zeros(3)
+    alone, together = (
+        sum_by(owner[first], np.add.reduceat(weight, first) ** 2, len(spread)) for first in (votes, units)
+    )
+    # The variance of the sums about each worker's mean, were all votes independent.
+    scale = np.maximum(total**2, 1e-300)
+    free = spread * alone * np.maximum(1 - together / scale, 0.0) / np.maximum(1 - alone / scale, 1e-9)
+    if free.sum() <= 1e-9 * alone.sum():
+        return np.zeros(3)
+    sums = np.add.reduceat(away[order], units)
+    return np.array([np.sum(sums**2), free.sum(), len(units)], np.float64)
+
+
+def design_effect(votes: Floats) -> float:
+    """Return by what factor sums of votes vary more than if a worker's votes in one unit were independent."""
+    varied, free, n_units = votes.tolist()
+    return (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0

@@ -1,0 +1,236 @@
+r"""Probabilities one can bet on: posteriors are raised to a power, which is chosen by what they predict.
+
+All models assume that workers err independently of each other. Where they do not, posteriors are too sure of
+themselves. So a posterior q is reported as
+
+    q_nk^t / sum_j q_nj^t
+
+with one power t for all items (see `consilience.inference.powers`). It is chosen by hidden answers: some answers are
+hidden, the model is fitted to the others, and t is where the answers that were hidden are predicted best (see
+`consilience.inference.hidden_fits`).
+
+A classifier that learned from the features of other items has not seen the answers to an item. So it is one more hidden
+worker, whose labels are predicted by posteriors without what is known of the items beside their answers. If these are
+too sure, the classifier agrees hardly more often where they are sure than elsewhere. The power is at most the largest
+one whose prediction of the classifier's labels is within one standard error of the best.
+
+Where labels are known (`gold`), each item is judged as if its label were not known. The logarithm of t has a normal
+prior around the choice of hidden answers, with a standard deviation of 1, and its posterior mean given the known labels
+is taken: there are few of them, and the best power would depend too much on which these are. No power is above 1, so
+that a few labels lower it somewhat, whatever they say; on real crowds the choice of hidden answers is too large. Where
+there are no hidden answers, the prior is around 1, with a standard deviation of 2, and the likeliest power is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.gold import Gold
+from ..answers.hashing import draw_units
+from ..answers.vocabulary import VERY_MANY
+from ..errors import DataWarning, Sentence, warn
+from ..inference.em import Fit, Problem, infer_left_out
+from ..inference.guidance import Opinion
+from ..inference.hidden_fits import Judged, find_by_hidden
+from ..inference.powers import (
+    LEAST_UNITS,
+    NOTHING_KNOWN,
+    POWERS,
+    Calibration,
+    Evidence,
+    KnownScores,
+    draw_powers,
+    find_leads,
+    log_density_around,
+    mean_power,
+    raise_where,
+    score_gold,
+    weigh_powers,
+)
+from ..inference.settings import LatentSettings
+from ..inference.sources import InMemory, Totals
+from ..kernels.types import Floats
+from ..memory import release_unused
+from .fusion import Calibrated
+from .intervals import Confidence
+
+# A classifier judges powers by so many items, and its matrix takes so many steps of EM.
+MOST_JUDGED, MATRIX_STEPS = 10_000, 30
+
+
+class Found(NamedTuple):
+    """What calibration found."""
+
+    calibrated: Calibrated
+    left_out: Floats  # posteriors that are yet to be raised to the power
+    confidence: Confidence
+
+
+def calibrate(
+    owner: LatentSettings,
+    source: InMemory,
+    problem: Problem,
+    fit: Fit,
+    posterior: Floats,
+    opinion: Opinion | None = None,
+    totals: Totals | None = None,
+    known: KnownScores | None = None,
+    earlier: Evidence | None = None,
+    kept: Calibrated | None = None,
+) -> Found:
+    """Return how a model calibrates the posteriors of its fit.
+
+    `opinion` is what a classifier says of the items, if it has a say. If the answers are a sample of a larger
+    crowd, `totals` says how large that is, and `known` how well the known labels of all items are predicted. If they
+    are a batch of a stream, `earlier` is what speaks for each power in the batches before. If the fit goes on from
+    another one, `kept` is the calibration of that, if it is to be kept.
+    """
+    evidence = Evidence.nothing() if earlier is None else earlier
+    r = source.responses
+    if isinstance(owner.calibration, str) and owner.calibration == "none":
+        confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
+        return Found(Calibrated(Calibration(1.0, given=True), [1.0], evidence), posterior, confidence)
+
+    @cache  # only where it is needed: the search for the power takes memory itself
+    def left_out() -> Floats:
+        if r.n_responses >= VERY_MANY:
+            release_unused()
+        # Matrices that were given have learned from no item.
+        return infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
+
+    if not isinstance(owner.calibration, str):
+        power = float(owner.calibration)
+        calibrated = Calibrated(Calibration(power, given=True), [power], evidence)
+    elif kept is not None and not kept.found.given:
+        calibrated = kept._replace(evidence=evidence if kept.evidence is None else kept.evidence, hidden=())
+    else:
+        found, log_weights, hidden, evidence = find_power(
+            owner, source, problem, fit, posterior, left_out, opinion, totals, known, earlier
+        )
+        calibrated = Calibrated(found, draw_powers(log_weights).tolist(), evidence, hidden)
+
+    changed, honest = owner.find_raised(r), left_out()
+
+    def raised(power: float, run: slice) -> Floats:
+        return raise_where(changed[run], honest[run], power)
+
+    confidence = Confidence(np.array(calibrated.powers), raised, calibrated.found.power)
+    return Found(calibrated, honest, confidence)
+
+
+def find_power(
+    owner: LatentSettings,
+    source: InMemory,
+    problem: Problem,
+    fit: Fit,
+    posterior: Floats,
+    left_out: Callable[[], Floats],
+    opinion: Opinion | None,
+    totals: Totals | None = None,
+    known: KnownScores | None = None,
+    earlier: Evidence | None = None,
+) -> tuple[Calibration, Floats, list[Judged], Evidence]:
+    """Return the power that hidden answers and known labels call for, and the log weight of each of `POWERS`.
+
+    With them comes how well the hidden answers are predicted, at the power that they call for themselves: errors that
+    workers share are in these answers too, and known labels lower the power because of such errors. Last comes what
+    speaks for each power, in earlier batches too.
+    """
+    gold = source.gold
+    found, log_weights, hidden = Calibration(1.0), NOTHING_KNOWN, list[Judged]()
+    evidence = Evidence.nothing() if earlier is None else earlier
+    if owner.calibration == "hidden answers":
+        found, log_weights, folds, evidence = find_by_hidden(owner, source, problem, fit, totals, earlier)
+        if opinion is not None:
+            found, log_weights = limit_power(source, left_out(), opinion, found, log_weights)
+        hidden = [fold.judge(found.power) for fold in folds]
+    if known is None and gold is not None:
+        known = score_known(owner, source, problem, fit, posterior)
+    evidence = evidence.with_known(known)
+    n_known, scores = round(evidence.sizes[2]), evidence.known
+    if n_known:
+        if found.n_hidden or found.n_judged:
+            log_weights = scores + log_density_around(found.power, 1.0)
+            power = mean_power(log_weights)
+        else:
+            log_weights = scores + log_density_around(1.0, 2.0)
+            power = float(POWERS[log_weights.argmax()])
+        found = found._replace(power=power, n_gold=n_known)
+    elif owner.calibration == "gold":
+        lack = "There are no known labels" if known is None else "No known label was drawn at random"
+        if gold is not None and gold.judging.any():
+            lack = "The known labels that were drawn at random are those of items without answers"
+        warn(
+            DataWarning(
+                f"{lack}, and probabilities were to be calibrated by known labels alone.",
+                Sentence("Give some with {gold}."),
+                Sentence("Or calibrate by hidden answers, with {calibration}.", calibration="hidden answers"),
+                keyword="calibration",
+            )
+        )
+    return found, log_weights, hidden, evidence
+
+
+def score_known(owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit, posterior: Floats) -> KnownScores:
+    """Judge items of known label as if it were not known.
+
+    They were drawn at random, and the power changes their posteriors: not those of independent items without answers.
+    """
+    gold = cast(Gold, source.gold)
+    known = np.flatnonzero(gold.judging & owner.find_raised(source.responses))
+    if not len(known):
+        return KnownScores(np.zeros(len(POWERS)), 0)
+    unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
+    return KnownScores(score_gold(gold.codes[known], unknown[known]), len(known))
+
+
+def limit_power(
+    source: InMemory, left_out: Floats, opinion: Opinion, found: Calibration, log_weights: Floats
+) -> tuple[Calibration, Floats]:
+    """Return the power, and the log weights, after a classifier has judged how sure posteriors may be."""
+    rows = np.flatnonzero(np.diff(source.responses.offsets)[opinion.item] > 0)
+    rows = draw_units(rows, opinion.unit, MOST_JUDGED)
+    unit = np.unique(opinion.unit[rows], return_inverse=True)[1]
+    if len(rows) == 0 or unit[-1] + 1 < LEAST_UNITS:
+        return found, log_weights
+    scores = score_by_classifier(source, left_out, opinion.item[rows], opinion.code[rows], unit)
+    lead, error = find_leads(scores)
+    limit = float(POWERS[lead <= error].max())
+    if limit >= found.power:
+        return found, log_weights
+    return found._replace(power=limit, n_judged=len(rows)), log_weights + weigh_powers(lead, error)
+
+
+def score_by_classifier(
+    source: InMemory, left_out: Floats, item: NDArray[np.int64], label: NDArray[np.int64], unit: NDArray[np.int64]
+) -> Floats:
+    """Return the log probability of the labels that a classifier gives to items, at each of `POWERS`, (units, powers).
+
+    The classifier is taken for one more worker, whose matrix suits each power best. What is known of the items beside
+    their answers, its own opinion among it, is taken out of the posteriors `left_out`. A unit is an item, or all items
+    of a sequence.
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log(left_out[item])
+    known, n_classes = source.log_prior, left_out.shape[1]
+    if known is not None:
+        logs -= np.where(np.isfinite(known[item]), known[item], 0.0)
+    logs -= logs.max(axis=1, keepdims=True)
+    said = np.eye(n_classes)[label]
+    scores = []
+    for power in POWERS.tolist():
+        raised = np.exp(power * logs)
+        raised /= raised.sum(axis=1, keepdims=True)
+        confusion = 0.5 * np.eye(n_classes) + 0.5 / n_classes
+        for _ in range(MATRIX_STEPS):
+            joint = raised * confusion[:, label].T
+            counts = (joint / joint.sum(axis=1, keepdims=True)).T @ said + 0.1
+            confusion = counts / counts.sum(axis=1, keepdims=True)
+        score = np.log(np.einsum("nk,nk->n", raised, confusion[:, label].T))
+        scores.append(np.bincount(unit, score))
+    return np.stack(scores, axis=1)

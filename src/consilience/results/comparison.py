@@ -1,0 +1,426 @@
+"""What checks found: how a fit differs from majority vote, and what its graph is worth. Figures, and their words.
+
+`consilience.checks` computes them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+from ..errors import plural
+from ..specs import Fault, Figure, Sizes
+from .previews import draw_interval, frame_html, html_table
+
+# How many standard errors a difference must exceed to count as one.
+STANDARD_ERRORS = 2
+# A smaller gain over mean probabilities is none, in nats per answer. So much does the truth tell about the answer of a
+# worker who is right 55 % of the time, between two classes.
+LEAST_GAIN = 0.005
+# With fewer hidden answers than this, nothing is tested.
+LEAST_HIDDEN = 20
+# What benchmarks/verdicts.py found: samples of real crowds with each verdict, those with more right labels than the
+# vote, and those with fewer.
+RECORD = {"better": (54, 47, 6), "no different": (22, 6, 12), "worse": (0, 0, 0)}
+# An interval of the expected accuracy ten times as wide, with the estimate at its lower end, says that little is known.
+MOST_UNCLEAR = 0.01
+# Agreement beyond chance that is worth something.
+USEFUL_ALPHA = 0.1
+# A collapse: one class takes nearly all items, by the vote at most this share, and so many items fewer ...
+NEARLY_ALL, BY_VOTE, TAKEN = 0.98, 0.9, 20
+# ... or of so many items that all of their workers give to one class, it keeps less than this share.
+UNANIMOUS, KEPT = 20, 0.5
+# Neighbours who all agree, and then add fewer nats than this to the log odds of a label, are as good as none.
+NO_PULL = 0.2
+# What is so many standard errors above 0 is not due to chance.
+SURE = 3.0
+# Errors run along edges if they are correlated at least so much.
+ALIKE = 0.4
+# With a larger standard error, errors that run along edges would not be noticed.
+UNCLEAR = 0.2
+CHECK_IDS = "Check that its edges use the same ids of items as the answers."
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A fitted model beside majority vote, and how far the workers agree.
+
+    Attributes
+    ----------
+    n_items : int
+        Number of items.
+    n_differ : int
+        Items whose label is not the vote's, as expected over random ties.
+    expected_accuracy, expected_accuracy_low, expected_accuracy_high : float
+        Share of right labels that the calibrated probabilities let expect, and its 95 % interval; nan if nothing checks
+        the answers, or if the fit has `collapsed`.
+    expected_gain : float
+        How much larger the expected accuracy is than that of the vote; nan where that is.
+    alpha, alpha_low, alpha_high : float
+        Krippendorff's alpha, the agreement of the workers beyond chance, and its 95 % interval. Workers who copy each
+        other count once. nan where no item has two answers, or all answers are the same.
+    held_out_gain : float
+        By how much, in mean log probability, the model predicts hidden answers better than the vote does.
+    held_out_error : float
+        Standard error of `held_out_gain`; infinite if there are too few answers to test it, and nan if none can be
+        hidden, since silence is an answer.
+    informed_gain, informed_error : float
+        The same compared with mean probabilities, which say nothing about single items.
+    top_share, vote_top_share : float
+        Share of the most frequent fused label, and the share of the same label by the vote.
+    kept_share : float
+        Of the items to which at least two workers, and all who answered, give the same class, the share that got this
+        class: for the class where it is smallest, among those with at least 20 such items. 1 if there are none.
+
+    Notes
+    -----
+    There is one rule. The model is *better* than the vote if it predicts hidden answers better than the vote by more
+    than two standard errors, is `informed`, has not `collapsed`, and gives other labels than the vote. It is *worse* if
+    `held_out_gain` is more than two standard errors below 0, and *no different* otherwise.
+    """
+
+    n_items: int
+    n_differ: int
+    expected_accuracy: Figure
+    expected_accuracy_low: Figure
+    expected_accuracy_high: Figure
+    expected_gain: Figure
+    alpha: Figure
+    alpha_low: Figure
+    alpha_high: Figure
+    held_out_gain: Figure
+    held_out_error: Figure
+    informed_gain: Figure
+    informed_error: Figure
+    top_share: Figure
+    vote_top_share: Figure
+    kept_share: Figure
+
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless it is about the items that there are."""
+        if self.n_items != sizes["N"] or self.n_differ > self.n_items:
+            raise Fault("the comparison is about other items")
+
+    @property
+    def agreement(self) -> float:
+        """Share of items on which model and vote agree."""
+        return 1 - self.n_differ / self.n_items
+
+    @property
+    def verdict(self) -> str:
+        """How hidden answers are predicted, compared with the vote: "better", "no different" or "worse"."""
+        if self.n_differ == 0 or not self.tested or abs(self.held_out_gain) <= STANDARD_ERRORS * self.held_out_error:
+            return "no different"
+        if self.held_out_gain < 0:
+            return "worse"
+        return "better" if self.informed and not self.collapsed else "no different"
+
+    @property
+    def better(self) -> bool:
+        """Whether the verdict is "better"."""
+        return self.verdict == "better"
+
+    @property
+    def tested(self) -> bool:
+        """Whether answers were hidden, and enough of them, so that the verdict means something."""
+        return math.isfinite(self.held_out_error)
+
+    @property
+    def informed(self) -> bool:
+        """Whether the fit predicts hidden answers better than if it knew nothing about single items."""
+        return self.tested and self.informed_gain > max(LEAST_GAIN, STANDARD_ERRORS * self.informed_error)
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether the workers hardly agree more than by chance, and the fit found nothing in their answers either.
+
+        Not if there are too few answers to tell: then the interval of alpha is wide.
+        """
+        return self.tested and not self.informed and self.alpha_low <= 0 and self.alpha_high < USEFUL_ALPHA
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether one class takes nearly all items, or most items of another class, against the votes."""
+        n_taken = self.n_items * (self.top_share - self.vote_top_share)
+        takes_all = self.top_share >= NEARLY_ALL and self.vote_top_share <= BY_VOTE and n_taken >= TAKEN
+        return takes_all or self.kept_share < KEPT
+
+    @property
+    def has_record(self) -> bool:
+        """Whether the record of the verdict is worth telling: not if there is no signal, or the fit has collapsed."""
+        return self.tested and self.n_differ > 0 and not self.by_chance and not self.collapsed
+
+    def __str__(self) -> str:
+        differ = f"{self.n_differ:,} of {plural(self.n_items, 'label')} {'differs' if self.n_differ == 1 else 'differ'}"
+        return (
+            f"{differ} from majority vote ({self.agreement:.1%} agree); {self.describe_accuracy()}; "
+            f"{self.describe_test()}; {self.describe_agreement()}"
+        )
+
+    def _repr_html_(self) -> str:
+        return show_comparison(self)
+
+    def describe_accuracy(self) -> str:
+        """Return in words how many labels are expected to be right."""
+        if math.isnan(self.expected_accuracy):
+            return "expected accuracy is not known"
+        low, high = self.expected_accuracy_low, self.expected_accuracy_high
+        if is_unclear(self.expected_accuracy, low, high):
+            return (
+                f"expected accuracy between {low:.1%} and {high:.1%} if workers err independently; there are too few "
+                "answers to calibrate probabilities well"
+            )
+        interval = f"{low:.1%} to {high:.1%}"
+        vote = f"majority vote {self.expected_accuracy - self.expected_gain:.1%}"
+        return f"expected accuracy {self.expected_accuracy:.1%} ({interval} if workers err independently), {vote}"
+
+    def describe_test(self, figures: bool = True) -> str:
+        """Return the verdict in words, with or without its figures."""
+        if not self.tested:
+            why = (
+                "silence is an answer, so none can be hidden"
+                if math.isnan(self.held_out_error)
+                else "there are too few"
+            )
+            return f"not tested on hidden answers: {why}"
+        if self.n_differ == 0:
+            return "the labels are those of majority vote"
+        if self.by_chance:
+            return "no signal: hidden answers could not be predicted from the others"
+        gain = f" ({self.describe_gain()})" if figures else ""
+        if self.verdict == "no different" and self.collapsed:
+            return f"the classes seem to have collapsed, so the labels do not count as better than majority vote{gain}"
+        if self.verdict == "no different" and self.held_out_gain > STANDARD_ERRORS * self.held_out_error:
+            return (
+                f"no different from majority vote: hidden answers are predicted better{gain}, but no better than by "
+                "class frequencies alone"
+            )
+        words = {"better": "better than", "no different": "no clear difference from", "worse": "worse than"}
+        return f"{words[self.verdict]} majority vote in predicting hidden answers{gain}"
+
+    def describe_gain(self) -> str:
+        """Return the gain at hidden answers with its standard error."""
+        return f"mean log score {self.held_out_gain:+.4f}, standard error {self.held_out_error:.4f}"
+
+    def describe_record(self) -> str:
+        """Return in words how often the verdict was right on real crowds whose truth is known; see `has_record`."""
+        n_cases, n_more, n_fewer = RECORD[self.verdict]
+        if not n_cases:
+            return "no sample of a real crowd had this verdict"
+        return (
+            f"in {n_cases} samples of ten real crowds with the verdict {self.verdict!r}, the labels were more often "
+            f"right than majority vote in {n_more}, and less often in {n_fewer}"
+        )
+
+    def describe_agreement(self) -> str:
+        """Return in words how far the workers agree."""
+        if math.isnan(self.alpha):
+            return "agreement of the workers is not known"
+        interval = f"95% interval {self.alpha_low:z.2f} to {self.alpha_high:z.2f}"
+        figures = f"Krippendorff's alpha {self.alpha:z.2f}, {interval}"
+        if self.alpha_high < 0:
+            return f"the workers agree less than by chance ({figures})"
+        if self.alpha_low <= 0 and self.alpha_high < USEFUL_ALPHA:
+            return f"the workers agree no more than by chance ({figures})"
+        if self.alpha_low <= 0:
+            return f"too few answers to tell whether the workers agree more than by chance ({figures})"
+        return f"the workers agree more than by chance ({figures})"
+
+
+def explain_move(before: Comparison, after: Comparison) -> str:
+    """Return in words why the verdict is another one than before, or that it is not."""
+    if before.verdict == after.verdict:
+        return f"the verdict is {after.verdict!r}, as before"
+    if before.tested != after.tested:
+        reason = f"there are {'now' if after.tested else 'no longer'} enough answers to test it"
+    elif bool(before.n_differ) != bool(after.n_differ):
+        reason = f"the labels are {'no longer' if after.n_differ else 'now'} those of majority vote"
+    elif before.collapsed != after.collapsed:
+        reason = f"the classes {'have' if after.collapsed else 'are no longer'} collapsed"
+    elif before.informed != after.informed:
+        than = "better" if after.informed else "no better"
+        reason = f"the fit predicts hidden answers {than} than class frequencies alone"
+    else:
+        figures = [f"{each.held_out_gain:+.4f} (standard error {each.held_out_error:.4f})" for each in (before, after)]
+        reason = f"the mean log score of hidden answers, compared with majority vote, went from {' to '.join(figures)}"
+    return f"the verdict went from {before.verdict!r} to {after.verdict!r}: {reason}"
+
+
+def count_differing(expected: float) -> int:
+    """Return how many labels differ from the vote's, by the number that is expected over random ties.
+
+    If there are any, it is at least one: 0 means that all labels are those of the vote.
+    """
+    return max(round(expected), int(expected > 1e-9))
+
+
+def is_unclear(accuracy: float, low: float, high: float) -> bool:
+    """Tell whether only the interval of an expected accuracy is worth telling: the estimate is at its lower end.
+
+    >>> is_unclear(0.93, 0.92, 0.95), is_unclear(0.61, 0.6, 0.95)
+    (False, True)
+    """
+    return accuracy - low < (high - low) / 10 > MOST_UNCLEAR
+
+
+def show_comparison(comparison: Comparison) -> str:
+    """Return what a notebook shows of a comparison with majority vote."""
+    c = comparison
+    rows = [("Labels that differ", f"{c.n_differ:,} of {c.n_items:,}")]
+    low, high = c.expected_accuracy_low, c.expected_accuracy_high
+    if math.isnan(c.expected_accuracy):
+        rows.append(("Expected accuracy", "not known"))
+    elif is_unclear(c.expected_accuracy, low, high):
+        rows.append(("Expected accuracy", f"between {low:.1%} and {high:.1%} if workers err independently"))
+    else:
+        vote = c.expected_accuracy - c.expected_gain
+        drawn = draw_interval(c.expected_accuracy, low, high)
+        interval = f"{c.expected_accuracy:.1%} ({low:.1%} to {high:.1%} if workers err independently)"
+        rows += [
+            ("Expected accuracy", f"{drawn} {interval}"),
+            ("The same of majority vote", f"{draw_interval(vote, vote, vote)} {vote:.1%}"),
+        ]
+    rows += [("Verdict", escape(c.describe_test())), ("Agreement", escape(c.describe_agreement()))]
+    return frame_html(html_table((), rows, (False, False)))
+
+
+@dataclass(frozen=True)
+class GraphCheck:
+    """What is known about a graph without known labels.
+
+    Attributes
+    ----------
+    coupling, shuffled_coupling : float
+        What was learned on the graph, and on a random one with the same degrees, for edges of the usual weight.
+    changed, shuffled_changed : float
+        Share of labels that differ from those of `DawidSkene`, which knows no graph, if the coupling is learned and all
+        items use their neighbours.
+    degree : float
+        Mean number of neighbours of the items that have any.
+    agreement, agreement_error : float
+        How much answers about neighbours agree beyond chance, at most 1, and the standard error of that if the edges
+        join items at random. The error is infinite if it could not be measured: no edge joins two items that were
+        answered, or all answers are alike.
+    error_correlation, error_correlation_error : float
+        How much a worker's errors at neighbouring items are alike, given the labels, and the standard error of that if
+        they are not. The error is infinite where there is nothing to tell by.
+    usual_weight : float
+        Of an edge: the geometric mean.
+    """
+
+    coupling: Figure
+    shuffled_coupling: Figure
+    changed: Figure
+    shuffled_changed: Figure
+    degree: Figure
+    agreement: Figure
+    agreement_error: Figure
+    error_correlation: Figure
+    error_correlation_error: Figure
+    usual_weight: Figure = 1.0
+
+    @property
+    def silent(self) -> bool:
+        """Whether neighbours have almost no effect on a label."""
+        return self.coupling * self.degree <= NO_PULL
+
+    @property
+    def measured(self) -> bool:
+        """Whether it could be measured how much answers about neighbours agree."""
+        return self.agreement_error < float("inf")
+
+    @property
+    def agrees(self) -> bool:
+        """Whether answers about neighbours agree more than chance explains."""
+        return self.agreement >= SURE * self.agreement_error
+
+    @property
+    def differs(self) -> bool:
+        """Whether answers about neighbours differ more than chance explains."""
+        return -self.agreement >= SURE * self.agreement_error
+
+    @property
+    def sound(self) -> bool:
+        """Whether the graph is informative about the labels, and a random one is not."""
+        return not self.silent and self.agrees and self.coupling > 2 * self.shuffled_coupling
+
+    @property
+    def repeats_errors(self) -> bool:
+        """Whether a worker's errors run along the edges, so that neighbours repeat them."""
+        return self.error_correlation >= max(ALIKE, SURE * self.error_correlation_error)
+
+    def __str__(self) -> str:
+        found = self.describe_agreement()
+        coupling = f"learned coupling {self.coupling:.2f}{describe_usual(self.usual_weight)}"
+        shuffled = f"a shuffled graph: coupling {self.shuffled_coupling:.2f}, {self.shuffled_changed:.1%} of the labels"
+        if self.silent:
+            unlike = " Neighbours differ more than by chance. The model makes no use of that." if self.differs else ""
+            unclear = self.measured and not self.agrees and not self.differs
+            check = f" {CHECK_IDS}" if unclear else ""
+            figures = f"{coupling}; {found}" if self.measured else coupling
+            return f"The graph has almost no effect on these labels ({figures}).{unlike}{check}"
+        changes = f"Used for all items, the graph changes {self.changed:.1%} of the labels ({coupling}; {shuffled})."
+        if not self.measured:
+            return f"It could not be measured whether neighbouring items agree more than by chance. {changes}"
+        if not self.agrees:
+            return (
+                f"Neighbouring items do not clearly agree more than by chance ({found}), so the graph may not be "
+                f"informative about these labels. {changes} {CHECK_IDS}"
+            )
+        if not self.sound:
+            return (
+                f"Neighbouring items agree more than by chance ({found}), but a shuffled graph has nearly as strong a "
+                f"coupling. {changes} Do not rely on these changes."
+            )
+        return (
+            f"The graph is informative about these labels: neighbouring items agree more than by chance ({found}). "
+            f"{changes} {self.describe_errors()}"
+        )
+
+    def describe_agreement(self) -> str:
+        """Return the agreement of neighbours, and its standard error, in words; nothing if it was not measured."""
+        if not self.measured:
+            return ""
+        # As many digits as tell the standard error from 0: the two must be comparable.
+        digits = 2 if self.agreement_error >= 0.01 else 3
+        figures = show(self.agreement, digits), show(self.agreement_error, digits)
+        return f"agreement beyond chance {figures[0]}, standard error {figures[1]}"
+
+    def describe_doubt(self) -> str:
+        """Say why a graph that is not sound may not be informative."""
+        if not self.measured:
+            return "it could not be measured whether neighbouring items agree more than by chance"
+        if self.agrees:
+            return "a shuffled graph has nearly as strong a coupling"
+        return f"neighbouring items do not clearly agree more than by chance ({self.describe_agreement()})"
+
+    def describe_errors(self) -> str:
+        """Say whether errors run along the edges, and what follows."""
+        if self.repeats_errors:
+            result = "may spread errors" if self.changed == 0 else "may replace labels that were right"
+            return (
+                "But workers tend to make the same error on neighbouring items (correlation "
+                f"{show(self.error_correlation)}), so the graph {result}."
+            )
+        if self.error_correlation_error > UNCLEAR:
+            found = "There are too few answers to tell whether workers make the same error on neighbouring items."
+        else:
+            found = f"The errors of workers on neighbouring items have a correlation of {show(self.error_correlation)}."
+        return (
+            found if self.changed == 0 else f"{found} Only known labels can tell whether the changed labels are right."
+        )
+
+
+def describe_usual(weight: float) -> str:
+    """Return in words that a coupling is that of edges of the usual weight, where this is not 1.
+
+    >>> describe_usual(157.6), describe_usual(1.0)
+    (' for edges of the usual weight (158)', '')
+    """
+    return "" if weight == 1 else f" for edges of the usual weight ({weight:.3g})"
+
+
+def show(figure: float, digits: int = 2) -> str:
+    """Return a number with so many digits; what is nearly 0 has no sign."""
+    return f"{round(figure, digits) + 0.0:.{digits}f}"

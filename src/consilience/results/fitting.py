@@ -1,0 +1,563 @@
+r"""From answers to a result: a recipe is followed, wherever the answers are.
+
+The loop runs over the blocks of the source. What follows is computed from the part of the source in which answers are
+hidden: all of it in memory, a sample of it on disk. Sums over all items are taken block by block.
+
+- The power is found by the same hidden answers in memory and on disk (see `consilience.inference.hidden_fits`): only
+  items with hidden answers are looked at again.
+- Intervals scale sums over a sample to all items. Sums over the answers of a worker are over all of them.
+- Copies, the coupling of sequences and moments are looked for in a larger sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.contents import Features
+from ..answers.gold import match_gold
+from ..answers.graph import Graph
+from ..answers.item_tables import class_shares, match_features, match_item_prior, vote_shares_by_item
+from ..answers.items import Sequences
+from ..answers.responses import Responses
+from ..answers.vocabulary import VERY_MANY
+from ..engines import open_engine
+from ..engines.base import Engine
+from ..errors import ParameterError, Python, Sentence
+from ..formats.reading import open_paths
+from ..formats.sources import open_item_data
+from ..inference.em import Fit, Parameters, Problem, expect, expect_from_votes, maximise
+from ..inference.guidance import Guided, compare_opinions, guide_by_features
+from ..inference.learned import Learned, Names
+from ..inference.parameters import fixed_prior, given_pair
+from ..inference.powers import POWERS, KnownScores, raise_in_place, raise_where
+from ..inference.recipes.base import LatentRecipe, Plan, Recipe, refuse_disk, sum_pseudo_counts
+from ..inference.recipes.moments import MomentRecipe
+from ..inference.recipes.votes import VoteRecipe, collect_votes
+from ..inference.sizes import START_TABLES, check_matrices
+from ..inference.sources import FEW, InMemory, OnDisk, Source
+from ..inference.statistics import Statistics
+from ..inference.structures.base import Summary
+from ..inference.structures.independent import Independent
+from ..inference.workers.confusion import voters
+from ..kernels.types import Floats
+from ..memory import release_unused
+from ..storage.answers import StoredResponses
+from ..storage.sampling import add_gold
+from .answer_worth import find_judged, sum_chances
+from .batches import Past
+from .calibration import Found, calibrate, score_known
+from .fusion import Calibrated, Course, Fusion, Given, Guidance, Judgement, Labels, Later
+from .interval_sums import Estimates, invert_scores, right_matrix, sum_up
+from .intervals import Confidence, Intervals, VoteSums, Whole, find_intervals, judge_shares, judge_votes
+from .parts import Judge, StoredLabels, Tally, VoteJudge, VoteTally, find_shares
+from .span_results import are_tags, judge_fit
+
+
+class GoingOn(NamedTuple):
+    """How a fit goes on from the one before; see `consilience.models.updating`.
+
+    Attributes
+    ----------
+    calibrated : Calibrated or None
+        The calibration of that one, if it is kept.
+    n_changes : int
+        Answers that have come, or changed, since the last fit that did not go on from another.
+    """
+
+    calibrated: Calibrated | None
+    n_changes: int
+
+
+class Asked(NamedTuple):
+    """What else is asked of a fit.
+
+    Attributes
+    ----------
+    copies : list of list of int, optional
+        Groups of workers who copy each other. They are looked for if they are not given.
+    count_copies_once : bool
+        Whether each of these groups counts as one worker.
+    going_on : GoingOn, optional
+        How the fit goes on from another one.
+    """
+
+    copies: list[list[int]] | None = None
+    count_copies_once: bool = False
+    going_on: GoingOn | None = None
+
+
+NOTHING_ELSE = Asked()
+
+
+def open_source(
+    recipe: Recipe,
+    crowd: Responses | StoredResponses,
+    gold: object = None,
+    features: object = None,
+    item_prior: object = None,
+) -> Source:
+    """Return answers with the classes that a model needs, with known labels, and with what else is known of the items.
+
+    Few answers on disk are read into memory.
+    """
+    recipe.check()
+    if not recipe.takes_content and not (features is None and item_prior is None):
+        raise ParameterError(
+            f"{recipe.model} takes neither features nor priors of items.",
+            Sentence("Choose another, such as {model}.", model=Python("DawidSkene()", "dawid-skene")),
+            keyword="model",
+        )
+    if isinstance(crowd, StoredResponses):
+        return open_stored(recipe, crowd, gold, features, item_prior)
+    r = recipe.prepare(crowd)
+    source = InMemory(r)
+    if features is not None and isinstance(recipe, LatentRecipe) and recipe.max_iter == 0:
+        raise ParameterError(
+            "With max_iter=0 nothing is fitted, and no classifier can learn from features.",
+            "Allow some iterations, or leave out the features.",
+            keyword="max_iter",
+        )
+    if item_prior is not None:
+        priors = match_item_prior(open_item_data(item_prior, "item_prior"), r)
+        source = source.with_priors(priors, class_shares(priors, vote_shares_by_item(r)))
+    if features is not None:
+        source = replace(source, features=find_features(recipe, features, r))
+    return replace(source, gold=match_gold(open_paths(gold), r, r.classes))
+
+
+def find_features(recipe: Recipe, features: object, r: Responses) -> Features:
+    """Return what describes the items, matched to them."""
+    with_gaps = cast(LatentRecipe, recipe).classifier is not None
+    return match_features(open_item_data(features, "features"), r, with_gaps=with_gaps)
+
+
+def open_stored(
+    recipe: Recipe, s: StoredResponses, gold: object, features: object, item_prior: object
+) -> InMemory | OnDisk:
+    """Return answers on disk as a source; few of them are read into memory."""
+    if recipe.takes_graph:
+        raise ParameterError(
+            "Items that are linked by a graph must fit in memory.",
+            Sentence("Read the answers with {read}.", read=Python("read_responses")),
+            keyword="graph",
+        )
+    if not recipe.takes_disk:
+        raise ParameterError(
+            f"{recipe.model} takes answers in memory.",
+            Sentence("Use {model}.", model=Python("DawidSkene, HiddenMarkov or MajorityVote", "dawid-skene")),
+            "Or read them with read_responses.",
+            keyword="model",
+        )
+    if s.n_responses < FEW:
+        refuse_disk(features=features, item_prior=item_prior)
+        return cast(InMemory, open_source(recipe, s.load(), gold))
+    refuse_disk(features=features, item_prior=item_prior)
+    return OnDisk.of(add_gold(recipe.prepare(s), open_paths(gold)), cast(LatentRecipe, recipe).seed)
+
+
+def fit(
+    recipe: Recipe,
+    crowd: Responses | StoredResponses,
+    graph: object = None,
+    gold: object = None,
+    features: object = None,
+    item_prior: object = None,
+    engine: object = None,
+    asked: Asked = NOTHING_ELSE,
+) -> Fusion:
+    """Return what a model finds in answers."""
+    if isinstance(crowd, StoredResponses):
+        refuse_disk(graph=graph)
+    source = open_source(recipe, crowd, gold, features, item_prior)
+    aligned = recipe.align(source.responses, graph) if isinstance(source, InMemory) else None
+    with open_engine(engine) as opened:
+        return fit_source(recipe, source, aligned, opened, asked)
+
+
+def fit_source(
+    recipe: Recipe, source: Source, graph: Graph | None, engine: Engine, asked: Asked = NOTHING_ELSE
+) -> Fusion:
+    """Return what a model finds in a source; the nodes of the graph are its items."""
+    links, given = None, Given()
+    if isinstance(source, InMemory):
+        links = recipe.weigh_links(source.responses, graph)
+        recipe.check_size(source.responses, links)
+        # A new object, which shares the arrays and nothing that was derived from them meanwhile.
+        answers = replace(source.responses, gold=None)
+        given = Given(answers, source.gold, None if graph is None else replace(graph))
+    copies = asked.copies
+    if copies is None and (asked.count_copies_once or not recipe.finds_copies_later):
+        copies = recipe.find_copies(source.sample(), engine)
+    used = source.count_once(copies) if copies and asked.count_copies_once else source
+    found = learn(recipe, used, links, engine, asked.going_on)
+    later = Later(find_copies_later, recipe, source) if copies is None else Later.known(copies)
+    given = given._replace(log_prior=found.given.log_prior, has_priors=found.given.has_priors)
+    return replace(found, copying=later, copies_count_once=used is not source, given=given)
+
+
+def find_copies_later(recipe: Recipe, source: Source) -> list[list[int]]:
+    """Return the groups of near-copies of a model that does not look for them at each fit."""
+    with open_engine(None) as engine:
+        return recipe.find_copies(source.sample(), engine)
+
+
+@singledispatch
+def learn(recipe: Recipe, source: Source, links: Graph | None, engine: Engine, going_on: GoingOn | None) -> Fusion:
+    """Return what a recipe finds in answers as they count, with a graph as it is weighed."""
+    raise NotImplementedError(recipe.model)
+
+
+# Models with a hidden truth
+
+
+@learn.register
+def learn_latent(
+    recipe: LatentRecipe, source: Source, links: Graph | None, engine: Engine, going_on: GoingOn | None
+) -> Fusion:
+    """Run the loop, calibrate the best fit, and conclude."""
+    guided = None
+    if isinstance(source, InMemory) and source.features is not None:
+        guided = guide_by_features(recipe, source, *recipe.fit_unguided(source, links, engine))
+        source = guided.source
+    steps = source.find_steps(recipe.identify())
+    if steps is not None:
+        steps.begin(cast(OnDisk, source).answers.resume)
+    plan = recipe.plan(source, links, engine)
+    found = conclude(recipe, source, plan, recipe.run(plan), engine, guided=guided, going_on=going_on)
+    if steps is not None:
+        steps.finish()
+    return found
+
+
+def conclude(
+    recipe: LatentRecipe,
+    source: Source,
+    plan: Plan,
+    fits: dict[str, Fit],
+    engine: Engine,
+    *,
+    guided: Guided | None = None,
+    going_on: GoingOn | None = None,
+    past: Past | None = None,
+) -> Fusion:
+    """Calibrate the best fit, judge it, and return all that was found; `past` is of earlier batches of a stream."""
+    problem, best = plan.problem, recipe.choose(plan.problem, fits)
+    crowd = source.crowd
+    recipe.warn_of_iterations(best, crowd.n_responses)
+    if isinstance(source, InMemory) and crowd.n_responses >= VERY_MANY:
+        release_unused()  # before the results, which are most of what a fit takes
+    near, posed, sample, totals = cast(InMemory, source), problem, None, None
+    if isinstance(source, OnDisk):
+        sample, totals = source.draw_hiding(recipe.seed, engine)
+        near = source.bring(sample)
+        posed = pose_part(recipe, near, problem, best, engine)
+    posterior, codes = recipe.conclude(posed, best.parameters)
+    opinion = None if guided is None else guided.opinion
+    estimates = gather_estimates(recipe, near, posed, best.parameters, best.statistics)
+    known = judge_known(recipe, source, problem, best, engine) if isinstance(source, OnDisk) else None
+    earlier = None if past is None else past.evidence
+    kept = None if going_on is None else going_on.calibrated
+    found = calibrate(recipe, near, posed, best, posterior, opinion, totals, known, earlier, kept)
+    power = found.calibrated.found.power
+    learned = Learned.of(problem, best.parameters, best.statistics)
+    fusion = Fusion(
+        model=recipe.model,
+        names=Names.of(crowd),
+        n_answers=np.empty(0, np.int64),
+        backend=crowd.backend,
+        prior=best.parameters.structure.mean,
+        labelled=Labels({}, crowd.classes, codes, posterior),
+        learning=Later.known(learned),
+        course=Course(
+            best.trace,
+            best.n_iter,
+            best.converged,
+            {name: each.trace for name, each in fits.items()},
+            best.parameters.prior.pair or given_pair(recipe.smoothing),
+        ),
+        judging=Later.known(Judgement(Intervals(None, np.empty(0), np.empty(0)), None)),
+        copying=Later.known([]),
+        copies_count_once=False,
+        given=Given(),
+        seed=recipe.seed,
+        calibrated=found.calibrated,
+        coupling=recipe.find_coupling(problem, best.parameters),
+        coupling_scores=plan.coupling_scores,
+        n_changes=0 if going_on is None else going_on.n_changes,
+    )
+    if isinstance(source, OnDisk):
+        judge = Judge.of(recipe, problem, best, power)
+        tally = Tally.of(source.answers, judge, engine)
+        mean = tally.confidence / crowd.n_items
+        whole = Whole(crowd.n_items, mean, tally.chances)
+        intervals, _ = find_intervals(near.responses, posterior, codes, estimates, found.confidence, whole)
+        return replace(
+            fusion,
+            n_answers=tally.n_answers,
+            labelled=StoredLabels(source.answers, judge, mean, tally, sample, problem.steps),
+            judging=Later.known(Judgement(intervals, None)),
+            source=source,
+        )
+    spans = judge_spans(recipe, near, problem, best, posterior, codes, power)
+    judging = judge_fitted(recipe, near, plan, best, posterior, codes, estimates, found, going_on, past)
+    reported = found.left_out
+    if power != 1:
+        reported = posterior.copy() if reported is posterior else reported
+        raise_in_place(recipe.find_raised(near.responses), reported, power)
+    labels = Labels(near.responses.key_columns(), crowd.classes, codes, reported, posterior)
+    if isinstance(judging, Due):
+        judging = Later(judge_later, judging, near, learned, labels, found.calibrated)
+    return replace(
+        fusion,
+        n_answers=near.responses.votes_per_worker(),
+        labelled=labels,
+        judging=judging,
+        given=Given(log_prior=near.log_prior, has_priors=near.log_prior is not None),
+        span_confidence=spans,
+        guidance=None if guided is None else describe_guidance(near, guided, posterior, codes),
+        passages=near.responses.passages,
+        pictures=near.responses.pictures,
+    )
+
+
+class Due(NamedTuple):
+    """What is kept of an update for its intervals, which are worked out when somebody asks for them."""
+
+    pseudo_counts: Floats  # (K,): of a worker's answers about each class
+    summary: Summary
+    prior_is_known: bool
+    raised: NDArray[np.bool_]  # of which items the posterior is raised to a power
+
+
+def judge_fitted(
+    recipe: LatentRecipe,
+    near: InMemory,
+    plan: Plan,
+    best: Fit,
+    posterior: Floats,
+    codes: NDArray[np.int64],
+    estimates: Estimates,
+    found: Found,
+    going_on: GoingOn | None,
+    past: Past | None,
+) -> Later[Judgement] | Due:
+    """Return the intervals of a fit in memory; of an update they are due when somebody asks for them."""
+    evidence = found.calibrated.evidence
+    if going_on is not None and plan.problem.graph is None:
+        pseudo_counts, is_known = sum_pseudo_counts(best.parameters.prior), estimates.prior_is_known
+        return Due(pseudo_counts, best.statistics.summary, is_known, recipe.find_raised(near.responses))
+    sums_before = None if past is None else past.sums
+    intervals, sums = find_intervals(near.responses, posterior, codes, estimates, found.confidence, earlier=sums_before)
+    if plan.apart is not None:
+        # A field may lead small classes to adopt their neighbours' label, and would not know of it.
+        alone = judge_shares_apart(recipe, near, *plan.apart)
+        low, high = intervals.prior
+        intervals = intervals._replace(prior=np.stack([np.minimum(low, alone[0]), np.maximum(high, alone[1])]))
+    assert evidence is not None
+    return Later.known(Judgement(intervals, Past(best.statistics.summary, sums, evidence)))
+
+
+def judge_later(due: Due, source: InMemory, learned: Learned, labels: Labels, calibrated: Calibrated) -> Judgement:
+    """Work out the intervals of an update: they take as long as the update itself."""
+    r, power = source.responses, calibrated.found.power
+    prior, judged = learned.structure.mean, find_judged(r, source.gold, None)
+    estimates = Estimates(learned.confusion, learned.counts, prior, due.pseudo_counts, due.prior_is_known, judged)
+
+    def raised(other: float, run: slice) -> Floats:
+        return raise_where(due.raised[run], labels.posterior[run], other / power)
+
+    confidence = Confidence(np.array(calibrated.powers), raised, power)
+    assert labels.uncalibrated is not None
+    assert calibrated.evidence is not None
+    intervals, sums = find_intervals(r, labels.uncalibrated, labels.codes, estimates, confidence)
+    return Judgement(intervals, Past(due.summary, sums, calibrated.evidence))
+
+
+def judge_shares_apart(recipe: LatentRecipe, near: InMemory, apart: Problem, fit: Fit) -> Floats:
+    """Return the interval of class shares, (2, K), by the answers alone."""
+    r, learned = near.responses, fit.parameters
+    posterior, _ = recipe.conclude(apart, learned)
+    found = gather_estimates(recipe, near, apart, learned, fit.statistics)
+    right = right_matrix(found.confusion, r)
+    sums = sum_up(r, posterior, right, found, sum_chances(r, posterior))
+    return judge_shares(sums.moments, r.n_items, found, invert_scores(r, sums, right, found), r.n_items)
+
+
+def judge_spans(
+    recipe: LatentRecipe,
+    near: InMemory,
+    problem: Problem,
+    best: Fit,
+    posterior: Floats,
+    codes: NDArray[np.int64],
+    power: float,
+) -> Floats | None:
+    """Return the confidence of each span among the labels, if these are the tags of a chain."""
+    r = near.responses
+    if not recipe.follows_tags or not are_tags(r.classes):
+        return None
+    left_out = recipe.calibration != "none" and recipe.max_iter > 0
+    sequence = cast(Sequences, r.sequences).of_items()
+    return judge_fit(problem, best, posterior, codes, r.classes, sequence, left_out, power)
+
+
+def describe_guidance(near: InMemory, guided: Guided, posterior: Floats, codes: NDArray[np.int64]) -> Guidance:
+    """Return what features were found to say, with how often the classifier agrees with the labels."""
+    opinion, findings, opinions = guided.opinion, guided.findings, None
+    if opinion is not None:
+        opinions = compare_opinions(near, opinion, guided.alone, posterior)
+        answered = np.diff(near.responses.offsets)[opinion.item] > 0
+        agrees = (opinion.code == codes[opinion.item])[answered]
+        findings = findings._replace(
+            accuracy=float(agrees.mean()) if len(agrees) else None,
+            n_changed=int((guided.alone.argmax(axis=1) != codes).sum()),
+        )
+    return Guidance(findings, guided.names, guided.guide, opinions)
+
+
+def gather_estimates(
+    recipe: Recipe, source: InMemory, problem: Problem, learned: Parameters, statistics: Statistics
+) -> Estimates:
+    """Return what intervals are about."""
+    workers = problem.workers
+    confusion = workers.plain_mean(learned.workers, statistics.counts, learned.prior)
+    return Estimates(
+        confusion.transpose(0, 2, 1),
+        workers.plain_counts(statistics.counts),
+        learned.structure.mean,
+        sum_pseudo_counts(learned.prior),
+        fixed_prior(recipe, source.responses) is not None,
+        find_judged(source.responses, source.gold, problem.graph),
+    )
+
+
+def pose_part(recipe: LatentRecipe, part: InMemory, problem: Problem, best: Fit, engine: Engine) -> Problem:
+    """Return the problem of some items, with the priors of a fit to all of them."""
+    posed = recipe.pose(part, problem.structure, None, engine)
+    return replace(posed, prior=best.parameters.prior, unvoted=problem.unvoted)
+
+
+def judge_known(
+    recipe: LatentRecipe, source: OnDisk, problem: Problem, best: Fit, engine: Engine
+) -> KnownScores | None:
+    """Return how well known labels on disk are predicted by posteriors that do not know them, if there are any."""
+    if source.answers.gold is None:
+        return None
+    part = source.known_part()
+    if part is None:
+        return KnownScores(np.zeros(len(POWERS)), 0)
+    posed = pose_part(recipe, part, problem, best, engine)
+    posterior, _ = recipe.conclude(posed, best.parameters)
+    return score_known(recipe, part, posed, best, posterior)
+
+
+# Votes
+
+
+@learn.register
+def learn_votes(
+    recipe: VoteRecipe,
+    source: Source,
+    links: Graph | None,  # noqa: ARG001
+    engine: Engine,
+    going_on: GoingOn | None,  # noqa: ARG001
+) -> Fusion:
+    """Take the vote."""
+    crowd = source.crowd
+    labelled: Labels | StoredLabels
+    if isinstance(source, OnDisk):
+        prior = find_shares(source.answers, engine)
+        tally = VoteTally.of(source.answers, prior, engine)
+        sums, n_answers = tally.sums, tally.n_answers
+        mean = sums.chosen / crowd.n_items
+        labelled = StoredLabels(source.answers, VoteJudge(recipe, prior), mean, sample=source.drawn)
+    else:
+        source = cast(InMemory, source)
+        r, unvoted = source.responses, crowd.vote_shares()
+        shares, mass = collect_votes(engine, source, unvoted)
+        labelled = Labels(r.key_columns(), r.classes, recipe.break_ties(shares, r.keys, r.classes), shares)
+        # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
+        structure = Independent(r.n_classes, None, 0.0, "em")
+        prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
+        offsets = None if r.sequences is None else r.sequences.offsets
+        sums, n_answers = VoteSums.of(shares, labelled.confidence, prior, offsets), r.votes_per_worker()
+    passages, pictures = (r.passages, r.pictures) if isinstance(source, InMemory) else (None, None)
+    return Fusion(
+        model=recipe.model,
+        names=Names.of(crowd),
+        n_answers=n_answers,
+        backend=crowd.backend,
+        prior=prior,
+        labelled=labelled,
+        learning=Later(learn_from_votes, recipe, source, prior),
+        course=Course(np.empty(0), 0, True),
+        judging=Later.known(Judgement(Intervals(None, *judge_votes(sums, prior)), None)),
+        copying=Later.known([]),
+        copies_count_once=False,
+        given=Given(),
+        seed=recipe.seed,
+        source=source if isinstance(source, OnDisk) else None,
+        voting=source,
+        passages=passages,
+        pictures=pictures,
+    )
+
+
+def learn_from_votes(recipe: VoteRecipe, source: Source, prior: Floats) -> Learned:
+    """Count the answers, and return the matrices that they make: the vote itself needs none, and they may be large."""
+    crowd = source.crowd
+    check_matrices(recipe.model, voters(crowd), crowd.n_items, START_TABLES)
+    with open_engine(None) as engine:
+        problem = recipe.pose_votes(source, None, engine)
+        if isinstance(source, OnDisk):
+            problem = replace(problem, unvoted=prior, steps=None)
+        statistics = expect_from_votes(problem)
+        learned = Learned.of(problem, maximise(problem, statistics), statistics)
+    return replace(learned, structure=Independent(len(prior), None, 0.0, "em").given(prior))
+
+
+# Moments
+
+
+@learn.register
+def learn_by_moments(
+    recipe: MomentRecipe,
+    source: Source,
+    links: Graph | None,
+    engine: Engine,
+    going_on: GoingOn | None,  # noqa: ARG001
+) -> Fusion:
+    """Match moments, and judge the items by what they say of the workers."""
+    source = cast(InMemory, source)
+    r = source.responses
+    problem = recipe.pose_votes(source, links, engine)
+    by_vote = maximise(problem, expect_from_votes(problem))
+    found = recipe.match(r, by_vote.workers.mean, by_vote.structure.mean)
+    workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
+    learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
+    statistics = expect(problem, learned)
+    posterior, codes = recipe.conclude(problem, learned)
+    confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
+    estimates = gather_estimates(recipe, source, problem, learned, statistics)
+    intervals, _ = find_intervals(r, posterior, codes, estimates, confidence)
+    return Fusion(
+        model=recipe.model,
+        names=Names.of(r),
+        n_answers=r.votes_per_worker(),
+        backend=r.backend,
+        prior=learned.structure.mean,
+        labelled=Labels(r.key_columns(), r.classes, codes, posterior),
+        learning=Later.known(Learned.of(problem, learned, statistics)),
+        course=Course(found.trace, found.n_iter, found.converged),
+        judging=Later.known(Judgement(intervals, None)),
+        copying=Later.known([]),
+        copies_count_once=False,
+        given=Given(),
+        passages=r.passages,
+        pictures=r.pictures,
+    )

@@ -1,0 +1,415 @@
+"""The result of a fit: computed once, frozen, and read by everything that comes after.
+
+A `Fusion` holds what was found (estimates, labels and probabilities, calibration, intervals), what it was found from
+(answers, known labels, graph) and what checks say of it. Fitted models hold one, and their attributes that end in an
+underscore read from it. An update or a further batch makes another one. What is costly and seldom wanted is a `Later`:
+it is computed when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..answers.columns import Column, Values, spell_surrogates, to_column
+from ..answers.contents import Passages, Pictures
+from ..answers.frames import BACKENDS
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.responses import Responses
+from ..errors import NotFittedError, Python, Sentence
+from ..inference.classifiers import LinearJudge
+from ..inference.copy_groups import are_groups
+from ..inference.coupling import CouplingScore
+from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
+from ..inference.hidden_fits import Judged
+from ..inference.learned import Learned, Names
+from ..inference.powers import Calibration, Evidence
+from ..inference.sources import Source
+from ..inference.starts import is_start
+from ..inference.structures.field import FieldParameters
+from ..kernels.types import Floats
+from ..specs import (
+    CLASS_CODES,
+    DISTRIBUTIONS,
+    NOT_SAVED,
+    OBJECTIVES,
+    PROBABILITIES,
+    WHOLE_COUNTS,
+    ArraySpec,
+    Check,
+    ColumnSpec,
+    Fault,
+    Length,
+    NotNegative,
+    OneOf,
+    Positive,
+    Same,
+    Share,
+    Sizes,
+    among,
+)
+from .batches import Past
+from .comparison import Comparison, GraphCheck
+from .intervals import Intervals
+
+Value = TypeVar("Value")
+
+
+class Later(Generic[Value]):
+    """A value that is computed when it is first asked for.
+
+    Examples
+    --------
+    >>> later = Later(int, "7")
+    >>> later.value
+    7
+    """
+
+    def __init__(self, compute: Callable[..., Value], *arguments: object) -> None:
+        self.compute = compute
+        self.arguments = arguments
+
+    @classmethod
+    def known(cls, value: Value) -> Later[Value]:
+        """Return a value that is known already."""
+        later = cls(_return, value)
+        _ = later.value
+        return later
+
+    @cached_property
+    def value(self) -> Value:
+        """The value."""
+        return self.compute(*self.arguments)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has been computed."""
+        return "value" in self.__dict__
+
+
+def _return(value: Value) -> Value:
+    return value
+
+
+def are_keys(names: Iterable[str]) -> bool:
+    """Tell whether these columns are what identifies an item."""
+    return list(names) in (["item"], ["sequence", "position"])
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of some items, with their probabilities.
+
+    Attributes
+    ----------
+    keys : dict
+        What identifies the items: columns item, or sequence and position.
+    classes : ndarray
+        What a label can be.
+    codes : int64 array (N,)
+        The label of each item, as an index into the classes.
+    posterior : array (N, K)
+        The probabilities that are reported.
+    uncalibrated : array (N, K) or None
+        Those of the fit itself; None where they are the same.
+    """
+
+    keys: Annotated[Mapping[str, Annotated[Column, ColumnSpec("N")]], Check(are_keys)]
+    classes: Annotated[Values, Same("names/classes")]
+    codes: Annotated[NDArray[np.int64], ArraySpec("N", CLASS_CODES)]
+    posterior: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)]
+    uncalibrated: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)] | None = None
+
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless there are items, each with a key of its own."""
+        if sizes["N"] < 1:
+            raise Fault("there are no items")
+        # Only now is it known that there are as many items as keys, which might have been a few bits each.
+        if pa.table(self.keys).group_by(list(self.keys)).aggregate([]).num_rows < sizes["N"]:
+            raise Fault("several items have the same key")
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.codes)
+
+    @property
+    def values(self) -> Values:
+        """The labels themselves."""
+        return np.asarray(self.classes[self.codes])
+
+    @property
+    def confidence(self) -> Floats:
+        """The probability of each label."""
+        return np.asarray(self.posterior[np.arange(len(self.codes)), self.codes])
+
+    @property
+    def fitted(self) -> Floats:
+        """The probabilities of the fit itself."""
+        return self.posterior if self.uncalibrated is None else self.uncalibrated
+
+    @property
+    def mean_confidence(self) -> float:
+        """The mean probability of the labels: their expected accuracy."""
+        return float(self.confidence.mean())
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the parts: there is one."""
+        return [0]
+
+    def part(self, number: int) -> Labels:  # noqa: ARG002
+        """Return the labels of one part: all of them."""
+        return self
+
+    def parts(self) -> Iterator[Labels]:
+        """Yield the labels part by part: here, all of them."""
+        yield self
+
+    def lean(self) -> Labels:
+        """Return what is needed to write the labels."""
+        return self
+
+    def list_columns(self) -> dict[str, Column]:
+        """Return the columns of a table of labels: keys, label, confidence, and the probability of each class."""
+        columns: dict[str, Column] = dict(self.keys)
+        columns["label"] = to_column(self.values)
+        columns["confidence"] = to_column(self.confidence)
+        for k, name in enumerate(name_probabilities(self.classes, columns)):
+            columns[name] = to_column(np.ascontiguousarray(self.posterior[:, k]))
+        return columns
+
+    def take(self, rows: NDArray[np.int64]) -> dict[str, Column]:
+        """Return what identifies some of the items."""
+        return {name: column.take(rows) for name, column in self.keys.items()}
+
+
+class Labelled(Protocol):
+    """Labels of all items, in memory or not. What is counted over items is a sum over parts."""
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+
+    @property
+    def mean_confidence(self) -> float:
+        """The mean probability of the labels."""
+
+    def parts(self) -> Iterator[Labels]:
+        """Yield the labels part by part."""
+
+
+@dataclass(frozen=True)
+class NoLabels:
+    """Labels that are gone: those of a fit to answers on disk, which its file does not hold."""
+
+    n_items: Annotated[int, Length("N")]
+    mean_confidence: Share
+
+    def parts(self) -> Iterator[Labels]:
+        """Say how to get them."""
+        raise NotFittedError(
+            "This model was fitted to answers on disk. Its file holds what it learned, but no answers and no labels.",
+            "Fuse the answers again, and write all that you need then.",
+            Sentence("Or give answers that fit in memory to {predict}.", predict=Python("predict")),
+        )
+
+
+def are_starts(names: Iterable[str]) -> bool:
+    """Tell whether starts can have these names."""
+    return all(map(is_start, names))
+
+
+class Course(NamedTuple):
+    """How a fit went."""
+
+    trace: Annotated[Floats, ArraySpec("*", OBJECTIVES)]
+    n_iter: int
+    converged: bool
+    # The trace of every start.
+    starts: Annotated[Mapping[str, Annotated[Floats, ArraySpec("*", OBJECTIVES)]], Check(are_starts)] = {}
+    smoothing: tuple[NotNegative, NotNegative] | None = None
+
+
+class Calibrated(NamedTuple):
+    """How probabilities were calibrated."""
+
+    found: Calibration
+    powers: list[Positive]  # equally likely ones, of which `found.power` is chosen
+    # What speaks for each power; a file holds it as what a further batch needs.
+    evidence: Annotated[Evidence | None, NOT_SAVED] = None
+    hidden: Annotated[Sequence[Judged], NOT_SAVED] = ()  # the hidden answers of the fit
+
+
+class Guidance(NamedTuple):
+    """What features of the items were found to say."""
+
+    findings: FeatureFindings
+    names: list[str] | None  # None if they came without names
+    guide: Guide | None  # None if it was not saved, or has no say
+    opinions: ComparedOpinions | None  # of classifier and crowd
+
+    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
+        """Raise a `Fault` unless a classifier that has a say, and only such a one, is there."""
+        if (self.opinions is not None) != self.findings.used or (self.guide is not None and not self.findings.used):
+            raise Fault("it holds only a part of the classifier")
+        judge = None if self.guide is None else self.guide.judge
+        if isinstance(judge, LinearJudge) and len(judge.centre) != self.findings.n_features:
+            raise Fault("the classifier is about other features")
+
+
+class Given(NamedTuple):
+    """What a model was fitted to: None where there is nothing, or where a file does not hold it."""
+
+    answers: Responses | None = None  # before near-copies count once
+    gold: Gold | None = None
+    graph: Graph | None = None  # as it was given
+    log_prior: Floats | None = None  # what was known of the items beside their answers; it is not saved
+    has_priors: bool = False
+
+
+NOTHING_GIVEN = Given()
+
+
+class Judgement(NamedTuple):
+    """What is known of how well everything was found."""
+
+    intervals: Intervals
+    past: Past | None  # what a further batch of answers needs
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """What a fit found. Nothing in it changes; `dataclasses.replace` makes another one."""
+
+    model: Annotated[str, Same("model")]  # the name of the model's class
+    names: Names
+    n_answers: Annotated[NDArray[np.int64], ArraySpec("M", WHOLE_COUNTS)]  # of each worker
+    # The frame library in which results are reported.
+    backend: Annotated[str, among(BACKENDS)]
+    prior: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    labelled: Annotated[Labelled, OneOf((Labels, NoLabels))]
+    learning: Later[Learned]
+    course: Course
+    judging: Later[Judgement]
+    copying: Later[Annotated[list[list[int]], Check(are_groups)]]  # groups of near-copies, by index
+    copies_count_once: bool
+    given: Annotated[Given, NOT_SAVED] = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
+    seed: int = 0
+    calibrated: Calibrated | None = None  # None for models without calibration
+    coupling: float | None = None
+    coupling_scores: list[CouplingScore] = field(default_factory=list)
+    # Of the spans among the labels of a chain, if these are tags.
+    span_confidence: Annotated[Floats, ArraySpec("*", PROBABILITIES)] | None = None
+    guidance: Guidance | None = None
+    n_batches: int = 0  # how many `partial_fit` has learned from
+    n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
+    source: Annotated[Source | None, NOT_SAVED] = None  # of answers on disk
+    voting: Annotated[Source | None, NOT_SAVED] = None  # of a vote: the answers as they were counted
+    passages: Passages | None = None  # of tokens: the texts that they are in
+    pictures: Annotated[Pictures | None, NOT_SAVED] = None  # where items are pixels: the images that they are in
+    checked: bool = False  # whether `fuse` has compared it with majority vote
+    comparison: Comparison | None = None
+    graph_check: GraphCheck | None = None
+    update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
+
+    @property
+    def labels(self) -> Labels:
+        """The labels, if they are in memory."""
+        if isinstance(self.labelled, Labels):
+            return self.labelled
+        if self.source is None:
+            next(self.labelled.parts())
+        raise NotFittedError(
+            "The labels of answers on disk are not held in memory.",
+            Sentence("Write them to files with {write}.", write=Python("write(path)")),
+        )
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the labels are in memory."""
+        return isinstance(self.labelled, Labels)
+
+    @property
+    def is_network(self) -> bool:
+        """Whether items are linked by a graph."""
+        return isinstance(self.learned.structure, FieldParameters)
+
+    @property
+    def learned(self) -> Learned:
+        """What was learned of the workers."""
+        return self.learning.value
+
+    @property
+    def intervals(self) -> Intervals:
+        """Ends of intervals."""
+        return self.judging.value.intervals
+
+    @property
+    def copies(self) -> list[list[int]]:
+        """Groups of workers who seem to copy each other, by index."""
+        return self.copying.value
+
+    @property
+    def takes_silence(self) -> bool:
+        """Whether silence was an answer at the fit."""
+        return bool(self.learned.confusion.shape[2] > len(self.names.labels))
+
+    @property
+    def answers(self) -> Responses:
+        """The answers that the model was fitted to."""
+        if self.given.answers is not None:
+            return self.given.answers
+        if self.source is not None:
+            raise NotFittedError(
+                "The answers that this model was fitted to are on disk, and not held in memory.",
+                Sentence("Read them with {read}.", read=Python("read_responses")),
+            )
+        if not self.in_memory:
+            raise NotFittedError(
+                "This model was fitted to answers on disk, and its file does not hold them.",
+                "Fuse the answers again, and write all that you need then.",
+            )
+        if self.n_batches:
+            raise NotFittedError(
+                "This model was fitted in batches, whose answers it does not keep.",
+                "Give further answers to partial_fit, or fit all answers at once.",
+            )
+        raise NotFittedError(
+            "The file of this model holds no answers: it was saved with answers=False.", "Fit the model again."
+        )
+
+    @property
+    def n_calibrating(self) -> int | None:
+        """How many known labels probabilities were calibrated by; None if they are not calibrated."""
+        return None if self.calibrated is None or self.calibrated.found.given else self.calibrated.found.n_gold
+
+    @property
+    def expected_accuracy(self) -> tuple[float, float, float]:
+        """Share of the labels that are right, by their probabilities, and the ends of its 95 % interval."""
+        value, (low, high) = self.labelled.mean_confidence, self.intervals.expected.tolist()
+        return value, min(low, value), max(high, value)
+
+
+def name_probabilities(classes: Values, taken: Mapping[str, object]) -> list[str]:
+    """Return the names of the columns of probabilities, none of which is taken."""
+    return distinct_names([f"p({spell_surrogates(str(name))})" for name in classes.tolist()], list(taken))
+
+
+def distinct_names(names: list[str], taken: Sequence[str]) -> list[str]:
+    """Make column names distinct: the classes 1 and "1" have the same text."""
+    seen = set(taken)
+    result = []
+    for name in names:
+        unique, n = name, 2
+        while unique in seen:
+            unique, n = f"{name} ({n})", n + 1
+        seen.add(unique)
+        result.append(unique)
+    return result

@@ -1,0 +1,265 @@
+r"""The sums over answers and items that intervals are made of, and what all items together say.
+
+Class shares :math:`\pi`, and the accuracy of all workers for each class, may move together. With q the posteriors and
+:math:`\Gamma` the matrices of workers, the scores for item i of the log odds of right answers to class k, shared by all
+workers, and of the class shares are
+
+.. math:: u_{ik} = q_{ik} \sum_{a \in i} ([l_a = k] - \Gamma_{m_a, kk}), \quad v_{ik} = q_{ik} - \pi_k
+
+Their covariance :math:`S = (\sum_i s_i s_i^T + P)^{-1}`, :math:`s_i = (u_i, v_i)`, is that of the estimates. P is the
+information of the workers' prior: it holds classes together and leaves the common direction free. (Where answers vary
+less than the matrices expect, because nobody errs, the difference is added to P.) For sequences
+:math:`S (\sum_s s_s s_s^T + P) S` is taken, with scores summed over each sequence.
+
+Nothing is known about the log odds of a class that nobody said, so S leaves its :math:`v_k` out, and the other
+:math:`v_k` are about shares among the classes that were said.
+
+Sums over items are taken over runs of items, so that no more memory is needed than the posteriors take.
+
+**Streams.** If answers come in batches (see `consilience.results.streaming`), the sums are those over all batches.
+Those of a batch are taken at its own posteriors and matrices. S is multiplied by the sum of :math:`n f` over workers
+divided by that of :math:`v'`; see `consilience.results.answer_worth`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.responses import Responses
+from ..answers.vocabulary import MANY, count_codes
+from ..inference.cells import sum_by
+from ..kernels.types import Floats, freeze, read_only
+from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault, Sizes
+from .answer_worth import add_worth, find_worth, given_weights, measure_answers, sum_judged, sum_votes
+from .interval_ends import few_units
+
+# So many entries of matrices are worked on at a time.
+MOST_ENTRIES = 1 << 16
+# So many items are worked on at a time, however many classes there are.
+FEWEST_ITEMS = 1 << 10
+# With more classes than this, shares are judged one by one: the matrix of scores would be large.
+MOST_CLASSES = 50
+
+
+class Estimates(NamedTuple):
+    """What was learned."""
+
+    confusion: Floats  # (M, K, A)
+    counts: Floats  # (M, L, K): expected counts of answers
+    prior: Floats  # (K,)
+    pseudo_counts: Floats  # (K,): of a worker's answers about each class
+    prior_is_known: bool
+    judged: NDArray[np.bool_]  # (N,): whether answers to an item are judged by others
+
+
+class Sums(NamedTuple):
+    """The sums over answers and items that intervals are made of. Those of the batches of a stream add up."""
+
+    # As `sum_chances` returns.
+    chances: Annotated[Floats, ArraySpec("3 M", COUNTS)]
+    # Weights of the answers that something else judges, and of all.
+    judged: Annotated[Floats, ArraySpec("2 M", COUNTS)]
+    # What the design effect is made of; see `sum_votes`.
+    votes: Annotated[Floats, ArraySpec("3", COUNTS)]
+    # (2, 2 K, 2 K): products of scores of items, and of sequences; empty with too many classes.
+    scores: Annotated[Floats, ArraySpec("2 * *", FINITE)]
+    # By how much answers vary less than the matrices expect.
+    lack: Annotated[Floats, ArraySpec("K", FINITE)]
+    # Posteriors, and their squares.
+    moments: Annotated[Floats, ArraySpec("2 K", COUNTS)]
+    # 1 if some answer means the class.
+    meant: Annotated[Floats, ArraySpec("K", PROBABILITIES)]
+    # Items, and sequences.
+    sizes: Annotated[Floats, ArraySpec("2", COUNTS)]
+    # Number of answers with a known truth that would tell as much, if d were 1.
+    worth: Annotated[Floats, ArraySpec("M", COUNTS)]
+
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless the scores are those of the classes."""
+        size = 2 * sizes["K"]
+        if self.scores.size and self.scores.shape != (2, size, size):
+            raise Fault("the sums of scores are not those of the classes")
+
+    def plus(self, other: Sums) -> Sums:
+        """Return the sums over both; `other` are those of a later batch."""
+        chances, judged = self.chances + other.chances, self.judged + other.judged
+        return Sums(
+            chances,
+            judged,
+            self.votes + other.votes,
+            self.scores + other.scores if self.scores.shape == other.scores.shape else np.empty((2, 0, 0)),
+            self.lack + other.lack,
+            self.moments + other.moments,
+            np.maximum(self.meant, other.meant),
+            self.sizes + other.sizes,
+            add_worth(self.worth, other.judged[0], judged[0], measure_answers(chances).left),
+        )
+
+
+def sum_up(
+    r: Responses,
+    posterior: Floats,
+    right: Floats,
+    found: Estimates,
+    chances: Floats,
+    scale: float = 1.0,
+    earlier: Sums | None = None,
+) -> Sums:
+    """Return the sums over these answers, of which there are `scale` times as many, and over earlier ones.
+
+    `chances` are those of `sum_chances`.
+    """
+    total = chances if earlier is None else chances + earlier.chances
+    said = count_codes(r.label, r.n_labels) > 0
+    meant = find_meant(r, said) if earlier is None else find_meant(r, said) | (earlier.meant > 0)
+    judged = sum_judged(r, found.judged)
+    scores, lack = sum_scores(r, posterior, right, found, meant)
+    sequences = 0 if r.sequences is None else int(scale * np.count_nonzero(np.diff(r.sequences.offsets)))
+    own = Sums(
+        chances,
+        judged,
+        sum_votes(r, posterior, total),
+        scale * scores,
+        scale * lack,
+        np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
+        meant.astype(np.float64),
+        np.array([len(posterior), sequences], np.float64),
+        find_worth(chances, judged),
+    )
+    return own if earlier is None else earlier.plus(own)
+
+
+def right_matrix(confusion: Floats, r: Responses) -> Floats:
+    """Return the probability that an answer of each worker is right, by class, (M, K)."""
+    spoken = confusion[:, :, : r.n_labels].sum(axis=2)
+    named = np.flatnonzero(r.label_of_class >= 0)
+    right = np.zeros(confusion.shape[:2])
+    right[:, named] = confusion[:, named, r.label_of_class[named]]
+    return np.asarray(np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0))
+
+
+def find_meant(r: Responses, said: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell which classes some answer means: a label that was given or, where it is an answer, silence."""
+    meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(r.n_classes, bool)
+    named = np.flatnonzero(r.label_of_class >= 0)
+    meant[named] |= said[r.label_of_class[named]]
+    return meant
+
+
+def sum_scores(
+    r: Responses, posterior: Floats, right: Floats, found: Estimates, meant: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Return the products of the scores of items and of sequences, (2, 2 K, 2 K), and the lack of variance, (K,).
+
+    Where class shares are known, scores of these are 0. With too many classes there are no products.
+    """
+    n_classes = len(found.prior)
+    lack, expected = np.zeros(n_classes), right * (1 - right)
+    if n_classes > MOST_CLASSES:
+        return np.empty((2, 0, 0)), lack
+    size = n_classes if found.prior_is_known else 2 * n_classes
+    information, clustered = np.zeros((2, size, size))
+    shares = found.prior / found.prior[meant].sum()
+    for run in cut_runs(r):
+        q, votes = posterior[run], count_surprise(r, right, run)
+        away = np.where(meant, q - q[:, meant].sum(axis=1, keepdims=True) * shares, 0.0)
+        scores = np.concatenate([q * votes, away], axis=1)[:, :size]
+        information += scores.T @ scores
+        lack += np.sum(q**2 * (sum_answers(r, expected, run, power=2) - votes**2), axis=0)
+        if r.sequences is not None:
+            sums = sum_sequences(scores, r.sequences.offsets, run)
+            clustered += sums.T @ sums
+    return np.pad(np.stack([information, clustered]), ((0, 0), *[(0, 2 * n_classes - size)] * 2)), lack
+
+
+class Shared(NamedTuple):
+    """The covariance of estimates that all items share."""
+
+    covariance: Floats  # of the log odds of right answers by class, (K,), and of class shares
+    meant: NDArray[np.bool_]  # (K,): whether there is an answer that means the class
+
+
+def invert_scores(r: Responses, sums: Sums, right: Floats, found: Estimates) -> Shared | None:
+    """Return the covariance that sums of scores call for; None if there are none, or numbers too large."""
+    n_classes = len(found.prior)
+    if not sums.scores.size:
+        return None
+    size = n_classes if found.prior_is_known else 2 * n_classes
+    information, clustered = sums.scores[:, :size, :size]
+    answered = sums.judged[1] > 0
+    held = found.pseudo_counts * (right * (1 - right))[answered].sum(axis=0)
+    prior = np.zeros((size, size))
+    if held.sum() > 0:
+        prior[:n_classes, :n_classes] = np.diag(held) - np.outer(held, held) / held.sum()
+    # Where nobody errs, scores vary less than they could: then what the matrices expect counts.
+    prior[range(n_classes), range(n_classes)] += np.maximum(sums.lack, 0.0)
+    information = information + prior
+    if not np.isfinite(information).all():
+        return None
+    covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
+    if r.sequences is not None:
+        covariance = covariance @ (clustered + prior) @ covariance * few_units(int(sums.sizes[1]))
+    # In a stream, less is known than the scores tell.
+    covariance = covariance * max(find_worth(sums.chances, sums.judged).sum() / max(sums.worth.sum(), 1e-300), 1.0)
+    return Shared(np.pad(covariance, (0, 2 * n_classes - size)), sums.meant > 0)
+
+
+def cut_runs(r: Responses) -> Iterator[slice]:
+    """Yield runs of items, with about `MOST_ENTRIES` probabilities each; sequences are not cut."""
+    ends = np.append(np.arange(0, r.n_items, max(FEWEST_ITEMS, MOST_ENTRIES // r.n_classes)), r.n_items)
+    if r.sequences is not None:
+        ends = np.unique(r.sequences.offsets[np.searchsorted(r.sequences.offsets, ends)])
+    for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        yield slice(first, last)
+
+
+def sum_sequences(values: Floats, offsets: NDArray[np.int64], run: slice = slice(None)) -> Floats:
+    """Return the sums of the rows of each sequence that has items in a run; `values` are those of the run."""
+    first = offsets[:-1][np.diff(offsets) > 0]
+    begin, end, _ = run.indices(int(offsets[-1]))
+    return np.asarray(np.add.reduceat(values, first[(first >= begin) & (first < end)] - begin, axis=0))
+
+
+def count_surprise(r: Responses, right: Floats, run: slice = slice(None)) -> Floats:
+    """Return for each item of a run the sum over its answers of [l = k] - Gamma_kk, (n, K)."""
+    offsets, answers = locate_answers(r, run)
+    n_items = len(offsets) - 1
+    if r.n_responses >= MANY:
+        from ..kernels.answers import add_votes
+
+        votes = -sum_answers(r, right, run)
+        add_votes(r.label[answers], offsets, given_weights(r, answers), read_only(r.class_of_label), votes)
+        return votes
+    klass = r.class_of_label[r.label[answers]]
+    named = np.flatnonzero(klass >= 0)
+    place = np.repeat(np.arange(n_items), np.diff(offsets))[named] * r.n_classes + klass[named]
+    votes = sum_by(place, r.weights(answers)[named], n_items * r.n_classes).reshape(n_items, r.n_classes)
+    return np.asarray(votes - sum_answers(r, right, run))
+
+
+def sum_answers(r: Responses, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
+    """Return for each item of a run the sum over its answers of `values` of their workers, times weight ** power."""
+    offsets, answers = locate_answers(r, run)
+    if r.n_responses >= MANY:
+        from ..kernels.answers import sum_rows
+
+        table = np.ascontiguousarray(values).reshape(len(values), -1)
+        sums = np.zeros((len(offsets) - 1, table.shape[1]))
+        sum_rows(r.worker[answers], offsets, given_weights(r, answers), power, read_only(table), sums)
+        return sums.reshape(-1, *values.shape[1:])
+    from scipy.sparse import csr_array
+
+    shape = (len(offsets) - 1, r.n_workers)
+    weight = r.weights(answers) ** power
+    return np.asarray(csr_array((weight, r.worker[answers], offsets), shape=shape) @ values)
+
+
+def locate_answers(r: Responses, run: slice) -> tuple[NDArray[np.int64], slice]:
+    """Return where the answers to each item of a run begin and end, from 0, and which answers these are."""
+    first, last, _ = run.indices(r.n_items)
+    offsets = r.offsets[first : last + 1]
+    return freeze(offsets - offsets[0]), slice(int(offsets[0]), int(offsets[-1]))

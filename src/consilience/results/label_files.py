@@ -1,0 +1,202 @@
+"""The one writer of labels: part by part, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..answers.frames import build_frame
+from ..engines import open_engine
+from ..errors import InputError, first_line
+from ..formats.register import usual_suffixes, writable_formats
+from ..formats.writing import check_writable, hold_signals, sync, write_tables
+from ..storage.claiming import claim_beside
+from .fusion import Fusion, Labels, NoLabels
+from .parts import StoredLabels
+
+PART = "part-{:05d}.parquet"
+# What files in a folder of labels say of themselves, so that only such folders are replaced.
+MARK = {b"consilience": b"labels"}
+
+
+def write_labels(found: Fusion, path: str, engine: Any) -> None:
+    """Write the labels of a result to a folder of Parquet files, or to one file."""
+    labels = found.labelled
+    if isinstance(labels, NoLabels):
+        labels.parts()
+    assert isinstance(labels, (Labels, StoredLabels))
+    if isinstance(labels, StoredLabels):
+        check_apart(path, labels.answers.inputs)
+    else:
+        engine = None  # they are here
+    in_one = is_one_file(path)
+    write_tables(_tables(labels, engine), path) if in_one else write_folder(path, partial(_write_parts, labels, engine))
+    if isinstance(labels, StoredLabels) and labels.steps is not None:
+        labels.steps.clear()
+
+
+def is_one_file(path: str) -> bool:
+    """Tell whether labels are written to one file, by its name, and not to a folder.
+
+    A name such as labels.xlsx is an error, unless there is such a folder, or a slash follows.
+
+    >>> is_one_file("labels.parquet"), is_one_file("labels"), is_one_file("labels.v2/")
+    (True, False, False)
+    """
+    if any(each.fits(path) for each in writable_formats()):
+        return True
+    suffix = os.path.splitext(path)[1]
+    if suffix[1:2].isalpha() and not os.path.isdir(path):
+        raise InputError(
+            f"Labels cannot be written to {path!r}: {suffix} is not among {usual_suffixes(writable_formats())}.",
+            "Name a file such as labels.parquet, or a folder, with a slash at its end.",
+        )
+    return False
+
+
+def write_folder(path: str, write: Callable[[Path], Mapping[str, int]]) -> None:
+    """Write files into a folder, which takes its place when all are there.
+
+    Whatever happens, the old labels are there or the new ones. If the process is killed between the two renames, the
+    old ones come back with the next run.
+
+    Parameters
+    ----------
+    path : str
+        The folder. Of a link, the folder that it leads to is replaced.
+    write : callable
+        Writes files into a folder, and returns their names and sizes.
+    """
+    folder = Path(os.path.realpath(path))
+    try:
+        bring_back(folder)
+        check_folder(folder)
+        with claim_beside(folder, "writing") as work:
+            keep_only(work, write(work))
+            sync(work)
+            exchange(work, folder)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{str(folder)!r} cannot be written: {first_line(error)}.", "Free some space or write elsewhere."
+        ) from error
+
+
+def name_old(folder: Path) -> Path:
+    """Return the name that a folder has while another takes its place."""
+    return folder.with_name(f".{folder.name}.replaced")
+
+
+def bring_back(folder: Path) -> None:
+    """Give a folder its name again if the process was killed that was about to replace it."""
+    old = name_old(folder)
+    if old.is_dir() and not folder.exists():
+        old.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def keep_only(folder: Path, sizes: Mapping[str, int]) -> None:
+    """Remove all other files from a folder, after a check that these are complete.
+
+    There may be others if work was done twice, since a worker of a cluster was taken for lost.
+    """
+    found = {path.name: path.stat().st_size for path in folder.iterdir()}
+    if damaged := sorted(name for name, size in sizes.items() if found.get(name) != size):
+        raise OSError(f"the file {damaged[0]!r} is not complete")
+    for name in found.keys() - sizes.keys():
+        (folder / name).unlink()
+
+
+def exchange(work: Path, folder: Path) -> None:
+    """Give a new folder the name of an old one, which is removed; if that fails, the old one keeps its name."""
+    old = name_old(folder)
+    with hold_signals():
+        if folder.exists():
+            folder.rename(old)
+        try:
+            work.rename(folder)
+        except BaseException:
+            if old.exists():
+                old.rename(folder)
+            raise
+    sync(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_folder(path: Path) -> None:
+    """Raise an error for a folder that holds something else than labels, or that cannot be made."""
+    folder = Path(os.path.realpath(path))
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{str(path)!r} is a file.", "Name a folder, or a file such as labels.parquet.")
+    if Path.cwd().is_relative_to(folder):
+        raise InputError(f"{str(path)!r} is the folder in which you are, or holds it.", "Name a new folder.")
+    if not folder.is_dir():
+        check_writable(folder.with_name(f"{folder.name}.parquet"))
+        return
+    if others := sorted(each.name for each in folder.iterdir() if not is_part(each)):
+        raise InputError(
+            f"The folder {str(path)!r} holds other files than labels, such as {others[0]!r}.", "Name a new folder."
+        )
+
+
+def is_part(path: Path) -> bool:
+    """Tell whether a file holds labels that `write` wrote, or is what a second writer left of them."""
+    if path.match(".part-*"):
+        return True
+    try:
+        return path.match("part-*.parquet") and MARK.items() <= (parquet().read_schema(path).metadata or {}).items()
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def check_apart(path: str, inputs: Iterable[str]) -> None:
+    """Raise an error if an output is the same as an input, or a folder that holds it."""
+    real = os.path.realpath(path)
+    for each in inputs:
+        if Path(os.path.realpath(each)).is_relative_to(real):
+            raise InputError(f"Writing to {path!r} would change the input {each!r}.", "Write to another place.")
+
+
+def _tables(labels: Labels | StoredLabels, engine: Any) -> Iterator[pa.Table]:
+    with open_engine(engine) as opened:
+        yield from opened.map(make_table, opened.place(labels.numbers()), labels.lean())
+
+
+def _write_parts(labels: Labels | StoredLabels, engine: Any, folder: Path) -> dict[str, int]:
+    with open_engine(engine) as opened:
+        return dict(opened.map(write_part, opened.place(labels.numbers()), labels.lean(), str(folder)))
+
+
+def parquet() -> Any:
+    """Return Arrow's module of Parquet, which takes a while to load."""
+    from pyarrow import parquet
+
+    return parquet
+
+
+def write_part(number: int, labels: Labels | StoredLabels, folder: str) -> tuple[str, int]:
+    """Write the labels of a part; return the name and the size of the file."""
+    return save_part(make_table(number, labels), Path(folder), number)
+
+
+def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
+    """Write labels to a file of a folder; return its name and size. It is whole even if two write it at once."""
+    path = folder / PART.format(number)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **MARK})
+    parquet().write_table(marked, temporary, compression="zstd")
+    sync(temporary)
+    size = temporary.stat().st_size
+    temporary.replace(path)
+    return path.name, size
+
+
+def make_table(number: int, labels: Labels | StoredLabels) -> pa.Table:
+    """Return the labels of a part, with the columns of `to_frame`."""
+    return build_frame(labels.part(number).list_columns(), "pyarrow")

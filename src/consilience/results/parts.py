@@ -1,0 +1,312 @@
+"""Labels of answers on disk: made part by part, and never all in memory.
+
+A judge makes labels and probabilities of a block, from what the fit learned. Sums over all items are taken block by
+block, where the blocks are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.blocks import Block
+from ..answers.columns import to_column
+from ..engines import open_engine
+from ..engines.base import Engine
+from ..inference.cells import sum_by
+from ..inference.em import Fit, Problem, decode_block, infer_block, keep_unsaid, weigh_left_out
+from ..inference.learned import as_used
+from ..inference.powers import raise_to
+from ..inference.recipes.base import LatentRecipe
+from ..inference.recipes.votes import VoteRecipe, collect_votes, find_tied
+from ..inference.sources import InMemory, OnDisk, prepare_block
+from ..inference.steps import Steps
+from ..inference.structures.base import BlockwiseParameters
+from ..inference.workers.base import WorkerModel
+from ..inference.workers.confusion import voters
+from ..inference.workers.left_out import Counted
+from ..inference.workers.rows import Factors, vote
+from ..kernels.types import Floats, Integers
+from ..storage.answers import StoredResponses
+from ..storage.layout import StoredBlock
+from ..storage.sampling import Sample
+from .comparison import count_differing
+from .fusion import Fusion, Given, Labels
+from .intervals import VoteSums
+
+Sums = TypeVar("Sums", bound=tuple[Any, ...])
+
+
+class PartJudge(Protocol):
+    """What makes labels and probabilities of a part of a store."""
+
+    def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
+        """Return the labels of a part, and the probabilities of all classes."""
+
+    def label_sample(self, sample: InMemory) -> Labels:
+        """Return the labels of some items that were brought into memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredLabels:
+    """The labels of all items of a store."""
+
+    answers: StoredResponses
+    judge: PartJudge
+    mean_confidence: float
+    tally: Tally | None = None  # of models with a hidden truth
+    sample: Sample | None = None  # some items, for what looks at items one by one
+    steps: Steps | None = None  # where the fit has kept its E-steps
+
+    def lean(self) -> StoredLabels:
+        """Return what is needed to label items, to be sent elsewhere."""
+        return StoredLabels(self.answers, self.judge, self.mean_confidence)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.answers.n_items
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the parts."""
+        return list(self.answers.filled())
+
+    def part(self, number: int) -> Labels:
+        """Return the labels of one part."""
+        keys = {name: to_column(column) for name, column in self.answers.keys(number).items()}
+        return Labels(keys, self.answers.classes, *self.judge.label(self.answers, number))
+
+    def parts(self) -> Iterator[Labels]:
+        """Yield the labels part by part."""
+        return map(self.part, self.numbers())
+
+
+def view_sample(found: Fusion) -> Fusion:
+    """Return a result as if it were of the items of the sample, with what was learned from all.
+
+    The comparison with majority vote is that of all items, except for what is counted.
+    """
+    labelled, source = found.labelled, found.source
+    assert isinstance(labelled, StoredLabels)
+    assert isinstance(source, OnDisk)
+    assert labelled.sample is not None
+    gold, r, comparison = labelled.sample.gold(labelled.answers), labelled.sample.responses, found.comparison
+    if comparison is not None:
+        share = r.n_items / labelled.n_items
+        n_differ = count_differing(share * comparison.n_differ)
+        comparison = replace(comparison, n_items=r.n_items, n_differ=n_differ)
+    return replace(
+        found,
+        labelled=labelled.judge.label_sample(source.bring(labelled.sample)),
+        given=Given(r, gold),
+        source=None,
+        comparison=comparison,
+    )
+
+
+class Judge(NamedTuple):
+    """All that makes labels and probabilities of a block."""
+
+    workers: WorkerModel
+    factors: Factors
+    decoding: Factors | None  # None: each item has its own most probable label
+    structure: BlockwiseParameters
+    counted: Counted | None  # None: items are not left out of the counts that judge them
+    unsaid: NDArray[np.int64]
+    power: float
+
+    @classmethod
+    def of(cls, recipe: LatentRecipe, problem: Problem, best: Fit, power: float) -> Judge:
+        """Return what a fit makes labels with."""
+        learned = best.parameters
+        leaves_out = recipe.calibration != "none" and recipe.max_iter > 0
+        counted = problem.workers.counted(best.statistics.counts, best.statistics.summary.mass, learned.prior)
+        return cls(
+            problem.workers,
+            problem.factors(as_used(learned.workers.log_weights)),
+            problem.factors(learned.workers) if recipe.decodes_jointly else None,
+            cast(BlockwiseParameters, learned.structure),
+            counted if leaves_out else None,
+            problem.find_unsaid(),
+            power,
+        )
+
+    def judge(self, block: Block) -> tuple[Floats, NDArray[np.int64], Floats]:
+        """Return posteriors before calibration, labels, and the probabilities to report."""
+        posterior = infer_block(block, self.factors, self.structure)[0]
+        labels = posterior.argmax(axis=1)
+        if self.decoding is not None:
+            labels = decode_block(block, self.decoding, self.structure)
+        left_out = posterior
+        if self.counted is not None:
+            alone = replace(block, first_item=0)
+            evidence, _ = weigh_left_out(alone, self.counted, posterior, use_gold=True)
+            self.structure.for_left_out().infer_block(alone, evidence)
+            left_out = keep_unsaid(evidence, posterior, self.unsaid)
+        return posterior, labels, raise_to(left_out, self.power)
+
+    def label_sample(self, sample: InMemory) -> Labels:
+        """Return the labels of some items that were brought into memory."""
+        posteriors, codes, reported = zip(*map(self.judge, sample.lay_out(self.workers)), strict=True)
+        r, arrays = sample.responses, (codes, reported, posteriors)
+        return Labels(r.key_columns(), r.classes, *(np.concatenate(each) for each in arrays))
+
+    def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
+        """Return the labels of a part, and the probabilities of all classes."""
+        blocks = (prepare_block(block.open(), self.workers, answers.groups) for block in answers.blocks(number))
+        judged = [self.judge(block) for block in blocks]
+        return np.concatenate([codes for _, codes, _ in judged]), np.concatenate([each for _, _, each in judged])
+
+
+class Tally(NamedTuple):
+    """Sums over items, and over the answers of workers. Those of different blocks add."""
+
+    confidence: float  # probability of the labels
+    labels: NDArray[np.int64]  # (K,): items with each label
+    votes: Floats  # (K,): probability that the vote falls on each class
+    agreeing: float  # probability that the vote is the label
+    vote_confidence: float  # probability of what the vote falls on
+    unanimous: NDArray[np.int64]  # (K,): items that at least two workers, and all who answered, give to the class
+    kept: NDArray[np.int64]  # (K,): those of them whose label it is
+    chances: Floats  # (3, M): weights of answers, times the probability to be right, and times its square
+    n_answers: NDArray[np.int64]  # (M,)
+
+    @classmethod
+    def of(cls, answers: StoredResponses, judge: Judge, engine: Engine) -> Tally:
+        """Take the sums over all items of a store."""
+        shared = judge, answers.groups, answers.vote_shares()
+        return engine.total(tally_blocks, engine.place(answers.grouped_blocks()), add_tuples, *shared)
+
+
+def add_tuples(one: Sums, other: Sums) -> Sums:
+    """Return the sums over the items of both."""
+    return type(one)(*(mine + theirs for mine, theirs in zip(one, other, strict=True)))
+
+
+def tally_blocks(stored: Sequence[StoredBlock], judge: Judge, groups: Integers | None, unvoted: Floats) -> Tally:
+    """Take the sums over the items of some blocks."""
+    return reduce(add_tuples, (tally_block(block, judge, groups, unvoted) for block in stored))
+
+
+def tally_block(stored: StoredBlock, judge: Judge, groups: Integers | None, unvoted: Floats) -> Tally:
+    """Take the sums over the items of a block."""
+    raw, workers = stored.open(), judge.workers
+    block = prepare_block(raw, workers, groups)
+    posterior, labels, reported = judge.judge(block)
+    n_classes, rows, n_workers = posterior.shape[1], np.arange(block.n_items), workers.n_workers
+    # The vote counts near-copies one by one.
+    shares = vote(raw, np.tile(workers.class_of_label, n_workers), unvoted)
+    tied = find_tied(shares)
+    chances = tied / tied.sum(axis=1, keepdims=True)
+    worker, label = np.divmod(raw.rows[raw.codes], workers.n_labels)
+    item, klass = np.repeat(rows, np.diff(block.offsets)), workers.class_of_label[label]
+    n_votes = np.bincount(item[klass >= 0], minlength=block.n_items)
+    agreed = (shares.max(axis=1) > 1 - 1e-9) & (n_votes > 1)
+    if len(block.gold):
+        agreed &= block.gold < 0
+    voted = shares[agreed].argmax(axis=1)
+    weight = block.weight if len(block.weight) else np.ones(len(item))
+    right = np.where(klass >= 0, posterior[item, klass], 0.0)
+    return Tally(
+        float(reported[rows, labels].sum()),
+        np.bincount(labels, minlength=n_classes),
+        chances.sum(axis=0),
+        float(chances[rows, labels].sum()),
+        float(np.einsum("nk,nk->", chances, reported)),
+        np.bincount(voted, minlength=n_classes),
+        np.bincount(voted[labels[agreed] == voted], minlength=n_classes),
+        np.stack([sum_by(worker, each, n_workers) for each in (weight, weight * right, weight * right**2)]),
+        count_votes(item, worker, n_workers),
+    )
+
+
+def count_votes(item: NDArray[np.int64], worker: NDArray[np.int64], n_workers: int) -> NDArray[np.int64]:
+    """Return how many items each worker answered; an answer that is spread over several labels is one vote."""
+    first = np.append(True, (np.diff(item) != 0) | (np.diff(worker) != 0))[: len(item)]
+    return np.bincount(worker[first], minlength=n_workers)
+
+
+class VoteJudge(NamedTuple):
+    """All that makes the vote of a part."""
+
+    recipe: VoteRecipe
+    unvoted: Floats  # (K,): the shares of items without votes
+
+    def label_sample(self, sample: InMemory) -> Labels:
+        """Return the vote of some items that were brought into memory."""
+        r = sample.responses
+        with open_engine(None) as engine:
+            shares, _ = collect_votes(engine, sample, self.unvoted)
+        return Labels(r.key_columns(), r.classes, self.recipe.break_ties(shares, r.keys, r.classes), shares)
+
+    def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
+        """Return the labels of a part, and the shares of all classes."""
+        blocks = (open_votes(block, answers) for block in answers.blocks(number))
+        shares = np.concatenate([share_votes(block, answers, self.unvoted) for block in blocks])
+        codes = self.recipe.settle_ties(shares, partial(answers.hash_items, number), answers.classes)
+        return codes, shares
+
+
+class VoteTally(NamedTuple):
+    """Sums over the items of a vote, and the number of answers of each worker."""
+
+    sums: VoteSums
+    n_answers: NDArray[np.int64]  # (M,)
+
+    def plus(self, other: VoteTally) -> VoteTally:
+        """Return the sums over the items of both."""
+        return VoteTally(add_tuples(self.sums, other.sums), self.n_answers + other.n_answers)
+
+    @classmethod
+    def of(cls, answers: StoredResponses, unvoted: Floats, engine: Engine) -> VoteTally:
+        """Take the sums over all items of a store."""
+        blocks = engine.place(answers.grouped_blocks())
+        return engine.total(tally_votes, blocks, VoteTally.plus, answers.bare(), unvoted)
+
+
+def find_shares(s: StoredResponses, engine: Engine) -> Floats:
+    """Return each class's share of all votes, as near-copies count."""
+    if s.groups is None:
+        return s.vote_shares()
+    votes = engine.total(sum_votes, engine.place(s.grouped_blocks()), np.add, s.bare())
+    return replace(s, votes=votes).vote_shares()
+
+
+def sum_votes(stored: Sequence[StoredBlock], s: StoredResponses) -> Floats:
+    """Return the weights of all answers with each label in some blocks."""
+    return np.asarray(reduce(np.add, (sum_labels(open_votes(block, s), s.n_labels) for block in stored)))
+
+
+def sum_labels(block: Block, n_labels: int) -> Floats:
+    """Return the weights of all answers with each label in a block."""
+    label = block.rows[block.codes] % n_labels
+    return np.bincount(label, block.weight if len(block.weight) else None, n_labels).astype(np.float64)
+
+
+def tally_votes(stored: Sequence[StoredBlock], s: StoredResponses, unvoted: Floats) -> VoteTally:
+    """Take the sums over the items of some blocks."""
+    return reduce(VoteTally.plus, (tally_vote(open_votes(block, s), s, unvoted) for block in stored))
+
+
+def tally_vote(block: Block, s: StoredResponses, unvoted: Floats) -> VoteTally:
+    """Take the sums over the items of a block."""
+    shares = share_votes(block, s, unvoted)
+    worker = block.rows[block.codes] // s.n_labels
+    item = np.repeat(np.arange(block.n_items), np.diff(block.offsets))
+    sums = VoteSums.of(shares, shares.max(axis=1), unvoted, block.sequences if s.in_sequences else None)
+    return VoteTally(sums, count_votes(item, worker, s.n_workers))
+
+
+def share_votes(block: Block, s: StoredResponses, unvoted: Floats) -> Floats:
+    """Return the vote shares of the items of a block."""
+    return vote(block, np.tile(s.class_of_label, s.n_workers), unvoted)
+
+
+def open_votes(block: StoredBlock, s: StoredResponses) -> Block:
+    """Return a block as the vote takes it."""
+    return prepare_block(block.open(), voters(s), s.groups)

@@ -1,0 +1,431 @@
+"""Results in files, and back. What is saved is declared by the fields of frozen dataclasses; see `consilience.specs`.
+
+A file has a header, which holds what is written in JSON, and arrays and columns beside it. A part (a dataclass or a
+NamedTuple) is a dict of its fields in the header. In place of an array or a column stands the word, and the array has
+the path of its field as its name, such as ``learning/structure/mean``.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..answers.columns import Column, decode_categories, to_column, to_values
+from ..answers.contents import Passages
+from ..answers.vocabulary import encode_in_order_of_appearance
+from ..errors import StoreError, listing, shorten
+from ..inference.classifiers import LinearJudge
+from ..inference.parameters import in_order_of_classes
+from ..inference.recipes.base import LatentRecipe, Recipe
+from ..inference.settings import Fitted
+from ..inference.structures.base import StructureParameters, Summary
+from ..kernels.types import freeze
+from ..specs import (
+    ArraySpec,
+    Check,
+    ColumnSpec,
+    Fault,
+    Length,
+    NotSaved,
+    OneOf,
+    Same,
+    is_finite,
+    is_truth,
+    is_whole,
+)
+from .archive import Archive, open_archive, write_archive
+from .fusion import Fusion, Labels, Later, NoLabels
+from .kept_answers import Kept
+from .span_results import check_confidence
+
+Parameters: TypeAlias = Mapping[str, object]
+Part = TypeVar("Part")
+
+# Parameters whose rows are classes, which a table may name in any order.
+_BY_CLASS = ("prior", "transitions")
+# What the header holds beside format and version, and of which type.
+_HEADER = {"model": str, "parameters": dict, "fusion": dict, "given": dict}
+# What stands in the header for what is beside it.
+_ARRAY, _COLUMN = "array", "column"
+_LISTS, _DICTS = (list, tuple, Sequence), (dict, Mapping)
+_SCALARS: dict[type, Callable[[object], bool]] = {
+    int: is_whole,
+    float: is_finite,
+    bool: is_truth,
+    str: lambda value: isinstance(value, str),
+}
+
+
+def save_fusion(
+    fusion: Fusion, parameters: Parameters, path: str | os.PathLike[str], *, answers: bool, texts: bool
+) -> Path:
+    """Write a result and the parameters of its model to one file; see `Model.save`."""
+    labelled, passages, guidance = fusion.labelled, fusion.passages, fusion.guidance
+    if not isinstance(labelled, Labels):
+        labelled = NoLabels(labelled.n_items, labelled.mean_confidence)
+    if passages is not None and not texts:
+        passages = passages._replace(texts=None)
+    if passages is not None and passages.texts is not None and isinstance(to_column(passages.texts), np.ndarray):
+        raise StoreError(
+            "Cannot save the texts: there is half a character (a lone surrogate) in them, which no encoding knows.",
+            "Save the model with texts=False.",
+        )
+    if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
+        guidance = guidance._replace(guide=None)
+    # Copies in a vote are looked for when somebody asks for them.
+    copying = fusion.copying if fusion.copying.is_known else Later.known([])
+    kept = replace(fusion, labelled=labelled, passages=passages, guidance=guidance, copying=copying)
+    into = Contents({}, {})
+    header = {
+        "model": fusion.model,
+        "parameters": {name: _to_json(fusion, name, value) for name, value in parameters.items()},
+        "fusion": pack(kept, "", into),
+        "given": pack(Kept.of(fusion.given, answers), "given", into),
+    }
+    return write_archive(path, header, into.arrays, into.columns)
+
+
+@dataclass(frozen=True)
+class SavedFusion:
+    """A file with a result, which is being read.
+
+    Attributes
+    ----------
+    model : str
+        The name of the model's class.
+    parameters : dict
+        What its constructor takes.
+    """
+
+    model: str
+    parameters: dict[str, object]
+    archive: Archive
+
+    def read(self, recipe: Recipe) -> Fusion:
+        """Return the result of a model with this recipe, if all of it can be so."""
+        reader = Reader(self.archive, {}, recipe, {"model": self.model})
+        fusion = reader.read_part(Fusion, self.archive.header["fusion"], "")
+        kept = reader.read_part(Kept, self.archive.header["given"], "given")
+        self.archive.check_that_all_was_read()
+        check_whole(fusion, recipe)
+        past = fusion.judging.value.past
+        if fusion.calibrated is not None and past is not None:
+            fusion = replace(fusion, calibrated=fusion.calibrated._replace(evidence=past.evidence))
+        return replace(fusion, given=kept.unpack(fusion, recipe.takes_graph))
+
+
+@contextmanager
+def open_saved(path: str | os.PathLike[str]) -> Iterator[SavedFusion]:
+    """Give the result in a file; whatever is wrong with it, also in the block, is a `StoreError`."""
+    with open_archive(path) as archive:
+        header = archive.header
+        compare_names("entry of the header", ("format", "version", *_HEADER), header)
+        for part, kind in _HEADER.items():
+            if not isinstance(header[part], kind):
+                raise Fault(f"the {part} in the header cannot be {shorten(header[part])}")
+        parameters = {name: _from_json(value) for name, value in header["parameters"].items()}
+        yield SavedFusion(header["model"], parameters, archive)
+
+
+def compare_names(what: str, expected: Iterable[str], found: Iterable[str]) -> None:
+    """Raise a `Fault` unless the names are those that there must be."""
+    wanted, there = set(expected), set(found)
+    if there != wanted:
+        missing, unknown = sorted(wanted - there), sorted(there - wanted)
+        words = [f"the {what} {listing(missing)} is missing"] if missing else []
+        words += [f"there is no {what} {listing(unknown)} in such a model"] if unknown else []
+        raise Fault(", and ".join(words))
+
+
+# ------------------------------------------------------------------------------------------------------- declarations
+
+
+class Declared(NamedTuple):
+    """What a field is declared to be."""
+
+    kind: Any  # its type
+    mark: Any  # what `Annotated` says beside the type
+    optional: bool  # whether it may be None
+
+
+def read_hint(hint: object) -> Declared:
+    """Return what a type hint declares."""
+    mark, optional = None, False
+    while True:
+        if get_origin(hint) is Annotated:
+            hint, mark = get_args(hint)[:2]
+            continue
+        kinds = [each for each in get_args(hint) if each is not types.NoneType]
+        if get_origin(hint) not in (Union, types.UnionType) or len(kinds) > 1:
+            return Declared(hint, mark, optional)
+        hint, optional = kinds[0], True
+
+
+@cache
+def list_fields(part: Any) -> dict[str, Declared]:
+    """Return what each field of a part is declared to be, without those that are not saved."""
+    hints = get_type_hints(part, include_extras=True)
+    names = [field.name for field in fields(part)] if is_dataclass(part) else part._fields
+    declared = {name: read_hint(hints[name]) for name in names}
+    return {name: each for name, each in declared.items() if not isinstance(each.mark, NotSaved)}
+
+
+def join(path: str, name: str) -> str:
+    """Return the path of a field."""
+    return f"{path}/{name}" if path else name
+
+
+# ------------------------------------------------------------------------------------------------------------ writing
+
+
+class Contents(NamedTuple):
+    """What is to be written beside the header."""
+
+    arrays: dict[str, NDArray[Any]]
+    columns: dict[str, Column]
+
+
+def pack(value: Any, path: str, into: Contents, kind: object = None, mark: object = None) -> object:
+    """Return what stands for a value in the header; `kind` and `mark` are what its field is declared to be."""
+    if value is None:
+        return None
+    if isinstance(mark, ColumnSpec):
+        into.columns[path] = to_column(value)
+        return _COLUMN
+    if isinstance(value, np.ndarray):
+        into.arrays[path] = value
+        return _ARRAY
+    if isinstance(value, Later):
+        return pack(value.value, path, into)
+    if isinstance(value, (StructureParameters, Summary)):
+        into.arrays.update({join(path, name): np.asarray(getattr(value, name)) for name in type(value).specs})
+        return dict.fromkeys(type(value).specs, _ARRAY)
+    if is_dataclass(value) or (hasattr(value, "_fields") and get_origin(kind) is not tuple):
+        return _pack_part(value, path, into)
+    if isinstance(value, Mapping):
+        inner = read_hint(get_args(kind)[-1])
+        return {name: pack(entry, join(path, name), into, *inner[:2]) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [pack(entry, path, into) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _pack_part(part: object, path: str, into: Contents) -> dict[str, object]:
+    found = {}
+    for name, (kind, mark, _) in list_fields(cast(Any, type(part))).items():
+        if not isinstance(mark, Same):
+            found[name] = pack(getattr(part, name), join(path, name), into, kind, mark)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------ reading
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What reads the parts of a result from a file, each after those that it depends on."""
+
+    archive: Archive
+    sizes: dict[str, int]
+    recipe: Recipe
+    known: dict[str, object]  # what was read, by path
+
+    def read_part(self, part: type[Part], entries: object, path: str) -> Part:
+        """Return a part."""
+        declared = list_fields(cast(Any, part))
+        if not isinstance(entries, dict):
+            raise Fault(f"{path} cannot be {shorten(entries)}")
+        own = [name for name, each in declared.items() if not isinstance(each.mark, Same)]
+        compare_names(f"entry of {path or 'the result'}", own, entries)
+        found: dict[str, Any] = {}
+        for name, each in declared.items():
+            if isinstance(each.mark, Same):
+                found[name] = self.known[each.mark.path]
+            else:
+                found[name] = self.read(each, entries[name], join(path, name), found)
+        self.known.update({join(path, name): value for name, value in found.items()})
+        made = part(**found)
+        if hasattr(made, "check_saved"):
+            made.check_saved(self.sizes)
+        return made
+
+    def read(self, declared: Declared, entry: Any, path: str, before: Mapping[str, object]) -> object:
+        """Return what is declared; `before` are the fields of the same part that were read before."""
+        kind, mark, optional = declared
+        if entry is None and optional:
+            return None
+        if isinstance(mark, types.FunctionType):  # it depends on other fields what this one must look like
+            mark = mark(before)
+        if isinstance(mark, ColumnSpec):
+            return self.read_column(entry, path, mark)
+        if isinstance(mark, ArraySpec):
+            return self.read_array(entry, path, mark)
+        if isinstance(mark, Mapping):
+            return self.read_arrays(entry, path, mark)
+        origin = get_origin(kind) or kind
+        if origin is Later:
+            return Later.known(self.read(read_hint(get_args(kind)[0]), entry, path, before))
+        if origin in (*_LISTS, *_DICTS, *_SCALARS):
+            return self.read_plain(kind, mark, entry, path)
+        if kind is StructureParameters:
+            return self.recipe.structure_type.from_state(
+                self.read_arrays(entry, path, self.recipe.structure_type.specs)
+            )
+        if kind is Summary:
+            return self.recipe.summary_type.from_state(self.read_arrays(entry, path, self.recipe.summary_type.specs))
+        return self.read_part(_choose(mark, entry) if isinstance(mark, OneOf) else kind, entry, path)
+
+    def read_plain(self, kind: Any, mark: object, entry: Any, path: str) -> object:
+        """Return a number, a truth value or a text, or a list, tuple or dict."""
+        origin, inner = get_origin(kind) or kind, [read_hint(each) for each in get_args(kind)]
+        is_right, value = False, entry
+        if origin in _SCALARS:
+            is_right = mark.holds(entry) if isinstance(mark, Check) else _SCALARS[origin](entry)
+            if isinstance(mark, Length) and is_right:
+                is_right = entry >= 1
+                self.sizes[mark.letter] = entry
+        elif origin in _DICTS and isinstance(entry, dict):
+            is_right = not isinstance(mark, Check) or mark.holds(entry)
+            value = {name: self.read(inner[1], entry[name], join(path, name), {}) for name in entry if is_right}
+        elif origin not in _DICTS and isinstance(entry, list):
+            is_right = origin is not tuple or len(entry) == len(inner)
+            hints = inner if origin is tuple else inner * len(entry)
+            value = [self.read(each, entry[i], path, {}) for i, each in enumerate(hints) if is_right]
+            is_right = is_right and (not isinstance(mark, Check) or mark.holds(value))
+            value = tuple(value) if origin is tuple else value
+        if not is_right:
+            raise Fault(f"{path} cannot be {shorten(entry)}")
+        return value
+
+    def read_array(self, entry: object, path: str, spec: ArraySpec) -> NDArray[Any]:
+        """Return an array."""
+        if entry != _ARRAY:
+            raise Fault(f"{path} cannot be {shorten(entry)}")
+        return self.archive.read_array(path, spec, self.sizes)
+
+    def read_arrays(self, entries: object, path: str, specs: Mapping[str, ArraySpec]) -> dict[str, NDArray[Any]]:
+        """Return arrays by name."""
+        if not isinstance(entries, dict):
+            raise Fault(f"{path} cannot be {shorten(entries)}")
+        compare_names(f"array of {path}", specs, entries)
+        return {name: self.read_array(entries[name], join(path, name), spec) for name, spec in specs.items()}
+
+    def read_column(self, entry: object, path: str, spec: ColumnSpec) -> Any:
+        """Return a column, which may define how many there are of something."""
+        if entry != _COLUMN:
+            raise Fault(f"{path} cannot be {shorten(entry)}")
+        column = self.archive.read_column(path)
+        if spec.length != "*" and self.sizes.setdefault(spec.length, len(column)) != len(column):
+            raise Fault(f"{path} has {len(column):,} entries, and not {self.sizes[spec.length]:,}")
+        if spec.length == "L":
+            self.sizes["P"] = len(column) + 1  # previous answers: the labels, and none
+        if spec.kind == "column":
+            return column
+        column = decode_categories(column)
+        if spec.kind == "names" and len(pc.unique(column)) < len(column):
+            raise Fault(f"the {path} are not distinct")
+        if spec.kind != "texts":
+            return to_values(column)
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            raise Fault(f"{path} must be text")
+        return column.to_pylist()
+
+
+def _choose(mark: OneOf, entries: object) -> type:
+    """Return the part that has fields of these names; if none has, the first, of which something is then missing."""
+    names = entries.keys() if isinstance(entries, dict) else ()
+    alike = (each for each in mark.parts if list_fields(each).keys() >= set(names))
+    return next(alike, mark.parts[0])
+
+
+# ------------------------------------------------------------------------------------------------- what fits together
+
+
+def check_whole(fusion: Fusion, recipe: Recipe) -> None:
+    """Raise a `Fault` unless the parts of a result are those of one fit with this recipe."""
+    labels, structure, intervals = fusion.labelled, recipe.structure_type, fusion.judging.value.intervals
+    if any(member >= len(fusion.names.workers) for group in fusion.copies for member in group):
+        raise Fault("a group of copies names a worker who is not there")
+    hidden_truth = isinstance(recipe, LatentRecipe)
+    is_calibrated = isinstance(labels, NoLabels) or (isinstance(labels, Labels) and labels.uncalibrated is not None)
+    if (fusion.calibrated is not None) != hidden_truth or (
+        hidden_truth and not (is_calibrated and intervals.workers is not None)
+    ):
+        raise Fault(f"calibration and intervals are not those of {recipe.model}")
+    if (fusion.coupling is not None) != ("coupling" in structure.specs):
+        raise Fault(f"a coupling is not what {recipe.model} has or has not")
+    recipe.check_learned(fusion.learned.structure)
+    if isinstance(labels, Labels):
+        if fusion.span_confidence is not None:
+            if "sequence" not in labels.keys:
+                raise Fault("it has spans, but no sequences")
+            check_confidence(fusion.span_confidence, labels.codes, labels.classes, labels.keys["sequence"])
+        if fusion.passages is not None:
+            check_passages(fusion.passages, labels.keys)
+    elif any(part is not None for part in (fusion.guidance, fusion.span_confidence, fusion.passages)):
+        raise Fault("it has features or texts, but no items")
+
+
+def check_passages(passages: Passages, keys: Mapping[str, Column]) -> None:
+    """Raise a `Fault` unless the tokens of fused documents are the items, and all tokens are within their texts."""
+    documents, texts, offsets, start, end, fused, _ = passages
+    if "sequence" not in keys:
+        raise Fault("it has texts, but no sequences")
+    sequence, n_documents = encode_in_order_of_appearance(keys["sequence"])[0], len(documents)
+    alike = len(start) == len(end) and len(offsets) == n_documents + 1 and offsets[0] == 0 and offsets[-1] == len(end)
+    if not alike or (np.diff(offsets) < 0).any() or (end <= start).any():
+        raise Fault("the tokens are not those of the documents")
+    if (np.diff(fused) <= 0).any() or (fused >= n_documents).any() or len(fused) != int(sequence.max()) + 1:
+        raise Fault("the documents are not those of the sequences")
+    if not np.array_equal(np.diff(offsets)[fused], np.bincount(sequence)):
+        raise Fault("the tokens are not the items")
+    if texts is not None:
+        lengths = np.array([len(text) for text in texts], np.int64)
+        if len(lengths) != n_documents or (end > np.repeat(lengths, np.diff(offsets))).any():
+            raise Fault("the tokens are not those of the texts")
+    for array in (offsets, start, end, fused):
+        freeze(array)
+
+
+# ---------------------------------------------------------------------------------------------------------- parameters
+
+
+def _to_json(fusion: Fusion, name: str, value: object) -> object:
+    """Return the value of a parameter in terms of JSON."""
+    if name in ("callback", "classifier"):
+        return None
+    if name in _BY_CLASS:
+        owner = types.SimpleNamespace(model=fusion.model, **{name: value})
+        value = in_order_of_classes(owner, name, fusion.names.classes, fusion.names.normalised)
+    if isinstance(value, Fitted):
+        return "majority"
+    if isinstance(value, np.generic):
+        return cast(object, value.item())
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    array = np.asarray(value)  # of an array, a list or a table of any kind: `fit` has accepted it
+    kept = array.tolist() if array.dtype == bool else array.astype(np.float64).tolist()
+    return {"array": kept, "tuple": isinstance(value, tuple)}
+
+
+def _from_json(value: object) -> object:
+    """Return the value of a parameter, if it is one that `_to_json` gives."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if not isinstance(value, dict) or value.keys() != {"array", "tuple"} or not isinstance(value["array"], list):
+        raise Fault(f"a parameter cannot be {shorten(value)}")
+    array = np.array(value["array"])
+    if array.dtype.kind not in "bif":
+        raise Fault(f"a parameter cannot hold {shorten(value['array'])}")
+    return tuple(value["array"]) if value["tuple"] else array

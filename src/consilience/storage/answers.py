@@ -1,0 +1,319 @@
+"""`StoredResponses`: answers in a store, of which only vocabularies and sizes are in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..answers.arrays import Crowd, keep_weights
+from ..answers.columns import Values, to_column, to_values
+from ..answers.hashing import Hashes, combine_hashes, hash_ids
+from ..answers.items import Sequences
+from ..answers.responses import Responses
+from ..errors import StoreError, first_line
+from ..kernels.types import Floats
+from .building import HEADER, SCHEMA, read_values
+from .layout import (
+    ANSWER,
+    ITEM,
+    ROW,
+    SEQUENCE,
+    ArrayFile,
+    StoredBlock,
+    list_blocks,
+    measure_parts,
+    name_arrays,
+    name_items,
+)
+
+# Sums over so many blocks, of about a million answers, are taken where they are opened.
+BLOCKS_PER_GROUP = 8
+_NOTHING = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StoredResponses(Crowd):
+    """Answers of workers about items, in a store on disk. Make one with `consilience.scan_responses`.
+
+    It has the vocabularies and sizes of `Responses`, and not its arrays. Items are in the order of the store:
+    by partition, which their ids decide, and within a partition in the order in which they first occur in the files.
+
+    Attributes
+    ----------
+    workers, labels, classes : ndarray
+        As in `Responses`.
+    n_items, n_workers, n_classes, n_responses : int
+        How many there are.
+    columns : dict
+        The column of the files that played each role.
+    folder : Path
+        Where the store is.
+    built : bool
+        Whether it was built just now. Else there was one already, from the same files.
+    """
+
+    folder: Path
+    workers: Values
+    labels: Values
+    classes: Values
+    votes: Floats  # (L,): sum of the weights of each label
+    partitions: Sequence[Sequence[int]]  # items, answers, sequences and blocks of each
+    in_sequences: bool
+    weighted: bool
+    columns: Mapping[str, str] = field(default_factory=dict)
+    built: bool = False  # whether it was built just now, and not found
+    inputs: Sequence[str] = ()  # the files that it was built from, as far as they are on this machine
+    resume: bool = False  # whether a fit goes on where an earlier one was interrupted
+    # Where near-copies count once: the group of each worker, 0 for none.
+    groups: NDArray[np.int64] | None = None
+    # Known labels, of each partition that has some: items, ascending, their classes, and whether these may judge.
+    gold: Mapping[int, tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]] | None = None
+
+    #: What `Responses` may have and these answers have not.
+    backend = "pyarrow"
+    background = None
+    silence_weight = None
+    normalised = False
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return sum(sizes[0] for sizes in self.partitions)
+
+    @property
+    def n_responses(self) -> int:
+        """Number of answers."""
+        return sum(sizes[1] for sizes in self.partitions)
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences; 0 if items are independent of each other."""
+        return sum(sizes[2] for sizes in self.partitions)
+
+    @property
+    def n_known(self) -> int:
+        """Number of items whose label is known."""
+        return 0 if self.gold is None else sum(len(items) for items, _, _ in self.gold.values())
+
+    def measure(self) -> int:
+        """Return how many bytes the store has on disk."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+    def vote_shares(self) -> Floats:
+        """Return each class's share of all votes."""
+        return self.share_votes(self.votes)
+
+    @property
+    def sequences(self) -> range | None:
+        """The numbers of the sequences that the items are in; None where items are independent of each other."""
+        return range(self.n_sequences) if self.in_sequences else None
+
+    def with_classes(self, classes: Values) -> StoredResponses:
+        """Return the same answers with other classes."""
+        return self if classes is self.classes else replace(self, classes=classes)
+
+    def bare(self) -> StoredResponses:
+        """Return the same answers without known labels, for those who are given blocks that have them."""
+        return replace(self, gold=None)
+
+    def blocks(self, number: int | None = None) -> list[StoredBlock]:
+        """Return all blocks, in order, or those of one partition."""
+        blocks = list_blocks(self.folder, self.partitions, self.weighted, number)
+        return blocks if self.gold is None else [self._add_gold(block) for block in blocks]
+
+    def grouped_blocks(self) -> list[list[StoredBlock]]:
+        """Return all blocks, in order, in groups over which sums are taken at once."""
+        groups: list[list[StoredBlock]] = []
+        for block in self.blocks():
+            if not groups or len(groups[-1]) == BLOCKS_PER_GROUP or groups[-1][0].number != block.number:
+                groups.append([])
+            groups[-1].append(block)
+        return groups
+
+    def _add_gold(self, block: StoredBlock) -> StoredBlock:
+        """Return a block with its known labels."""
+        assert self.gold is not None
+        items, codes, _ = self.gold.get(block.number, _NOTHING)
+        first, last = block.file.read("blocks")[block.place : block.place + 2, ITEM].tolist()
+        known = slice(*np.searchsorted(items, [first, last]).tolist())
+        return replace(block, known=(items[known] - first, codes[known]))
+
+    def filled(self) -> Iterator[int]:
+        """Yield the numbers of the partitions that are not empty."""
+        return (number for number, sizes in enumerate(self.partitions) if sizes[3])
+
+    def hashes(self, number: int) -> Hashes:
+        """Return the hash of the id of each item, or sequence, of a partition."""
+        return np.asarray(ArrayFile.open(name_arrays(self.folder, number)).read("hashes"))
+
+    def hash_items(self, number: int, items: NDArray[np.int64]) -> Hashes:
+        """Return the hash of what identifies some items of a partition, as `consilience.answers.hashing.hash_items`."""
+        hashes = self.hashes(number)
+        if not self.in_sequences:
+            return hashes[items]
+        sequence = np.searchsorted(self._starts(number), items, side="right") - 1
+        position = self.keys(number)["position"].take(pa.array(items))
+        return combine_hashes(hashes[sequence], hash_ids(to_values(to_column(position))))
+
+    def keys(self, number: int) -> dict[str, pa.ChunkedArray]:
+        """Return what identifies the items of a partition: columns item, or sequence and position."""
+        with pa.memory_map(str(name_items(self.folder, number))) as source, pa.ipc.open_file(source) as reader:
+            table = reader.read_all()
+        return dict(zip(table.column_names, table.columns, strict=True))
+
+    def pick(self, units: Mapping[int, NDArray[np.int64]]) -> Responses:
+        """Return all answers about some items, or in some sequences, in memory.
+
+        Parameters
+        ----------
+        units : mapping
+            For each partition which of its items, or sequences.
+        """
+        parts = [self._pick_from(number, units[number]) for number in sorted(units)]
+        worker, label, weight, sizes = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:4])
+        keys: Values | Sequences
+        ids = [pa.concat_arrays([part for each in parts for part in each[4][i]]) for i in range(len(parts[0][4]))]
+        if self.in_sequences:
+            lengths = np.concatenate([each[5] for each in parts])
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            first = to_values(to_column(ids[0].take(pa.array(offsets[:-1]))))
+            keys = Sequences(first, offsets, to_values(to_column(ids[1])))
+        else:
+            keys = to_values(to_column(ids[0]))
+        return Responses(
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            worker=worker.astype(np.int32),
+            label=label.astype(np.int32),
+            weight=keep_weights(weight) if self.weighted else None,
+            workers=self.workers,
+            labels=self.labels,
+            classes=self.classes,
+            keys=keys,
+            columns=self.columns,
+        )
+
+    def _pick_from(self, number: int, units: NDArray[np.int64]) -> tuple[Any, ...]:
+        """Return worker, label and weight of answers; of items their answers and keys; of sequences their items."""
+        file = ArrayFile.open(name_arrays(self.folder, number))
+        bounds = file.read("blocks")
+        items, lengths = units, np.empty(0, np.int64)
+        if self.in_sequences:
+            starts = self._starts(number)
+            lengths = np.diff(starts)[units]
+            items = spread(starts[units], lengths)
+        offsets = join_offsets(file.read("offsets"), bounds[:, ITEM], bounds[:, ANSWER])
+        sizes = np.diff(offsets)[items]
+        answers = spread(offsets[items], sizes)
+        block = np.searchsorted(bounds[:, ANSWER], answers, side="right") - 1
+        row = file.read("rows")[bounds[block, ROW] + file.read("codes")[answers]]
+        worker, label = np.divmod(row, self.n_labels)
+        weight = file.read("weight")[answers] if "weight" in file else np.ones(len(answers))
+        keys = [to_column(column.take(pa.array(items))) for column in self.keys(number).values()]
+        return worker, label, weight, sizes, [[column] for column in keys], lengths
+
+    def items_of(self, number: int, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the items that are in some sequences of a partition; without sequences, the units themselves."""
+        if not self.in_sequences:
+            return units
+        starts = self._starts(number)
+        return spread(starts[units], np.diff(starts)[units])
+
+    def units_of(self, number: int, items: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sequences of a partition that some of its items are in, or these items."""
+        return np.unique(np.searchsorted(self._starts(number), items, side="right") - 1) if self.in_sequences else items
+
+    def who_answered(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the item, or sequence, and the worker of each answer of a partition."""
+        file = ArrayFile.open(name_arrays(self.folder, number))
+        bounds = file.read("blocks")
+        offsets = join_offsets(file.read("offsets"), bounds[:, ITEM], bounds[:, ANSWER])
+        ends = offsets[self._starts(number)] if self.in_sequences else offsets
+        block = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds[:, ANSWER]))
+        worker = file.read("rows")[bounds[block, ROW] + file.read("codes")] // self.n_labels
+        return np.repeat(np.arange(len(ends) - 1), np.diff(ends)), worker
+
+    def _starts(self, number: int) -> NDArray[np.int64]:
+        """Return where the sequences of a partition begin among its items."""
+        file = ArrayFile.open(name_arrays(self.folder, number))
+        bounds = file.read("blocks")
+        return join_offsets(file.read("sequences"), bounds[:, SEQUENCE], bounds[:, ITEM])
+
+    def load(self) -> Responses:
+        """Return all answers, in memory."""
+        place = 2 if self.in_sequences else 0
+        return self.pick({number: np.arange(self.partitions[number][place]) for number in self.filled()})
+
+
+def join_offsets(offsets: NDArray[np.int64], ends: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the offsets of all blocks of a partition as one array.
+
+    Parameters
+    ----------
+    offsets : array
+        Those of the blocks one after the other, each from 0 on.
+    ends : array (n_blocks + 1,)
+        Where blocks begin among what has offsets.
+    starts : array (n_blocks + 1,)
+        Where they begin among what offsets point to.
+    """
+    joined = np.empty(int(ends[-1]) + 1, np.int64)
+    for place in range(len(ends) - 1):
+        first, last = int(ends[place]), int(ends[place + 1])
+        joined[first : last + 1] = offsets[first + place : last + place + 1] + starts[place]
+    return joined
+
+
+def spread(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers first[i], first[i] + 1, ... of each run.
+
+    >>> spread(np.array([5, 1]), np.array([2, 3]))
+    array([5, 6, 1, 2, 3])
+    """
+    before = np.cumsum(sizes) - sizes
+    return np.asarray(np.arange(int(sizes.sum())) + np.repeat(first - before, sizes))
+
+
+def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredResponses:
+    """Open a complete store; `choose` returns the classes, given the labels."""
+    try:
+        header = json.loads((folder / HEADER).read_text())
+        workers, labels = read_values(folder / "workers.arrow"), read_values(folder / "labels.arrow")
+        if header["schema"] != SCHEMA:
+            raise StoreError(f"The store {os.fspath(folder)!r} was made by another release.", "Delete it.")
+        check_parts(folder, header["files"])
+        return StoredResponses(
+            folder=folder,
+            workers=workers,
+            labels=labels,
+            classes=choose(labels),
+            votes=np.array(header["votes"], np.float64),
+            partitions=header["partitions"],
+            in_sequences=bool(header["in_sequences"]),
+            weighted=bool(header["weighted"]),
+            columns=header["columns"],
+            inputs=header["inputs"],
+        )
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(
+            f"The store {os.fspath(folder)!r} cannot be read: {first_line(error)}.", "Delete it, and build it again."
+        ) from error
+
+
+def check_parts(folder: Path, sizes: Mapping[str, int]) -> None:
+    """Raise an error if a file of a store is missing, or has not the size that it had when the store was built."""
+    found = measure_parts(folder)
+    if damaged := sorted(name for name, size in sizes.items() if found.get(name) != size):
+        raise StoreError(
+            f"The store {os.fspath(folder)!r} is damaged: {damaged[0]!r} is not complete.",
+            "Delete it, and build it again.",
+        )

@@ -1,0 +1,160 @@
+"""`scan_responses`: answers from files that may be larger than memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..answers.classes import choose_classes
+from ..answers.responses import Responses
+from ..answers.slips import warn_of_silence
+from ..arguments import check_truth, to_path
+from ..engines import open_engine
+from ..engines.local import Threads
+from ..errors import DataWarning, listing, parameter_error, warn
+from ..formats.scanning import scan_table
+from ..memory import available_memory
+from .answers import StoredResponses, open_store
+from .building import HEADER, build_store, find_key
+
+# A thread that makes blocks of a partition takes about so much memory. With less than the least, none can.
+PER_THREAD = 1 << 30
+LEAST_MEMORY = 10**9
+# Answers about so many items, or in so many sequences, tell whether workers are labelling functions.
+SAMPLE = 50_000
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def scan_responses(
+    path: str | os.PathLike[str],
+    memory: str | int | None = None,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    item: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    sequence: str | None = None,
+    position: str | None = None,
+    weight: str | None = None,
+    classes: Any = None,
+    duplicates: str = "error",
+    drop_missing: bool = False,
+    format: str | None = None,
+    engine: Any = None,
+    resume: bool = False,
+) -> StoredResponses:
+    r"""Read answers that may be larger than memory.
+
+    The answers are sorted into blocks on disk, once: a store. If the same files were read before in the same way, the
+    store is there already. Fits read it block by block, and results are written block by block by `write`.
+
+    Parameters
+    ----------
+    path : str or path
+        One file, a pattern such as ``"answers/*.parquet"``, or a folder: Parquet, Arrow, CSV, TSV or JSON lines, with
+        one row per answer.
+    memory : str or int, optional
+        How much memory there is for building the store, such as "4GB", at least "1GB". It decides how many threads
+        build it, each of which takes about 1 GiB. Default: the memory of the machine. Fits take what they need.
+    store : str or path, optional
+        The folder in which stores are kept. Default: ``$CONSILIENCE_STORES``, or else ``consilience`` in the user's
+        cache folder. With five answers per item, a store takes 6 to 9 bytes per answer. While it is being built, the
+        rows are on the same disk once more.
+    item, worker, label, sequence, position, weight, classes, duplicates, drop_missing, format
+        As for `read_responses`.
+    engine : optional
+        Who builds the store; see `consilience.engines`. The workers of a cluster must see the files, and the folder of
+        stores, under the same paths.
+    resume : bool
+        Let a fit that was interrupted go on where it stood. After each iteration, what it has counted is kept in the
+        store. A fit with the same parameters comes to the same results, to the bit. By default, fits begin anew.
+
+    Returns
+    -------
+    StoredResponses
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "answers.csv").write_text("item,worker,label\n1,ann,cat\n1,bob,dog\n2,ann,cat\n")
+    >>> cs.scan_responses(folder / "answers.csv", store=folder / "stores")
+    StoredResponses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
+    """
+    check_truth("drop_missing", "scan_responses", drop_missing)
+    check_truth("resume", "scan_responses", resume)
+    limit = available_memory() if memory is None else parse_memory(memory)
+    scan = scan_table(path, format)
+    names = {
+        "item": item,
+        "worker": worker,
+        "label": label,
+        "sequence": sequence,
+        "position": position,
+        "weight": weight,
+    }
+    fingerprint = scan.fingerprint()
+    options: dict[str, Any] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
+    unknown = [path for path, _, changed in fingerprint if changed is None]
+    if unknown:
+        warn(
+            DataWarning(
+                f"It cannot be seen whether {listing(unknown)} changes, so that a new store is built each time.",
+                "Keep a copy on disk, or where files have times.",
+            )
+        )
+        options["run"] = secrets.token_hex(8)
+    folder = find_folder(store) / find_key(scan, fingerprint, options)
+    built = not (folder / HEADER).exists()
+    if built:
+        with open_engine(engine) as opened:
+            if isinstance(opened, Threads):
+                opened = Threads(limit_threads(opened.n_threads, limit))
+            build_store(folder, scan, fingerprint, names, duplicates, drop_missing, opened)
+    answers = open_store(folder, lambda labels: choose_classes(classes, labels)[0])
+    warn_of_silence(take_sample(answers), answers.n_items)
+    return replace(answers, built=built, resume=resume)
+
+
+def take_sample(answers: StoredResponses) -> Responses:
+    """Return the answers about some items, or in some sequences. Which partition these are in depends on their ids."""
+    number = next(answers.filled())
+    n_units = answers.partitions[number][2 if answers.in_sequences else 0]
+    return answers.pick({number: np.arange(0, n_units, -(-n_units // SAMPLE))})
+
+
+def limit_threads(n_threads: int, memory: float) -> int:
+    """Return how many of some threads can build a store with some memory, of which the program takes a part itself.
+
+    >>> limit_threads(8, 4 << 30), limit_threads(8, 1 << 30), limit_threads(8, float("inf"))
+    (3, 1, 8)
+    """
+    return int(max(1, min(n_threads, memory / PER_THREAD - 1)))
+
+
+def find_folder(store: str | os.PathLike[str] | None) -> Path:
+    """Return the folder in which stores are kept."""
+    if store is not None:
+        return Path(to_path("store", "scan_responses", store))
+    named = os.environ.get("CONSILIENCE_STORES") or None
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(named or os.path.join(cache, "consilience"))
+
+
+def parse_memory(memory: str | int) -> int:
+    """Return a size in bytes.
+
+    >>> parse_memory("4GB"), parse_memory("1536 MiB"), parse_memory(2_000_000_000)
+    (4000000000, 1610612736, 2000000000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(memory), re.IGNORECASE)
+    unit = None if found is None else _UNITS.get(found[2].lower())
+    if found is None or unit is None or isinstance(memory, bool) or float(found[1]) * unit < LEAST_MEMORY:
+        raise parameter_error("memory", "scan_responses", "a size such as '4GB' or '2GiB', at least '1GB'", memory)
+    return int(float(found[1]) * unit)

@@ -1,0 +1,1 @@
+"""What users bring, turned into answers, and results turned back."""

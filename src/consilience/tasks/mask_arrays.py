@@ -1,0 +1,172 @@
+"""Arrays of pixel values, collected and turned into codes of classes.
+
+Masks are held as codes of 8 bits: code c stands for the class `labels[c]`, and -1 for a pixel without an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..answers.columns import Indices, Values, objects, to_column
+from ..answers.contents import UNANSWERED, ClassCodes, Coding, Colours, Pictures
+from ..answers.edges import NEIGHBOURHOODS
+from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted
+from ..arguments import is_whole
+from ..errors import InputError, Sentence, first_line, listing, parameter_error
+
+# Codes have 8 bits. More values than this are hardly classes.
+MOST_CLASSES = 128
+# In arrays of numbers: no number.
+NOTHING = np.iinfo(np.int64).min
+
+
+class MaskCollector:
+    """Masks as they are met, one by one."""
+
+    def __init__(self, colours: Colours | None = None, suffix: str = ".npy") -> None:
+        self._entries: dict[tuple[Any, Any], Values] = {}
+        self._shapes: dict[Any, tuple[tuple[int, ...], str]] = {}
+        self._colours, self._suffix = colours or Colours(), suffix
+
+    def add(self, image: object, reader: object, array: ArrayLike, name: str) -> None:
+        """Add a mask: an array of numbers; `name` stands for it in messages."""
+        numbers = to_numbers(array, f"The {name}")
+        if numbers.ndim not in NEIGHBOURHOODS or 0 in numbers.shape:
+            raise InputError(
+                f"The {name} has the shape {numbers.shape}.", "Give one with two axes, or with three for a volume."
+            )
+        shape, first = self._shapes.setdefault(image, (numbers.shape, name))
+        if shape != numbers.shape:
+            raise InputError(
+                f"The {name} has the shape {numbers.shape}, and the {first} has {shape}.",
+                "All masks of an image must have one size: give them that of the image.",
+            )
+        self._entries[image, reader] = numbers
+
+    def finish(
+        self, classes: Mapping[Any, Any] | None, missing: int | None
+    ) -> tuple[Pictures, Values, tuple[Mapping[int, ClassCodes], ...]]:
+        """Return all that was added, as the arguments of `Masks`; see `Masks.from_arrays`."""
+        if not self._entries:
+            raise InputError("There are no masks.", "Give at least one.")
+        if missing is not None and not is_whole(missing):
+            raise parameter_error("missing", "Masks", "a whole number or None", missing)
+        values = np.unique(np.concatenate([_find_values(array) for array in self._entries.values()]))
+        values = values[(values != NOTHING) & (values != missing)]
+        self._check_values(values)
+        labels, shown, code_of_value = self._name_values(values, classes)
+        dtype = np.result_type(*{array.dtype for array in self._entries.values()})
+        images = list(self._shapes)
+        names = list(dict.fromkeys(reader for _, reader in self._entries))
+        reader_codes, readers = encode_sorted(to_column(names, "Ids of readers"))
+        place_of_reader = dict(zip(names, reader_codes.tolist(), strict=True))
+        by_image: dict[Any, dict[int, ClassCodes]] = {image: {} for image in images}
+        for image, reader in list(self._entries):
+            array = self._entries.pop((image, reader))  # not needed any more
+            by_image[image][place_of_reader[reader]] = _encode(array, values, code_of_value)
+        pictures = Pictures(
+            encode_in_order_of_appearance(to_column(images, "Ids of images"))[1],
+            tuple(shape for shape, _ in self._shapes.values()),
+            Coding(labels, shown, missing, dtype, self._colours, self._suffix),
+        )
+        return pictures, readers, tuple(by_image.values())
+
+    def _check_values(self, values: Indices) -> None:
+        """Raise an error for values that are hardly classes."""
+        if not len(values):
+            raise InputError("The masks have no answers: every pixel of them is missing.")
+        if len(values) > MOST_CLASSES:
+            found = listing(self._spell(value) for value in values.tolist())
+            raise InputError(
+                f"The masks hold {len(values):,} different values: {found}. There can be {MOST_CLASSES} classes.",
+                "Check that these are masks of classes, and not images, numbers of single objects, or pictures whose "
+                "edges are smoothed.",
+            )
+
+    def _name_values(self, values: Indices, classes: object) -> tuple[Values, Indices, NDArray[np.int8]]:
+        """Return the classes, the value that stands for each, and the class of each of `values`."""
+        if classes is None:
+            labels = objects([self._spell(value) for value in values.tolist()]) if self._colours.channels else values
+            return labels, values, np.arange(len(values), dtype=np.int8)
+        if not isinstance(classes, Mapping) or not classes:
+            raise parameter_error("classes", "Masks", "a dict that names values, such as {0: 'background'}", classes)
+        named = {self._read_value(value): name for value, name in classes.items()}
+        unnamed = [self._spell(value) for value in values.tolist() if value not in named]
+        if unnamed:
+            raise InputError(
+                f"The masks hold {listing(unnamed)}, and only {listing(classes)} have a name.",
+                Sentence("Name all values with {classes}."),
+                Sentence("If it is the value of pixels without an answer, name it with {missing}."),
+                keyword="classes",
+            )
+        codes, labels = encode_in_order_of_appearance(to_column(list(named.values()), "Names of classes"))
+        if len(labels) > MOST_CLASSES:
+            raise parameter_error("classes", "Masks", f"a dict with at most {MOST_CLASSES} names", classes)
+        shown = np.array(list(named), np.int64)[np.unique(codes, return_index=True)[1]]
+        place = dict(zip(named, codes.tolist(), strict=True))
+        return labels, shown, np.array([place[value] for value in values.tolist()], np.int8)
+
+    def _spell(self, value: int) -> Any:
+        """Return a value as users write it."""
+        digits = 2 * self._colours.channels
+        return f"#{value:0{digits}x}" if digits else value
+
+    def _read_value(self, value: Any) -> int:
+        """Return the value that a user writes."""
+        channels = self._colours.channels
+        with suppress(ValueError):
+            if channels and isinstance(value, str) and len(value) == 1 + 2 * channels and value[0] == "#":
+                return int(value[1:], 16)
+        if not channels and is_whole(value):
+            return int(value)
+        example = "colours such as '#ff0000'" if channels else "whole numbers"
+        raise parameter_error("classes", "Masks", f"a dict whose keys are {example}", value)
+
+
+def to_numbers(array: Any, name: str) -> Values:
+    """Return an array of whole numbers or truth values, with `NOTHING` where it holds none."""
+    try:
+        numbers = np.asarray(np.ma.getdata(array))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of whole numbers; {first_line(error)}.") from error
+    if numbers.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold whole numbers or truth values. It holds {numbers.dtype}.")
+    empty = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros((), bool)
+    if isinstance(array, np.ma.MaskedArray):
+        empty = empty | np.ma.getmaskarray(array)
+    if numbers.dtype.kind == "f":
+        odd = numbers[~empty & ((numbers != np.round(numbers)) | (np.abs(numbers) >= 2**53))]
+        if len(odd):
+            raise InputError(
+                f"{name} holds {listing(odd[:10].tolist())}.",
+                "Give the classes as whole numbers; compare probabilities with .5 first.",
+            )
+    elif numbers.dtype == np.uint64 and numbers.size and numbers.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{name} holds {numbers.max()}, which is too large for a class.")
+    if empty.any():
+        return np.where(empty, NOTHING, np.where(empty, 0, numbers).astype(np.int64))
+    return numbers.astype(np.int64) if numbers.dtype.kind == "f" or numbers.dtype == np.uint64 else numbers
+
+
+def _find_values(array: Values) -> Indices:
+    """Return the values of a mask, sorted; only pixels that differ from the one before them are looked at."""
+    flat = array.ravel()
+    first = np.ones(flat.size, bool)
+    np.not_equal(flat[1:], flat[:-1], out=first[1:])
+    return np.unique(flat[first]).astype(np.int64)
+
+
+def _encode(array: Values, values: Indices, codes: ClassCodes) -> ClassCodes:
+    """Return the code of each pixel, `codes[i]` where it has `values[i]`, and -1 where it has none of them."""
+    if array.dtype in (np.bool_, np.uint8):
+        table = np.full(256, UNANSWERED, np.int8)
+        inside = (values >= 0) & (values < 256)
+        table[values[inside]] = codes[inside]
+        return table[array.astype(np.uint8, copy=False)]
+    place = np.minimum(np.searchsorted(values, array), len(values) - 1)
+    return np.where(values[place] == array, codes[place], np.int8(UNANSWERED))

@@ -1,0 +1,245 @@
+"""Spans as tags: what each worker says about each token of the documents that they read.
+
+The tags are IOB2: the first token of a span of type X is B-X, the others are I-X, and tokens outside of spans are O. A
+worker who read a document gives a tag to each of its tokens.
+
+A token has one tag, so that only one layer of spans can be fused: spans of one reading that do not overlap. Where they
+do, the longest span (in characters) goes first, of equally long ones the one that begins earlier, and of those the
+first in the order of the types. A span that overlaps one that was taken before is left out. So of nested spans the
+outermost is fused, as is usual where named entities are to be flat. The choice depends on the spans of this reading
+alone: a worker who marks only the outer span and one who marks the inner one too agree about the outer one.
+
+What is left out is told in a warning and listed by `Spans.left_out`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..answers.columns import Codes, Column, Indices, objects, to_column
+from ..answers.contents import Passages
+from ..answers.items import Sequences
+from ..answers.responses import Responses
+from ..errors import InputError, plural, shorten, warn_of
+from ..kernels.types import Integers, freeze
+from .texts import MarkedTexts, Marks, Placed, Tokenised, tokenise
+
+# Why a span is not fused.
+KEPT, OVERLAPS, BLANK, REPEATED = range(4)
+REASONS = {OVERLAPS: "overlaps another", BLANK: "white space only"}
+
+
+class Layers(NamedTuple):
+    """Tokens, and for each span whether it is fused or why not."""
+
+    tokenised: Tokenised
+    marks: Indices  # (S,): one of KEPT, OVERLAPS, BLANK, REPEATED
+    gold: Indices
+
+
+def choose_layers(spans: MarkedTexts) -> Layers:
+    """Return the tokens of all documents, and which spans are fused."""
+    found = tokenise(spans)
+    gold = np.empty(0, np.int64) if spans.gold is None else choose_layer(spans.gold, found.gold)
+    return Layers(found, choose_layer(spans.marks, found.marks), gold)
+
+
+def choose_layer(marks: Marks, placed: Placed) -> Indices:
+    """Return for each span of each reading whether it is in the layer that is fused, or why not."""
+    verdict = np.full(len(marks.start), KEPT, np.int64)
+    verdict[placed.blank()] = BLANK
+    inked = np.flatnonzero(verdict == KEPT)
+    first, stop, label = placed.first[inked], placed.stop[inked], marks.label[inked]
+    # Readings are numbered, so that spans of different ones never meet.
+    changes = (np.diff(marks.document[inked]) != 0) | (np.diff(marks.worker[inked]) != 0)
+    reading = np.concatenate([[0], np.cumsum(changes)])[: len(inked)]
+    length = placed.end[inked] - placed.start[inked]
+    order = np.lexsort((label, -length, first, reading))
+    # In order of their beginning, a span that begins before the furthest end so far overlaps another.
+    shift = reading * (int(stop.max(initial=0)) + 1)
+    begin, until = (first + shift)[order], (stop + shift)[order]
+    furthest = np.maximum.accumulate(until) if len(until) else until
+    joined = np.concatenate([[False], begin[1:] < furthest[:-1]])[: len(inked)]
+    cluster = np.cumsum(~joined)
+    crowded = np.flatnonzero(np.bincount(cluster, minlength=1)[cluster] > 1) if len(cluster) else cluster
+    for members in np.split(crowded, np.flatnonzero(np.diff(cluster[crowded])) + 1) if len(crowded) else ():
+        verdict[inked[order[members]]] = _take_longest(
+            begin[members].tolist(),
+            until[members].tolist(),
+            length[order[members]].tolist(),
+            label[order[members]].tolist(),
+        )
+    return verdict
+
+
+def _take_longest(first: list[int], stop: list[int], length: list[int], label: list[int]) -> list[int]:
+    """Return the verdict on each of several spans that hang together by overlaps."""
+    verdict = [OVERLAPS] * len(first)
+    taken: set[int] = set()
+    seen: set[tuple[int, int, int]] = set()
+    for i in sorted(range(len(first)), key=lambda i: (-length[i], first[i], label[i])):
+        span = (first[i], stop[i], label[i])
+        if span in seen:
+            verdict[i] = REPEATED  # it differs from the other by white space only
+        elif taken.isdisjoint(range(first[i], stop[i])):
+            verdict[i] = KEPT
+            taken.update(range(first[i], stop[i]))
+            seen.add(span)
+    return verdict
+
+
+def make_responses(spans: MarkedTexts, layers: Layers) -> Responses:
+    """Return the tags that workers gave to the tokens; see `Spans.to_responses`."""
+    _tell_left_out(spans, layers)
+    tokens = layers.tokenised.tokens
+    n_tokens, n_readers = np.diff(tokens.offsets), np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
+    used = (n_tokens > 0) & (n_readers > 0)
+    _tell_unused(spans, n_tokens, n_readers)
+    documents = np.flatnonzero(used)
+    sizes, readers = n_tokens[used], n_readers[used]
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    readers_of_item = np.repeat(readers, sizes)
+    offsets = np.concatenate([[0], np.cumsum(readers_of_item)]).astype(np.int64)
+    label, names = _write_tags(spans, layers, documents, offsets[bounds[:-1]], readers)
+    known = find_known(spans, layers)
+    classes = np.array(sorted({*names.tolist(), *_distinct(known), "O"}), object) if len(names) else names
+    position = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)
+    return Responses(
+        offsets=offsets,
+        worker=_list_readers(spans, documents, sizes, readers),
+        label=label,
+        weight=None,
+        workers=spans.workers,
+        labels=names,
+        classes=classes,
+        keys=Sequences(spans.documents[documents], bounds, position),
+        backend=spans.backend,
+        passages=Passages(
+            spans.documents,
+            spans.texts,
+            freeze(tokens.offsets),
+            freeze(tokens.start),
+            freeze(tokens.end),
+            documents,
+            spans.origin,
+        ),
+    )
+
+
+def _write_tags(
+    spans: MarkedTexts, layers: Layers, documents: Indices, base: Indices, readers: Indices
+) -> tuple[Codes, NDArray[np.object_]]:
+    """Return the tag of each answer, as an index into the tags, and these.
+
+    Answers to the tokens of a document begin at `base`, token by token, and for each token reader by reader.
+    """
+    marks, placed = spans.marks, layers.tokenised.marks
+    used = np.full(len(spans.documents), -1, np.int64)
+    used[documents] = np.arange(len(documents))
+    n_tokens = np.diff(layers.tokenised.tokens.offsets)[documents]
+    label = np.zeros(int((n_tokens * readers).sum()), np.int32)  # O
+    kept = np.flatnonzero(layers.marks == KEPT)
+    document = used[marks.document[kept]]
+    # The number of the reader among those of the document.
+    reading = spans.readings[:, 0] * len(spans.workers) + spans.readings[:, 1]
+    own = marks.document[kept] * len(spans.workers) + marks.worker[kept]
+    reader = np.searchsorted(reading, own) - np.searchsorted(spans.readings[:, 0], marks.document[kept])
+    sizes = placed.stop[kept] - placed.first[kept]
+    begin = base[document] + placed.first[kept] * readers[document] + reader
+    _lay_tags(label, begin, readers[document], sizes, marks.label[kept])
+    tags = _list_tags(spans)
+    counts = np.bincount(label, minlength=len(tags))
+    said = sorted(np.flatnonzero(counts).tolist(), key=tags.__getitem__)
+    renamed = np.zeros(len(tags), np.int32)
+    renamed[said] = np.arange(len(said))
+    return renamed[label], objects([tags[code] for code in said])
+
+
+def _lay_tags(codes: Integers, begin: Indices, step: Indices, sizes: Indices, types: Indices) -> None:
+    """Write the codes of the tags of spans: of each span `sizes` tags, from `begin` on, `step` entries apart."""
+    inner = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    codes[np.repeat(begin, sizes) + inner * np.repeat(step, sizes)] = np.repeat(1 + 2 * types, sizes) + (inner > 0)
+
+
+def _list_tags(spans: MarkedTexts) -> list[str]:
+    """Return the tags by their codes: O, then B and I of each type."""
+    return ["O", *(f"{letter}-{name}" for name in spans.labels.tolist() for letter in "BI")]
+
+
+def _list_readers(spans: MarkedTexts, documents: Indices, sizes: Indices, readers: Indices) -> Codes:
+    """Return the worker of each answer."""
+    workers = spans.readings[:, 1].astype(np.int32)
+    first = np.searchsorted(spans.readings[:, 0], documents)
+    n_answers = sizes * readers
+    # Within a document, answer number a is that of reader a modulo the number of readers.
+    number = np.arange(int(n_answers.sum())) - np.repeat(np.cumsum(n_answers) - n_answers, n_answers)
+    number %= np.repeat(readers, n_answers)
+    number += np.repeat(first, n_answers)
+    return np.asarray(workers[number])
+
+
+def find_known(spans: MarkedTexts, layers: Layers) -> dict[str, Column] | None:
+    """Return the tags of documents whose spans are known, as a table of sequence, position and label, or None.
+
+    Documents that nobody read are left out, as they are by `Spans.to_responses`.
+    """
+    if spans.gold is None:
+        return None
+    tokens, placed = layers.tokenised.tokens, layers.tokenised.gold
+    documents = np.intersect1d(spans.gold_documents, spans.readings[:, 0])
+    documents = documents[np.diff(tokens.offsets)[documents] > 0]
+    if not len(documents):
+        return None
+    sizes = np.diff(tokens.offsets)[documents]
+    base = np.full(len(spans.documents), -1, np.int64)
+    base[documents] = np.cumsum(sizes) - sizes
+    code = np.zeros(int(sizes.sum()), np.int64)
+    kept = np.flatnonzero((layers.gold == KEPT) & (base[spans.gold.document] >= 0))
+    begin = base[spans.gold.document[kept]] + placed.first[kept]
+    _lay_tags(code, begin, np.ones_like(begin), placed.stop[kept] - placed.first[kept], spans.gold.label[kept])
+    position = np.arange(len(code)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return {
+        "sequence": to_column(spans.documents[np.repeat(documents, sizes)]),
+        "position": to_column(position),
+        "label": pa.array(_list_tags(spans), pa.string()).take(pa.array(code)),
+    }
+
+
+def _distinct(known: dict[str, Column] | None) -> list[str]:
+    return [] if known is None else np.unique(np.asarray(known["label"], object)).tolist()
+
+
+def _tell_left_out(spans: MarkedTexts, layers: Layers) -> None:
+    """Warn of spans that are not fused."""
+    for code, problem in ((OVERLAPS, "overlap longer ones of the same worker"), (BLANK, "are white space only")):
+        found = np.flatnonzero(layers.marks == code)
+        if len(found):
+            marks, first = spans.marks, found[0]
+            warn_of(
+                f"{plural(len(found), 'span')} of {len(marks.start):,} {problem}, and are not fused, such as "
+                f"{shorten(spans.labels[marks.label[first]])} at {marks.start[first]} to {marks.end[first]} of "
+                f"document {shorten(spans.documents[marks.document[first]])} by worker "
+                f"{shorten(spans.workers[marks.worker[first]])}.",
+                "spans.left_out() lists them.",
+                *(["To fuse other layers, give the spans of one layer or type at a time."] * (code == OVERLAPS)),
+            )
+
+
+def _tell_unused(spans: MarkedTexts, n_tokens: Indices, n_readers: Indices) -> None:
+    """Warn of documents that are left out, or raise an error if all are."""
+    unread, empty = (n_readers == 0).sum(), ((n_tokens == 0) & (n_readers > 0)).sum()
+    if unread + empty == len(spans.documents):
+        raise InputError(
+            "No document has both text and a reader.", "Say who read which document, also where nothing was marked."
+        )
+    reasons = [f"{plural(int(unread), 'document')} without a reader"] if unread else []
+    reasons += [f"{plural(int(empty), 'document')} without text"] if empty else []
+    if reasons:
+        warn_of(
+            f"{' and '.join(reasons)} of {len(spans.documents):,} are not fused.",
+            *(["If somebody read them and marked nothing, say so when the spans are read."] if unread else []),
+        )
