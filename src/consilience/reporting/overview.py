@@ -272,7 +272,7 @@ def note_copies(model: Any) -> Note:
     """Return who seems to copy whom, and what the fit did about it."""
     remedy = "Ask them how they worked. The column Group of the table shows who belongs together."
     if model.copies_count_once_:
-        return Note(say(tell_copies(model).problem), [remedy], "workers")
+        return Note(say(tell_copies(model.fusion_).problem), [remedy], "workers")
     n_workers = plural(sum(map(len, model.copies_)), "worker")
     problem = f"{n_workers} seem to copy each other, or a common source. Each of them counts fully."
     return Note(problem, [remedy, "fuse lets each group count as one worker."], "workers")
