@@ -196,7 +196,7 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("calibrated", None, "calibration and intervals are not those of HiddenMarkov"),
         ("calibrated/found/power", 0, "calibrated/found/power cannot be 0"),
         ("calibrated/powers", [1.0, "x"], "calibrated/powers cannot be 'x'"),
-        ("coupling", None, "HiddenMarkov has"),
+        ("coupling", None, "the coupling is not that of HiddenMarkov"),
         ("coupling_scores", [[1.0, 2.0, 3.0]], "coupling_scores cannot be [1.0, 2.0, 3.0]"),
         ("comparison", {"n_items": "4"}, "the entry of comparison 'alpha', 'alpha_high'"),
         ("passages", {}, "the entry of passages 'documents', 'end'"),

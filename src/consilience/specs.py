@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class ArraySpec:
             raise Fault(f"{name} holds values of type {code}, and not {' or '.join(self.kind.codes)}")
 
     def lengths(self, sizes: Sizes) -> list[int | None]:
-        """Return the length of each axis; None for one of any length."""
+        """Return the length of each axis; None for one of any length, and of a size that is not known."""
         return [None if axis == "*" else _length(axis, sizes) for axis in self.shape.split()]
 
     def check(self, name: str, array: NDArray[Any], sizes: Sizes) -> None:
@@ -125,8 +125,9 @@ class NotSaved(NamedTuple):
 NOT_SAVED: Final = NotSaved()
 
 
-def _length(axis: str, sizes: Sizes) -> int:
-    return math.prod(int(letter) if letter.isdigit() else sizes[letter] for letter in axis)
+def _length(axis: str, sizes: Sizes) -> int | None:
+    factors = [int(letter) if letter.isdigit() else sizes.get(letter) for letter in axis]
+    return None if None in factors else math.prod(cast(list[int], factors))
 
 
 def _within(array: NDArray[Any], least: float, most: float) -> bool:

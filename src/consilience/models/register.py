@@ -8,8 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import StoreError
-
 if TYPE_CHECKING:
     from .fitted import FittedModel
 
@@ -28,15 +26,6 @@ MODELS = {
     "hidden-markov": Entry("hidden_markov", "HiddenMarkov"),
     "markov-field": Entry("markov_field", "MarkovField"),
 }
-
-
-def name_of(model: object) -> str:
-    """Return the name of a model in the register."""
-    kind = type(model).__name__
-    for name, entry in MODELS.items():
-        if entry.class_name == kind:
-            return name
-    raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
 
 
 def model_class(name: str) -> type[FittedModel]:

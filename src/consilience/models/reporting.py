@@ -10,7 +10,7 @@ from ..answers.columns import to_column
 from ..answers.frames import build_frame
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import check_order, find_drift, has_order, name_falls, tabulate_drift
-from ..errors import parameter_error
+from ..errors import StoreError, parameter_error
 from ..planning.next_items import list_next_items
 from ..planning.next_questions import list_questions
 from ..planning.stopping import list_stop_items
@@ -199,7 +199,9 @@ class Reporting(Model):
         """
         check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
-        target = to_path("path", "save", path)
+        kind, target = type(self).__name__, to_path("path", "save", path)
+        if kind != self.fusion_.model:
+            raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
         return save_fusion(self.fusion_, self.get_params(), target, answers=answers, texts=texts)
 
 

@@ -107,10 +107,10 @@ class Archive(NamedTuple):
         member = _take("array", self.arrays, name)
         with self.file.open(member) as stream:
             shape, code, begin = _read_array_header(member, stream)
-            for axis, length in zip(spec.shape.split(), shape, strict=False):
+            spec.check_layout(member, shape, code, sizes)
+            for axis, length in zip(spec.shape.split(), shape, strict=True):
                 if axis.isalpha() and len(axis) == 1:
                     sizes.setdefault(axis, length)
-            spec.check_layout(member, shape, code, sizes)
             stored = self.file.getinfo(member).file_size - begin
             if stored != math.prod(shape) * np.dtype(code).itemsize:
                 raise Fault(f"{member} has {plural(stored, 'byte')} for an array of shape {shape}")
@@ -124,7 +124,7 @@ class Archive(NamedTuple):
         member = _take("column", self.columns, name)
         return parse_column(member, self.file.read(member))
 
-    def check_that_all_was_read(self) -> None:
+    def check_all_was_read(self) -> None:
         """Raise a `Fault` for arrays and columns that nobody asked for."""
         for what, left in (("array", self.arrays), ("column", self.columns)):
             if left:

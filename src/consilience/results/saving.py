@@ -85,7 +85,9 @@ def save_fusion(
         guidance = guidance._replace(guide=None)
     # Copies in a vote are looked for when somebody asks for them.
     copying = fusion.copying if fusion.copying.is_known else Later.known([])
-    kept = replace(fusion, labelled=labelled, passages=passages, guidance=guidance, copying=copying)
+    # A graph cannot be cut into batches.
+    judging = Later.known(fusion.judging.value._replace(past=None)) if fusion.is_network else fusion.judging
+    kept = replace(fusion, labelled=labelled, passages=passages, guidance=guidance, copying=copying, judging=judging)
     into = Contents({}, {})
     header = {
         "model": fusion.model,
@@ -117,7 +119,7 @@ class SavedFusion:
         reader = Reader(self.archive, {}, recipe, {"model": self.model})
         fusion = reader.read_part(Fusion, self.archive.header["fusion"], "")
         kept = reader.read_part(Kept, self.archive.header["given"], "given")
-        self.archive.check_that_all_was_read()
+        self.archive.check_all_was_read()
         check_whole(fusion, recipe)
         past = fusion.judging.value.past
         if fusion.calibrated is not None and past is not None:
@@ -245,7 +247,7 @@ class Reader:
         """Return a part."""
         declared = list_fields(cast(Any, part))
         if not isinstance(entries, dict):
-            raise Fault(f"{path} cannot be {shorten(entries)}")
+            raise refuse(path, entries)
         own = [name for name, each in declared.items() if not isinstance(each.mark, Same)]
         compare_names(f"entry of {path or 'the result'}", own, entries)
         found: dict[str, Any] = {}
@@ -278,53 +280,49 @@ class Reader:
             return Later.known(self.read(read_hint(get_args(kind)[0]), entry, path, before))
         if origin in (*_LISTS, *_DICTS, *_SCALARS):
             return self.read_plain(kind, mark, entry, path)
-        if kind is StructureParameters:
-            return self.recipe.structure_type.from_state(
-                self.read_arrays(entry, path, self.recipe.structure_type.specs)
-            )
-        if kind is Summary:
-            return self.recipe.summary_type.from_state(self.read_arrays(entry, path, self.recipe.summary_type.specs))
+        if kind in (StructureParameters, Summary):
+            found = self.recipe.structure_type if kind is StructureParameters else self.recipe.summary_type
+            return found.from_state(self.read_arrays(entry, path, found.specs))
         return self.read_part(_choose(mark, entry) if isinstance(mark, OneOf) else kind, entry, path)
 
     def read_plain(self, kind: Any, mark: object, entry: Any, path: str) -> object:
         """Return a number, a truth value or a text, or a list, tuple or dict."""
         origin, inner = get_origin(kind) or kind, [read_hint(each) for each in get_args(kind)]
-        is_right, value = False, entry
         if origin in _SCALARS:
             is_right = mark.holds(entry) if isinstance(mark, Check) else _SCALARS[origin](entry)
-            if isinstance(mark, Length) and is_right:
-                is_right = entry >= 1
+            if not is_right or (isinstance(mark, Length) and entry < 1):
+                raise refuse(path, entry)
+            if isinstance(mark, Length):
                 self.sizes[mark.letter] = entry
-        elif origin in _DICTS and isinstance(entry, dict):
-            is_right = not isinstance(mark, Check) or mark.holds(entry)
-            value = {name: self.read(inner[1], entry[name], join(path, name), {}) for name in entry if is_right}
-        elif origin not in _DICTS and isinstance(entry, list):
-            is_right = origin is not tuple or len(entry) == len(inner)
-            hints = inner if origin is tuple else inner * len(entry)
-            value = [self.read(each, entry[i], path, {}) for i, each in enumerate(hints) if is_right]
-            is_right = is_right and (not isinstance(mark, Check) or mark.holds(value))
-            value = tuple(value) if origin is tuple else value
-        if not is_right:
-            raise Fault(f"{path} cannot be {shorten(entry)}")
-        return value
+            return entry
+        is_right = isinstance(entry, dict if origin in _DICTS else list)
+        if not is_right or (origin is tuple and len(entry) != len(inner)):
+            raise refuse(path, entry)
+        if isinstance(mark, Check) and not mark.holds(entry):
+            raise refuse(path, entry)
+        if origin in _DICTS:
+            return {name: self.read(inner[1], each, join(path, name), {}) for name, each in entry.items()}
+        kinds = inner if origin is tuple else inner * len(entry)
+        read = [self.read(declared, each, path, {}) for declared, each in zip(kinds, entry, strict=True)]
+        return tuple(read) if origin is tuple else read
 
     def read_array(self, entry: object, path: str, spec: ArraySpec) -> NDArray[Any]:
         """Return an array."""
         if entry != _ARRAY:
-            raise Fault(f"{path} cannot be {shorten(entry)}")
+            raise refuse(path, entry)
         return self.archive.read_array(path, spec, self.sizes)
 
     def read_arrays(self, entries: object, path: str, specs: Mapping[str, ArraySpec]) -> dict[str, NDArray[Any]]:
         """Return arrays by name."""
         if not isinstance(entries, dict):
-            raise Fault(f"{path} cannot be {shorten(entries)}")
+            raise refuse(path, entries)
         compare_names(f"array of {path}", specs, entries)
         return {name: self.read_array(entries[name], join(path, name), spec) for name, spec in specs.items()}
 
     def read_column(self, entry: object, path: str, spec: ColumnSpec) -> Any:
         """Return a column, which may define how many there are of something."""
         if entry != _COLUMN:
-            raise Fault(f"{path} cannot be {shorten(entry)}")
+            raise refuse(path, entry)
         column = self.archive.read_column(path)
         if spec.length != "*" and self.sizes.setdefault(spec.length, len(column)) != len(column):
             raise Fault(f"{path} has {len(column):,} entries, and not {self.sizes[spec.length]:,}")
@@ -342,6 +340,11 @@ class Reader:
         return column.to_pylist()
 
 
+def refuse(path: str, entry: object) -> Fault:
+    """Return what is wrong with an entry of the header."""
+    return Fault(f"{path} cannot be {shorten(entry)}")
+
+
 def _choose(mark: OneOf, entries: object) -> type:
     """Return the part that has fields of these names; if none has, the first, of which something is then missing."""
     names = entries.keys() if isinstance(entries, dict) else ()
@@ -354,17 +357,17 @@ def _choose(mark: OneOf, entries: object) -> type:
 
 def check_whole(fusion: Fusion, recipe: Recipe) -> None:
     """Raise a `Fault` unless the parts of a result are those of one fit with this recipe."""
-    labels, structure, intervals = fusion.labelled, recipe.structure_type, fusion.judging.value.intervals
+    labels = fusion.labelled
     if any(member >= len(fusion.names.workers) for group in fusion.copies for member in group):
         raise Fault("a group of copies names a worker who is not there")
-    hidden_truth = isinstance(recipe, LatentRecipe)
-    is_calibrated = isinstance(labels, NoLabels) or (isinstance(labels, Labels) and labels.uncalibrated is not None)
-    if (fusion.calibrated is not None) != hidden_truth or (
-        hidden_truth and not (is_calibrated and intervals.workers is not None)
-    ):
+    parts = [fusion.calibrated is not None]
+    if isinstance(recipe, LatentRecipe):
+        parts += [fusion.intervals.workers is not None]
+        parts += [labels.uncalibrated is not None] if isinstance(labels, Labels) else []
+    if set(parts) != {isinstance(recipe, LatentRecipe)}:
         raise Fault(f"calibration and intervals are not those of {recipe.model}")
-    if (fusion.coupling is not None) != ("coupling" in structure.specs):
-        raise Fault(f"a coupling is not what {recipe.model} has or has not")
+    if (fusion.coupling is not None) != ("coupling" in recipe.structure_type.specs):
+        raise Fault(f"the coupling is not that of {recipe.model}")
     recipe.check_learned(fusion.learned.structure)
     if isinstance(labels, Labels):
         if fusion.span_confidence is not None:
