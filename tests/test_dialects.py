@@ -15,6 +15,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.answers import dialects
+from consilience.answers.dialects import register
 from consilience.answers.dialects.register import DIALECTS, list_names
 from consilience.cli.options import FORMS
 from consilience.errors import ConsilienceError, DataWarning, InputError, ParameterError
@@ -48,7 +50,7 @@ def triples(r: cs.Responses) -> list[tuple]:
 
 
 def test_register():
-    assert tuple(list_names()) == FORMS  # which the command line lists without an import
+    assert tuple(list_names()) == FORMS  # which the command line lists
     assert len({dialect.name for dialect in DIALECTS}) == len(DIALECTS)
     with pytest.raises(ParameterError, match=r"'format' parameter .* one of 'long', 'mturk'"):
         cs.Responses.from_frame({"item": [1]}, format="mtruk")
@@ -473,3 +475,32 @@ def test_odd_types():
             cs.Responses.from_frame(pa.table(columns), format=form, drop_missing=bool(rng.integers(2)))
             n_read += 1
     assert n_read > 20
+
+
+TOY = """
+from dataclasses import replace
+
+from consilience.answers.dialects.register import Reader
+
+
+def translate(table, names):
+    return replace(table, preferred={"item": "thing", "worker": "voice", "label": "word"}, format="toy")
+
+
+READER = Reader(lambda table, names: True, translate, ("thing", "voice", "word"))
+"""
+
+
+def test_a_new_dialect_is_a_file_and_a_line(folder, monkeypatch):
+    write("toy.py", TOY)
+    monkeypatch.setattr(dialects, "__path__", [*dialects.__path__, str(folder)])
+    monkeypatch.setattr(register, "DIALECTS", (*DIALECTS, register.Dialect("toy", "toys that speak", "toy:READER")))
+    table = {"thing": [1, 1, 2], "voice": ["bear", "doll", "bear"], "word": ["yes", "no", "no"]}
+    for answers in (cs.Responses.from_frame(table), cs.Responses.from_frame(table, format="toy")):
+        assert (answers.format, answers.columns["worker"], answers.workers.tolist()) == (
+            "toy",
+            "voice",
+            ["bear", "doll"],
+        )
+    with pytest.raises(InputError, match="no column 'voice', 'word', as toys that speak have"):
+        cs.Responses.from_frame({"thing": [1], "who": ["bear"], "said": ["yes"]}, format="toy")

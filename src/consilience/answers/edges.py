@@ -12,17 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array, hstack, issparse, sparray, spmatrix
 
 from ..arguments import check_truth, is_among, is_whole, to_floats
-from ..errors import (
-    InputError,
-    Python,
-    Sentence,
-    first_line,
-    listing,
-    parameter_error,
-    plural,
-    shorten,
-    warn_of,
-)
+from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten, warn_of
 from ..kernels.types import Floats
 from ..memory import NUMBER, require_memory
 from .columns import Column, Indices, Values, find_missing, find_present, to_values
@@ -264,14 +254,20 @@ def link_nearest(features: object, k: int, metric: str, mutual: bool, items: obj
     return Edges(source, target, None, read_names(items, n_items, "items"), described)
 
 
+def check_sparse(matrix: Any) -> None:
+    """Raise an error unless a sparse matrix holds numbers; indices beyond it would be followed."""
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+    if np.iscomplexobj(matrix):
+        raise ValueError("these are complex")
+
+
 def feature_rows(features: Any, metric: str) -> Any:
     """Return features as rows of floats, scaled to length 1 for cosine distance."""
     rows: Any
     try:
-        if hasattr(features, "check_format"):  # indices beyond the matrix would be followed
-            features.check_format(full_check=True)
-        if issparse(features) and np.iscomplexobj(features):
-            raise ValueError("these are complex")
+        if issparse(features):
+            check_sparse(features)
         rows = csr_array(features, dtype=np.float64) if issparse(features) else to_floats(features)
     except (TypeError, ValueError) as error:
         raise InputError(f"features must be numbers; {first_line(error)}.") from error

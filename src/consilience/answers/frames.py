@@ -15,7 +15,7 @@ from ..errors import InputError, first_line, listing, shorten
 from ..memory import NUMBER, require_memory
 from .columns import Column, Values, find_missing, spell_surrogates, to_column
 from .tables import Table, check_names
-from .vocabulary import encode_in_order_of_appearance
+from .vocabulary import split_repeated
 
 # The libraries in which results can go back.
 BACKENDS = ("pandas", "polars", "pyarrow")
@@ -191,10 +191,9 @@ def read_distinct(values: object, what: str) -> Values:
     n_missing = len(find_missing(column))
     if n_missing:
         raise InputError(f"{what} must be distinct values; {n_missing:,} of {len(column):,} are missing.")
-    codes, distinct = encode_in_order_of_appearance(column)
-    if len(distinct) < len(codes):
-        repeated = distinct[np.bincount(codes) > 1]
-        raise InputError(f"{what} must be distinct values. Found more than once: {listing(repeated.tolist())}.")
+    distinct, repeated = split_repeated(column)
+    if repeated:
+        raise InputError(f"{what} must be distinct values. Found more than once: {listing(repeated)}.")
     return distinct
 
 

@@ -15,18 +15,10 @@ from ..errors import InputError, Python, Sentence, listing, parameter_error, plu
 from ..kernels.types import Truths
 from .arrays import AnswerArrays
 from .classes import normalise_column
-from .columns import (
-    Column,
-    Values,
-    decode_categories,
-    find_present,
-    is_missing,
-    is_present,
-    to_column,
-    to_values,
-)
+from .columns import Column, Values, decode_categories, find_present, is_missing, is_present, to_column, to_values
 from .frames import is_table, open_frame, open_series
-from .tables import Table
+from .items import list_keys
+from .tables import Table, key_roles
 from .vocabulary import encode_in_order_of_appearance, lookup, plain_labels, whole_numbers
 
 KEY_REMEDY = "Say which item each label belongs to."
@@ -215,10 +207,9 @@ def _check_items(name: str, keys: list[Column], known: Truths, item: Indices, re
     """Raise an error if there are no answers about any of the items, and warn if there are none about some."""
     n_known, n_absent = int(known.sum()), int((known & (item < 0)).sum())
     if n_absent == n_known:
-        columns = [to_values(key)[np.flatnonzero(known)[:3]].tolist() for key in keys]
-        example = listing(columns[0] if len(columns) == 1 else zip(*columns, strict=True))
         raise InputError(
-            f"None of the {n_known:,} gold items occurs in the answers ({name} has {example}; the answers have "
+            f"None of the {n_known:,} gold items occurs in the answers ({name} has "
+            f"{list_keys(keys, np.flatnonzero(known)[:3])}; the answers have "
             f"{listing(responses.items[:3].tolist())}).",
             "Check that both use the same ids.",
         )
@@ -300,43 +291,35 @@ def open_gold(gold: object, paired: bool) -> Table:
 def _open_keyed(gold: object, paired: bool) -> Table | None:
     """Return a dict of items or a Series as a table, and None for anything else."""
     if isinstance(gold, Mapping):
-        keyed = not _is_columns(gold, paired)
-        return _build_table(_split(list(gold), paired), list(gold.values()), paired) if keyed else None
-    series = open_series(gold)
-    if series is None:
-        return None
-    index, labels = series
-    return _build_table(_split(to_values(index).tolist(), paired) if paired else [index], labels, paired)
-
-
-def _build_table(keys: list[Any], labels: object, paired: bool) -> Table:
-    return open_frame(dict(zip(_roles(paired), (*keys, labels), strict=True)), "gold")
+        if _is_columns(gold, paired):
+            return None
+        keys: Any = list(gold)
+        labels: Any = list(gold.values())
+    else:
+        series = open_series(gold)
+        if series is None:
+            return None
+        keys, labels = to_values(series[0]).tolist() if paired else series[0], series[1]
+    if not paired:
+        return open_frame({"item": keys, "label": labels}, "gold")
+    if any(not isinstance(key, tuple) or len(key) != 2 for key in keys):
+        raise InputError(
+            "gold of sequences must be keyed by (sequence, position), such as {('s1', 0): 'B'}.", keyword="gold"
+        )
+    columns = {"sequence": [key[0] for key in keys], "position": [key[1] for key in keys], "label": labels}
+    return open_frame(columns, "gold")
 
 
 def _is_columns(gold: Mapping[Any, Any], paired: bool) -> bool:
     """Tell a dict of columns from a dict of items."""
     table = Table(list(gold), gold.__getitem__, 0, "", "", str)
-    names = [table.find(role) for role in (*_roles(paired)[:-1], "known label")]
+    names = [table.find(role) for role in (*key_roles(paired), "known label")]
     columns = [gold[name] for name in names if name is not None]
     return len(columns) == len(names) and all(map(_is_column, columns))
 
 
 def _is_column(values: object) -> bool:
     return hasattr(values, "__len__") and not isinstance(values, (str, bytes, Enum))
-
-
-def _roles(paired: bool) -> tuple[str, ...]:
-    return ("sequence", "position", "label") if paired else ("item", "label")
-
-
-def _split(keys: list[Any], paired: bool) -> list[Any]:
-    if not paired:
-        return [keys]
-    if any(not isinstance(key, tuple) or len(key) != 2 for key in keys):
-        raise InputError(
-            "gold of sequences must be keyed by (sequence, position), such as {('s1', 0): 'B'}.", keyword="gold"
-        )
-    return [[key[0] for key in keys], [key[1] for key in keys]]
 
 
 class Known(NamedTuple):

@@ -37,8 +37,9 @@ from ..memory import NUMBER, require_memory
 from .classes import normalise_label
 from .columns import Values, is_present, spell_surrogates, to_values
 from .contents import Features
+from .edges import check_sparse
 from .frames import is_table, open_frame, read_lists
-from .items import Sequences, encode_items
+from .items import Sequences, encode_items, list_keys
 from .responses import Responses
 from .tables import Table
 
@@ -70,8 +71,7 @@ def match_rows(table: Table, r: Responses, what: str) -> tuple[Indices, Indices]
     item = r.find_items(keys)
     known = np.flatnonzero(item >= 0)
     if not len(known):
-        found = [to_values(key)[:3].tolist() for key in keys]
-        example = listing(found[0] if len(found) == 1 else zip(*found, strict=True))
+        example = list_keys(keys, np.arange(min(3, len(item))))
         raise InputError(
             f"None of the {plural(len(item), 'row')} of {what} is about an item of the answers ({what}: {example}; "
             f"answers: {listing(r.items[:3].tolist())}).",
@@ -172,11 +172,8 @@ def _warn_of_missing(r: Responses, item: Indices) -> None:
 def _to_rows(given: Any) -> Any:
     """Return an array or a sparse matrix as rows of floats, nan where they are masked; single precision stays."""
     try:
-        if hasattr(given, "check_format"):  # indices beyond the matrix would be followed
-            given.check_format(full_check=True)
         if issparse(given):
-            if np.iscomplexobj(given):
-                raise ValueError("these are complex")
+            check_sparse(given)
             require_memory(4 * NUMBER * given.shape[1], f"features have {given.shape[1]:,} columns", keyword="features")
             rows = csr_array(given)
             return rows if rows.dtype == np.float32 else rows.astype(np.float64)
@@ -292,11 +289,8 @@ def _read_table(table: Table, r: Responses) -> ItemPriors:
     item, rows = match_rows(table, r, "item_prior")
     columns = {_spell(r, str(name)): name for name in table.names}
     names = [_find_column(r, columns, value) for value in r.classes.tolist()]
-    missing = [
-        value
-        for value, name, said in zip(r.classes.tolist(), names, r.label_of_class, strict=True)
-        if name is None and said >= 0
-    ]
+    unnamed = np.array([name is None for name in names])
+    missing = r.classes[unnamed & (r.label_of_class >= 0)].tolist()
     if missing:
         raise InputError(
             f"item_prior has no column for {listing(missing)}. It has {listing(map(str, table.names))}.",

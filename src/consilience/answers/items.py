@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,12 @@ def key_of(keys: Values | Sequences, item: int) -> object:
         return keys[[item]].tolist()[0]
     owner = int(np.searchsorted(keys.offsets, item, side="right")) - 1
     return keys.ids[[owner]].tolist()[0], keys.position[[item]].tolist()[0]
+
+
+def list_keys(keys: Sequence[Column], rows: Indices) -> str:
+    """Return the keys in some rows of a table, for a message."""
+    columns = [to_values(key)[rows].tolist() for key in keys]
+    return listing(columns[0] if len(columns) == 1 else zip(*columns, strict=True))
 
 
 def encode_items(columns: list[Column], named: list[Column] | None, source: str) -> tuple[Integers, Values | Sequences]:

@@ -10,17 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, is_among
-from ..errors import (
-    InputError,
-    ParameterError,
-    Python,
-    Sentence,
-    listing,
-    parameter_error,
-    plural,
-    shorten,
-    warn_of,
-)
+from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels.types import Floats, Integers, Truths
 from ..memory import release_unused
 from .arrays import AnswerArrays, keep_weights
@@ -339,11 +329,7 @@ def _keep_one(answers: AnswerArrays, pair: Indices, policy: str) -> AnswerArrays
 
 
 def _duplicate_error(
-    answers: AnswerArrays,
-    pair: Indices,
-    repeated: Truths,
-    item: Integers,
-    table: Table,
+    answers: AnswerArrays, pair: Indices, repeated: Truths, item: Integers, table: Table
 ) -> InputError:
     """Return the error that names the first pair with more than one answer."""
     first = int(np.flatnonzero(repeated[pair])[0])

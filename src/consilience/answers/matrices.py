@@ -10,16 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, to_floats
-from ..errors import (
-    InputError,
-    Python,
-    Sentence,
-    first_line,
-    listing,
-    parameter_error,
-    plural,
-    warn_of,
-)
+from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, warn_of
 from ..kernels.types import Floats, Truths
 from ..memory import NUMBER, require_memory
 from .arrays import AnswerArrays, keep_weights

@@ -271,18 +271,8 @@ def empty_responses(
     keys: Values | Sequences, workers: Values, labels: Values, classes: Values, normalised: bool
 ) -> Responses:
     """Return items to which there are no answers."""
-    nobody = np.empty(0, np.int32)
-    return Responses(
-        np.zeros(count_items(keys) + 1, np.int64),
-        nobody,
-        nobody,
-        None,
-        workers,
-        labels,
-        classes,
-        keys,
-        normalised=normalised,
-    )
+    offsets, nobody = np.zeros(count_items(keys) + 1, np.int64), np.empty(0, np.int32)
+    return Responses(offsets, nobody, nobody, None, workers, labels, classes, keys, normalised=normalised)
 
 
 def to_long(responses: Responses) -> Any:

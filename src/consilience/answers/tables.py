@@ -70,13 +70,7 @@ _GOLD = (
         *("correctanswer", "correctlabel", "ytrue"),
     ),
 )
-OTHER_ALIASES = {
-    "item": _ITEMS,
-    "worker": _WORKERS,
-    "label": _LABELS,
-    "known label": (*_GOLD, *_LABELS),
-    "gold": _GOLD,
-}
+OTHER_ALIASES = {"item": _ITEMS, "worker": _WORKERS, "label": _LABELS, "known label": (*_GOLD, *_LABELS), "gold": _GOLD}
 _ALL_ALIASES = {alias for aliases in ALIASES.values() for alias in aliases}
 # Longer names are compared by their beginning.
 LONGEST_NAME = 100
@@ -193,7 +187,7 @@ class Table:
 
     def need_keys(self, paired: bool) -> list[str]:
         """Return the columns that say which item a row is about: item, or sequence and position."""
-        return [self.need(role) for role in (("sequence", "position") if paired else ("item",))]
+        return [self.need(role) for role in key_roles(paired)]
 
     def prefer(self, names: Mapping[str, str | None]) -> Table:
         """Return the table with names of columns to look for first, after those that it has already."""
@@ -212,9 +206,7 @@ class Table:
     def add(self, columns: Mapping[str, Column]) -> Table:
         """Return the table with some columns more."""
         return replace(
-            self,
-            names=[*self.names, *columns],
-            read=lambda name: columns[name] if name in columns else self.read(name),
+            self, names=[*self.names, *columns], read=lambda name: columns[name] if name in columns else self.read(name)
         )
 
     def many_columns(self, role: str, found: Sequence[str], parameter: str | None = None) -> InputError:
@@ -296,6 +288,11 @@ class Table:
                 f"Column {name!r} of {self.name} {share}; the first is at {self.locate(int(rows[0]))}.", *remedies
             )
         return column
+
+
+def key_roles(paired: bool) -> tuple[str, ...]:
+    """Return the roles of columns that identify an item: its id, or the sequence that it is in and its position."""
+    return ("sequence", "position") if paired else ("item",)
 
 
 def squeeze(name: object) -> str:

@@ -17,17 +17,7 @@ from numpy.typing import NDArray
 from ..answers.columns import Indices
 from ..kernels.types import Integers, Truths
 from ..memory import count_threads
-from .columns import (
-    Codes,
-    Column,
-    Values,
-    decode_categories,
-    find_present,
-    is_text,
-    objects,
-    to_column,
-    to_values,
-)
+from .columns import Codes, Column, Values, decode_categories, find_present, is_text, objects, to_column, to_values
 
 # From so many entries on, compiled code is faster than Arrow, which need not be loaded first.
 MANY = 100_000
@@ -73,6 +63,16 @@ def _encode_many(column: pa.Array) -> tuple[Codes, Integers] | None:
     if np.diff(offsets).max() > SHORT:
         return None
     return encode_texts(np.frombuffer(data or b"", np.uint8), offsets, count_threads())
+
+
+def split_repeated(column: Column) -> tuple[Values, list[Any]]:
+    """Return the distinct values in order of first appearance, and those of them that occur several times.
+
+    >>> split_repeated(to_column([2, 1, 2]))
+    (array([2, 1]), [2])
+    """
+    codes, distinct = encode_in_order_of_appearance(column)
+    return distinct, distinct[np.bincount(codes) > 1].tolist() if len(distinct) < len(codes) else []
 
 
 def are_distinct(column: Column) -> bool:

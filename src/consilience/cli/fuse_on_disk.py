@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..answers.dialects.register import DIALECTS
+
 if TYPE_CHECKING:
     from .fuse import Options
     from .summary import Summary
@@ -31,7 +33,6 @@ _IN_MEMORY = (
 )
 _DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": ()}
 _FLAGS = {"gold_column": "--columns gold=..."}
-_FORMS_IN_MEMORY = ("mturk", "toloka", "appen", "wide", "matrix")
 _MODELS_IN_MEMORY = ("moments", "markov-field")
 
 
@@ -66,7 +67,7 @@ def check_options(options: Options) -> None:
     flags = [_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in wanted]
     if options.model in _MODELS_IN_MEMORY:
         flags.append(f"--model {options.model}")
-    if options.format in _FORMS_IN_MEMORY:
+    if any(options.format == each.name for each in DIALECTS):
         flags.append(f"--format {options.format}")
     if flags:
         limited, leave = options.memory is not None or options.resume, "it" if len(flags) == 1 else "them"

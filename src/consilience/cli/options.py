@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
+from ..answers.dialects.register import list_names
 from ..formats.register import FORMATS, usual_suffixes, writable_formats
 from .command import Option, keep_asked
 
 # As in the library, whose modules with these names take long to import.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 # Forms of tables, see `answers.dialects`.
-FORMS = ("long", "mturk", "toloka", "appen", "wide", "matrix")
+FORMS = tuple(list_names())
 # What `--format` may name.
 NAMES = (*(each.name for each in FORMATS), *FORMS)
 TABLES = usual_suffixes(writable_formats())

@@ -15,8 +15,7 @@ from ..answers.vocabulary import lookup
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..formats.sources import open_spans
-from ..metrics.spans import compare_spans
-from ..metrics.spans import SpanScore
+from ..metrics.spans import SpanScore, compare_spans
 from ..models.fitted import FittedModel
 from ..tasks.span_tables import check_texts, find_span_columns, find_truth, read_sole_spans, renumber
 from ..tasks.spans import Spans

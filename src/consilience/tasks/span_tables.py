@@ -12,7 +12,7 @@ from ..answers.columns import Column, Indices, Values, find_missing, objects, sp
 from ..answers.frames import is_table, open_frame
 from ..answers.item_tables import read_numbers
 from ..answers.tables import SPAN_ROLES, Table
-from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup
+from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup, split_repeated
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from .texts import FUSED, MarkedTexts, Marks, check_offsets, cut_texts, pick_marks, sort_marks
 
@@ -131,11 +131,10 @@ def _read_texts(texts: object, names: Names) -> tuple[Values, list[str]]:
         raise InputError(f"Texts must be text. Got {shorten(odd)} instead.", keyword="texts")
     if not contents:
         raise InputError("There are no documents.", "Give at least one text.", keyword="texts")
-    codes, distinct = encode_in_order_of_appearance(ids)
-    if len(distinct) < len(codes):
-        repeated = distinct[np.bincount(codes) > 1]
+    distinct, repeated = split_repeated(ids)
+    if repeated:
         raise InputError(
-            f"{plural(len(repeated), 'document')} have more than one text: {listing(repeated.tolist())}.",
+            f"{plural(len(repeated), 'document')} have more than one text: {listing(repeated)}.",
             "Give each document its own id.",
             keyword="texts",
         )

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..answers.columns import Column, Indices, Values, objects, to_column
 from ..answers.frames import build_frame
 from ..answers.responses import Responses
-from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted
+from ..answers.vocabulary import encode_sorted, split_repeated
 from ..errors import InputError, listing, parameter_error, plural, shorten
 from .span_tables import add_known, encode_types, read_span_table
 from .span_tags import REASONS, Layers, choose_layers, find_known, make_responses
@@ -259,11 +259,10 @@ class SpanCollector:
         """Return all that was added; impossible offsets, and documents or readings that occur twice, are an error."""
         if not self._documents:
             raise InputError("There are no documents.", "Give at least one text.")
-        codes, documents = encode_in_order_of_appearance(to_column(self._documents, "Ids of documents"))
-        if len(documents) < len(codes):
-            repeated = documents[np.bincount(codes) > 1]
+        documents, repeated = split_repeated(to_column(self._documents, "Ids of documents"))
+        if repeated:
             raise InputError(
-                f"{plural(len(repeated), 'document')} occur more than once: {listing(repeated.tolist())}.",
+                f"{plural(len(repeated), 'document')} occur more than once: {listing(repeated)}.",
                 "Give each document its own id.",
             )
         worker_codes, workers = encode_sorted(to_column([worker for _, worker in self._readings], "Ids of workers"))
@@ -283,8 +282,9 @@ class SpanCollector:
         )
         gold_document, gold_start, gold_end = _columns([span[:3] for span in self._gold])
         gold = Marks(gold_document, np.zeros(len(gold_document), np.int64), gold_start, gold_end, label_of[n_marked:])
+        lengths = np.array([len(text) for text in self._texts], np.int64)
         for each in (marks, gold):
-            self._check_offsets(each)
+            check_offsets(each, lengths, objects(self._documents))
         return Spans(
             documents,
             self._texts,
@@ -307,9 +307,6 @@ class SpanCollector:
                 f"{shorten(self._documents[document])} by {shorten(workers[worker])}.",
                 "Keep one of them.",
             )
-
-    def _check_offsets(self, marks: Marks) -> None:
-        check_offsets(marks, np.array([len(text) for text in self._texts], np.int64), objects(self._documents))
 
     def _gather_tokens(self) -> Tokens | None:
         """Return the tokens, if all documents have them."""

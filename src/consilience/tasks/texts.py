@@ -209,10 +209,7 @@ def classify(text: str) -> Kinds:
 
 
 def _cut_text(
-    kind: Kinds,
-    base: Indices,
-    tool: tuple[Indices, Indices] | None,
-    ranges: list[tuple[Indices, Indices]],
+    kind: Kinds, base: Indices, tool: tuple[Indices, Indices] | None, ranges: list[tuple[Indices, Indices]]
 ) -> tuple[Indices, Indices, list[Placed]]:
     """Return start and end of the tokens of several documents, which begin at `base`, and where spans are among them.
 
@@ -248,10 +245,7 @@ def _trim(start: Indices, end: Indices, inked: Indices, n_before: Indices) -> tu
     if not len(inked):
         return start, start
     blank = low == high
-    return (
-        np.where(blank, start, inked[np.minimum(low, len(inked) - 1)]),
-        np.where(blank, start, inked[high - 1] + 1),
-    )
+    return (np.where(blank, start, inked[np.minimum(low, len(inked) - 1)]), np.where(blank, start, inked[high - 1] + 1))
 
 
 def _cut_chunks(sizes: Indices) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,9 @@
 
 A dialect is a form of table, in a file or in memory. It turns a table of that form into one with a row per answer, in
 which each role has its column. Most dialects are recognised by the names of the columns.
+
+Importing this module costs nothing, so that the command line can list the dialects. The file of a dialect is imported
+when a table is first read.
 """
 
 from __future__ import annotations
@@ -10,11 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ...arguments import is_among
 from ...errors import InputError, Sentence, listing, parameter_error
-from ..tables import Table
+
+if TYPE_CHECKING:
+    from ..tables import Table
 
 # For each role (item, worker, label, ...) the column that the user named for it, None where there is none.
 Names: TypeAlias = Mapping[str, str | None]
@@ -113,7 +117,7 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
             return table
         dialect = next((each for each in DIALECTS if _fits(each.reader, table, names)), None)
     else:
-        if not is_among(format, list_names()):
+        if not (isinstance(format, str) and format in list_names()):
             known = ", ".join(map(repr, list_names()))
             raise parameter_error("format", "Responses.from_frame", f"one of {known}", format)
         dialect = next((each for each in DIALECTS if each.name == format), None)

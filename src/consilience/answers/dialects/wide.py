@@ -90,15 +90,13 @@ def _translate(table: Table, names: Names) -> Table:
     item = table.need("item", names.get("item"), parameter="item")
     gold = table.find("gold", names.get("gold"))
     workers = _list_workers(table, item, gold)
-    keys = table.values(item, "Say which item each row is about.")
-    known = None if gold is None else (gold, table.read(gold))
     if names.get("format") is None:
         warn_of(
             f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
             Sentence("To be sure, give {format}.", format="wide"),
             IGNORE,
         )
-    return replace(melt(table, (item, keys), workers, known), format="wide")
+    return replace(melt(table, item, workers, gold), format="wide")
 
 
 def _translate_matrix(table: Table, names: Names) -> Table:
@@ -114,11 +112,7 @@ def _translate_matrix(table: Table, names: Names) -> Table:
             Sentence("To be sure, name it: {item}.", item=item),
             "If it holds answers of a worker, move it to another place.",
         )
-    keys = "row", pa.array(np.arange(table.n_rows))
-    if item is not None:
-        keys = item, table.values(item, "Say which item each row is about.")
-    known = None if gold is None else (gold, table.read(gold))
-    return replace(melt(table, keys, columns, known, missing=-1), format="matrix")
+    return replace(melt(table, item, columns, gold, missing=-1), format="matrix")
 
 
 def _are_ids(table: Table, columns: Sequence[str]) -> bool:
@@ -167,28 +161,25 @@ def _check_names(table: Table, names: Names) -> None:
             )
 
 
-def melt(
-    table: Table,
-    keys: tuple[str, Column],
-    workers: Sequence[str],
-    gold: tuple[str, Column] | None = None,
-    missing: object = None,
-) -> Table:
+def melt(table: Table, item: str | None, workers: Sequence[str], gold: str | None, missing: object = None) -> Table:
     """Return a wide table with one row per answer.
 
     Parameters
     ----------
     table : Table
         The wide table.
-    keys : (str, column)
-        The item of each row, and what that column is called.
+    item : str or None
+        The column of items; None: row n is item n.
     workers : sequence of str
         The columns of answers.
-    gold : (str, column), optional
-        The known label of each row, and what that column is called.
+    gold : str or None
+        The column of known labels.
     missing : label, optional
         What stands for no answer, beside empty cells.
     """
+    keys = pa.array(np.arange(table.n_rows))
+    if item is not None:
+        keys = table.values(item, "Say which item each row is about.")
     if not workers or not table.n_rows:
         raise InputError(f"{table.name} has no columns of workers, or no rows.", "Give one column for each worker.")
     require_memory(NUMBER * table.n_rows * len(workers), f"{table.name} has {table.n_rows:,} x {len(workers):,} cells")
@@ -199,14 +190,14 @@ def melt(
     if not len(owner):
         raise InputError(f"{table.name} has no answers: all cells are empty.")
     roles = {
-        "item": (keys[0], keys[1].take(owner)),
+        "item": ("row" if item is None else item, keys.take(owner)),
         "worker": ("column name", to_column(_name_workers(workers)).take(who)),
         "label": ("cell", labels.take(codes[owner, who])),
     }
     if gold is not None:
-        roles["gold"] = gold[0], gold[1].take(owner)
+        roles["gold"] = gold, table.read(gold).take(owner)
     columns = dict(roles.values())
-    _, distinct = encode_in_order_of_appearance(keys[1])
+    _, distinct = encode_in_order_of_appearance(keys)
     return Table(
         list(columns),
         columns.__getitem__,
