@@ -535,8 +535,9 @@ def test_tables_as_pandas_users_have_them(guided):
     numbered = pd.DataFrame(X).assign(item=R.items)  # columns are called 0, 1, 2, ...
     indexed = pd.DataFrame(X, index=pd.Index(R.items, name="item"))
     batch = pa.record_batch({"item": pa.array(R.items), "x": pa.array(X.tolist())})
-    for table in (numbered, indexed, batch):
-        np.testing.assert_allclose(cs.DawidSkene().fit(R, features=table).posterior_, expected)
+    np.testing.assert_allclose(cs.DawidSkene().fit(R, features=numbered).posterior_, expected)
+    for table in (indexed, batch):
+        np.testing.assert_array_equal(match_features(table, R).rows, X)
     single = pa.array(X.astype(np.float32).tolist(), pa.list_(pa.float32()))
     assert match_features(pa.table({"item": R.items, "x": single}), R).rows.dtype == np.float32
 
