@@ -33,12 +33,13 @@ from ..errors import (
 )
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans
+from . import register
 from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features
 from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, find_format, list_inputs
 from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
-from .register import FORMATS, Format, find_by_name, readable_formats, span_formats
+from .register import Format, find_by_name, readable_formats, span_formats
 from .tools import NotSpans
 
 Opened: TypeAlias = Responses | Spans | Masks
@@ -132,7 +133,7 @@ def find_source(path: str, format: Any = None) -> Format | None:
     too, and whoever reads them as a table says so.
     """
     if format is not None:
-        known = [*(each.name for each in FORMATS), *list_names()]
+        known = [*(each.name for each in register.FORMATS), *list_names()]
         if not is_among(format, known):
             raise parameter_error("format", "fuse", f"one of {', '.join(map(repr, known))}", format)
         named = find_by_name(format)
