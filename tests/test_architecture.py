@@ -21,8 +21,8 @@ from consilience.answers.columns import to_column
 from consilience.engines import ENGINES
 from consilience.engines.local import Threads
 from consilience.formats import register as formats
+from consilience.formats.annotation_tools import Answer, SharedRecords
 from consilience.formats.records import Identity, write_records
-from consilience.formats.tools import Answer, SharedRecords
 from consilience.formats.writing import check_table_path
 from consilience.inference.powers import raise_to
 from consilience.inference.structures.base import BlockwiseParameters, Structure, Summary

@@ -22,7 +22,7 @@ from consilience import memory
 from consilience.answers import graph as graph_module
 from consilience.cli.main import program
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.formats import delimited, files, json_lines
+from consilience.formats import files
 from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
 from consilience.inference import moment_effort
@@ -302,10 +302,8 @@ def test_reports_are_made_a_few_workers_at_a_time(monkeypatch):
 @pytest.fixture
 def short_rows(monkeypatch):
     """Let rows of more than 2,000 bytes be too long, and blocks be shorter still."""
-    for module in (files, delimited, json_lines):
-        monkeypatch.setattr(module, "LONGEST_ROW", 2000)
-    for module in (delimited, json_lines):
-        monkeypatch.setattr(module, "BLOCK", 1000)
+    monkeypatch.setattr(files, "LONGEST_ROW", 2000)
+    monkeypatch.setattr(files, "BLOCK", 1000)
 
 
 HEAD, TAIL = "item,worker,label\n1,a,x\n", "\n3,a,x\n"
