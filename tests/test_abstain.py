@@ -12,6 +12,7 @@ import oracles
 from consilience.answers.gold import match_gold
 from consilience.errors import InputError, ParameterError
 from consilience.inference.em import expect, expect_from_votes, infer_posterior, maximise, run_em
+from consilience.inference.sources import InMemory
 from consilience.kernels.types import freeze
 
 LENGTHS = [10, 1, 7, 22]
@@ -102,9 +103,9 @@ def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
     """Run the loop for both: every posterior, matrix and objective is the same."""
     problems = []
     for r, smoothing in ((ours, (0.1, 1.1)), (theirs, smoothing_with_silence())):
-        model = kind(smoothing=smoothing, **options)
-        known = match_gold(gold, r, r.classes)
-        problems.append(model._pose(r, model._make_structure(r), None, known, cs.engines.Threads()))
+        recipe = kind(smoothing=smoothing, **options).recipe()
+        source = InMemory(r, match_gold(gold, r, r.classes))
+        problems.append(recipe.pose(source, recipe.make_structure(r), None, cs.engines.Threads()))
     # Votes of the explicit form: silence votes for nothing, and an item without votes is background. They are the prior
     # of each item.
     problems[1] = replace(problems[1], unvoted=problems[0].unvoted, placed=anchored(problems[1].placed, theirs, gold))
@@ -160,8 +161,8 @@ def test_a_worker_who_is_never_silent():
             np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
     # All answer everything: silence says nothing, and the fit is the one that ignores it, anchored to the votes.
     options = {"estimation": "em", "smoothing": 0, "calibration": "none", "tol": 0, "max_iter": 20}
-    plain, r = cs.DawidSkene(**options), cs.Responses.from_matrix(answers, labels=LABELS)
-    problem = plain._pose(r, plain._make_structure(r), None, None, cs.engines.Threads())
+    recipe, r = cs.DawidSkene(**options).recipe(), cs.Responses.from_matrix(answers, labels=LABELS)
+    problem = recipe.pose(InMemory(r), recipe.make_structure(r), None, cs.engines.Threads())
     problem = replace(problem, placed=anchored(problem.placed, r, None))
     found = run_em(problem, maximise(problem, expect_from_votes(problem)), 20, 0.0).parameters
     factors = problem.factors(found.workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
 import types
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
+from command_line import run
 from consilience.answers.columns import to_column
 from consilience.engines import ENGINES
 from consilience.engines.local import Threads
 from consilience.formats import register as formats
+from consilience.formats.annotation_tools import Answer, SharedRecords
+from consilience.formats.records import Identity, write_records
 from consilience.formats.writing import check_table_path
 from consilience.inference.powers import raise_to
 from consilience.inference.structures.base import BlockwiseParameters, Structure, Summary
@@ -225,17 +229,126 @@ def read_pipes(path, wanted):
     return pa.table({name: list(values) for name, values in columns.items() if not wanted or name in wanted}), head
 
 
+def write_pipes(tables, path):
+    """Write tables as columns that are separated by pipes."""
+    table = pa.concat_tables(tables)
+    rows = zip(*(map(str, column.to_pylist()) for column in table.columns), strict=True)
+    Path(path).write_text("".join("|".join(row) + "\n" for row in (table.column_names, *rows)), encoding="utf-8")
+
+
+def scan_pipes(path, wanted):
+    """Yield one row at a time."""
+    table, names = read_pipes(path, wanted)
+    return (table.slice(i, 1) for i in range(table.num_rows)), names
+
+
+def register_format(monkeypatch, name, codec, *line, **more):
+    """Add a file to the formats, and a line to their register."""
+    module = types.ModuleType(f"consilience.formats.{name}")
+    module.CODEC = codec
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    added = formats.Format(name, (f".{name}",), f"{name}:CODEC", *line, text=True, **more)
+    monkeypatch.setattr(formats, "FORMATS", (added, *formats.FORMATS))
+
+
+def list_format(name):
+    """Return what the command says of a format."""
+    listed = json.loads(run("formats", "--json").stdout)["formats"]
+    assert name in run("formats").stdout
+    return next(each for each in listed if each["name"] == name)
+
+
 def test_a_new_format_is_one_line(tmp_path, monkeypatch):
-    """It is read by its suffix and by its content; as it cannot be written, an output of that name is refused."""
-    module = types.ModuleType("consilience.formats.pipes")
-    module.PIPES = formats.Codec(read=read_pipes, recognise=lambda head, path: head.startswith(b"item|"))
-    monkeypatch.setitem(sys.modules, "consilience.formats.pipes", module)
-    line = formats.Format("pipes", (".pipes",), "pipes:PIPES", text=True, read_only=True)
-    monkeypatch.setattr(formats, "FORMATS", (*formats.FORMATS, line))
+    """It is read by its suffix and by its content, in memory and on disk, listed by the command, and written."""
+    codec = formats.Codec(read_pipes, write_pipes, lambda head, path: head.startswith(b"item|"), scan=scan_pipes)
+    register_format(monkeypatch, "pipes", codec, "columns separated by pipes")
     for name in ("answers.pipes", "answers.txt"):
         (tmp_path / name).write_text("item|worker|label\n1|a|x\n1|b|x\n2|a|y\n2|b|y\n", encoding="utf-8")
-        r = cs.read_responses(tmp_path / name)
-        assert (r.n_items, r.n_workers, r.labels.tolist()) == (2, 2, ["x", "y"])
+        stored = cs.scan_responses(tmp_path / name, store=tmp_path / "stores").load()
+        for r in (cs.read_responses(tmp_path / name), stored):
+            assert (r.n_items, r.n_workers, r.labels.tolist()) == (2, 2, ["x", "y"])
+    found = list_format("pipes")
+    assert found["read"] == ["table"]
+    assert found["written"]
+    assert found["suffixes"] == [".pipes"]
+    result = run("fuse", tmp_path / "answers.pipes", "-o", tmp_path / "labels.pipes")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "labels.pipes").read_text(encoding="utf-8").startswith("item|label|confidence")
+    assert read_pipes(tmp_path / "labels.pipes", ["item", "label"])[0].to_pydict() == {
+        "item": ["1", "2"],
+        "label": ["x", "y"],
+    }
+
+
+def test_a_new_format_may_be_read_only(tmp_path, monkeypatch):
+    register_format(monkeypatch, "pipes", formats.Codec(read_pipes), "columns separated by pipes", read_only=True)
+    assert not list_format("pipes")["written"]
     with pytest.raises(cs.errors.InputError, match=r"cannot be written|no suffix that can be written"):
         check_table_path("labels.pipes")
     assert ".pipes" not in formats.usual_suffixes(formats.writable_formats())
+
+
+class Bubbles(SharedRecords):
+    """A tool whose records have a text, and the spans of each worker under the worker's name."""
+
+    name, title = "bubbles", "Bubbles"
+
+    @staticmethod
+    def recognise(head, path):
+        return b'"bubbles"' in head
+
+    def identify(self, place, record, file):
+        return Identity(record.get("id"), record["text"], file)
+
+    def text(self, entry):
+        return entry.record["text"]
+
+    def readings(self, entry):
+        for worker, spans in entry.record["bubbles"].items():
+            yield worker, dict.fromkeys(map(tuple, spans))
+
+    def answers(self, entry):
+        return [Answer(entry.name, worker, {"mood": said}) for worker, said in entry.record.get("moods", {}).items()]
+
+    def workers(self, entry):
+        return set(entry.record["bubbles"])
+
+    def new_record(self, name, text):
+        return {"id": name, "text": text, "bubbles": {}}
+
+    def update(self, place, record, text, readings):
+        record["bubbles"] |= {str(reading.worker): reading.spans for reading in readings}
+
+    def add_label(self, entry, verdict):
+        entry.record["moods"]["consilience"] = verdict.label
+
+    def write_spans(self, spans, path):
+        write_records(self.updated_records(spans), path)
+
+    def write_labels(self, verdicts, path):
+        write_records(self.labelled_records(verdicts), path)
+
+
+def test_a_new_annotation_tool_says_how_its_records_look(tmp_path, monkeypatch):
+    """Reading, fusing, converting and writing back are the same for all tools."""
+    register_format(monkeypatch, "bubbles", Bubbles.codec(), "bubbles in texts", "spans", (".bubbles",))
+    path, fused = tmp_path / "a.bubbles", tmp_path / "fused.bubbles"
+    record = {
+        "id": 1,
+        "text": "Ann met Bob.",
+        "bubbles": {"u": [[0, 3, "P"]], "v": [[0, 3, "P"], [8, 11, "P"]], "w": [[0, 3, "P"]]},
+        "moods": {"u": "good", "v": "good", "w": "bad"},
+        "note": "kept",
+    }
+    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    assert list_format("bubbles")["read"] == ["spans", "answers"]
+    result = run("fuse", path, "-o", fused)
+    assert result.exit_code == 0, result.output
+    written = json.loads(fused.read_text(encoding="utf-8"))
+    assert written == {**record, "bubbles": {**record["bubbles"], "consilience": [[0, 3, "P"]]}}
+    assert run("fuse", path, "-o", fused, "--label", "mood").exit_code == 0
+    assert json.loads(fused.read_text(encoding="utf-8"))["moods"]["consilience"] == "good"
+    assert run("convert", path, tmp_path / "there.jsonl", "--to", "prodigy").exit_code == 0
+    cs.write_spans(cs.read_spans(tmp_path / "there.jsonl"), tmp_path / "back.bubbles", "bubbles")
+    spans = json.loads((tmp_path / "back.bubbles").read_text(encoding="utf-8"))["bubbles"]
+    assert spans == record["bubbles"]

@@ -12,17 +12,21 @@ import pandas as pd
 import pytest
 
 import consilience as cs
+from consilience.answers.gold import match_gold
 from consilience.answers.hidden_answers import hide_answers
 from consilience.checks.comparison import (
+    Vote,
     are_checked,
     compare_with_vote,
+    count_unanimous,
     judge,
-    keep_shares,
+    share_kept,
     vote_without,
 )
 from consilience.checks.doubts import doubt_gain
 from consilience.inference.hidden_fits import Fold, Judged
 from consilience.inference.hidden_scores import shrink_rows
+from consilience.inference.sources import InMemory
 from consilience.results.comparison import RECORD, Comparison
 
 PLAIN = Comparison(
@@ -46,7 +50,13 @@ PLAIN = Comparison(
 
 
 def compare(model, r):
-    return compare_with_vote(model, r, None, None, cs.engines.Threads(1))
+    source = InMemory(model.recipe().prepare(r))
+    return compare_with_vote(model.recipe(), model.fusion_, source, None, cs.engines.Threads(1))[0]
+
+
+def vote_on(r):
+    found = cs.MajorityVote().fit(r).fusion_
+    return Vote(found.labels, lambda: found.learned.counts)
 
 
 # ------------------------------------------------------------------------------------------------------------ the rule
@@ -151,7 +161,7 @@ def answers(request):
 
 def test_the_vote_without_some_answers_is_a_vote_on_the_others(answers):
     r = answers
-    vote = cs.MajorityVote().fit(r)
+    vote = vote_on(r)
     for hidden, _ in hide_answers(r, 0.1, 0, 3):
         answer = np.flatnonzero(hidden)
         shown = r.keep(~hidden)
@@ -162,17 +172,17 @@ def test_the_vote_without_some_answers_is_a_vote_on_the_others(answers):
         exact = len(r.classes) == len(r.labels)
         there = np.isin(r.item_of_answer()[answer], shown.item_of_answer())
         np.testing.assert_allclose(shares[there], expected[there], atol=1e-12 if exact else 0.01)
-        slow = shrink_rows(again._counts, r.worker[answer], r.label[answer])
+        slow = shrink_rows(again.fusion_.learned.counts, r.worker[answer], r.label[answer])
         np.testing.assert_allclose(chances, slow, rtol=1e-9 if exact and there.all() else 0.02)
 
 
 def test_gains_are_their_definition(answers):
     r = answers
     model = cs.DawidSkene().fit(r)
-    vote = cs.MajorityVote().fit(r)
-    gain, error, informed_gain, informed_error = judge(r, vote, model._hidden)
+    vote = vote_on(r)
+    gain, error, informed_gain, informed_error = judge(r, vote, model.fusion_.calibrated.hidden)
     by_vote, by_mean, item = [], [], []
-    for fold in model._hidden:
+    for fold in model.fusion_.calibrated.hidden:
         shares, chances = vote_without(r, vote, fold.answer)
         for i, answer in enumerate(fold.answer):
             weight = 1.0 if r.weight is None else r.weight[answer]
@@ -191,7 +201,11 @@ def test_hidden_answers_of_calibration_are_those_of_the_verdict():
     crowd = cs.simulate.independent(300, n_workers=8, n_classes=3, answers_per_item=5, accuracy=(0.4, 0.9), seed=2)
     r = crowd.responses
     model = cs.DawidSkene().fit(r)
-    assert sum(len(fold.answer) for fold in model._hidden) == model.calibration_.n_hidden == r.n_responses
+    assert (
+        sum(len(fold.answer) for fold in model.fusion_.calibrated.hidden)
+        == model.calibration_.n_hidden
+        == r.n_responses
+    )
     for other in (cs.DawidSkene(calibration="none"), cs.DawidSkene(calibration=0.8), cs.MomentMatching()):
         comparison = compare(other.fit(r), r)
         assert comparison.tested
@@ -203,7 +217,7 @@ def test_ties_are_expectations():
     r = cs.Responses.from_frame(frame)
     model = cs.DawidSkene().fit(r)
     comparison = compare(model, r)
-    q, ours = model.posterior_, model._label_codes
+    q, ours = model.posterior_, model.fusion_.labels.codes
     chances = np.array([[0.5, 0.5], [1, 0], [0.5, 0.5]])
     assert comparison.n_differ == round(sum(1 - chances[n, ours[n]] for n in range(3)))
     assert comparison.expected_accuracy == pytest.approx(np.mean([q[n, ours[n]] for n in range(3)]))
@@ -221,7 +235,7 @@ def test_items_on_which_all_agree():
     r = cs.Responses.from_matrix(np.stack([first, second, np.full(89, -1)], axis=1))
     labels = first.copy()
     labels[:10], labels[30:] = 1, 1 - labels[30:]
-    found = keep_shares(r, cs.MajorityVote().fit(r), labels)
+    found = share_kept(*count_unanimous(InMemory(r), vote_on(r).labels, labels))
     assert found[0] == pytest.approx(20 / 30)
     assert math.isnan(found[1])
 
@@ -261,7 +275,7 @@ def test_the_verdict_depends_neither_on_the_order_of_rows_nor_on_types():
 
 def test_few_hidden_answers_test_nothing():
     r = cs.Responses.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
-    assert judge(r, cs.MajorityVote().fit(r), [Judged(np.arange(2), np.zeros(2), np.zeros(2))])[1] == math.inf
+    assert judge(r, vote_on(r), [Judged(np.arange(2), np.zeros(2), np.zeros(2))])[1] == math.inf
 
 
 def test_a_fold_is_judged_by_its_definition():
@@ -296,13 +310,13 @@ def test_labels_that_are_those_of_the_vote_are_not_better():
 def test_what_checks_answers():
     alone = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
     r = cs.Responses.from_frame(alone)
-    assert not are_checked(r, None, None)
-    assert are_checked(r, cs.Graph.from_edges([1], [2]), None)
-    assert are_checked(r, None, {1: "x"})
-    assert are_checked(cs.Responses.from_frame(alone | {"item": [1, 1, 3]}), None, None)
+    assert not are_checked(InMemory(r), None)
+    assert are_checked(InMemory(r), cs.Graph.from_edges([1], [2]))
+    assert are_checked(InMemory(r, match_gold({1: "x"}, r, r.classes)), None)
+    assert are_checked(InMemory(cs.Responses.from_frame(alone | {"item": [1, 1, 3]})), None)
     chain = {"sequence": [1, 1, 2], "position": [1, 2, 1], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
-    assert are_checked(cs.Responses.from_frame(chain), None, None)
-    assert not are_checked(cs.Responses.from_frame(chain | {"worker": ["a", "a", "b"]}), None, None)
+    assert are_checked(InMemory(cs.Responses.from_frame(chain)), None)
+    assert not are_checked(InMemory(cs.Responses.from_frame(chain | {"worker": ["a", "a", "b"]})), None)
 
 
 # ---------------------------------------------------------------------------------------------------------- the record

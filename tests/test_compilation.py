@@ -265,12 +265,20 @@ SHARED = {"add_votes", "multiply_and_scale", "count_rows"}
 LEARNED = {"add_expectations", "digamma_and_log_gamma", "add_polya", "add_left_out"}
 NEEDED = {
     "DawidSkene": SHARED | LEARNED | {"normalise_items"},
-    "HiddenMarkov": SHARED | LEARNED | {"pass_both_ways", "find_best_paths"},
+    "HiddenMarkov": SHARED | LEARNED | {"pass_both_ways", "pass_forward", "pass_backward", "find_best_paths"},
     "MarkovField": SHARED
     | LEARNED
     | {"normalise_items", "update_nodes", "neighbour_sums", "field_objective", "add_pseudo_likelihood"},
     "MomentMatching": SHARED
-    | {"normalise_items", "fill_products", "solve_in_turn", "add_worker_terms", "iterate_admm", "simplex_threshold"},
+    | {
+        "normalise_items",
+        "fill_products",
+        "solve_in_turn",
+        "follow_change",
+        "add_worker_terms",
+        "iterate_admm",
+        "simplex_threshold",
+    },
 }
 
 

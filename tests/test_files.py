@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.errors import InputError
-from consilience.formats import delimited, json_lines, register
+from consilience.formats import delimited, files, register
 from consilience.formats.reading import read_table
 from consilience.formats.register import (
     FORMATS,
@@ -253,15 +253,14 @@ def test_line_ends_blank_lines_and_byte_order_mark(folder, content):
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_rows_longer_than_a_block(folder, suffix, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK", 1 << 12)
-    monkeypatch.setattr(json_lines, "BLOCK", 1 << 12)
+    monkeypatch.setattr(files, "BLOCK", 1 << 12)
     table = pa.table({"a": ["x"] * 500 + ["y" * 200_000, "z\n" * 9_000], "b": range(502)})
     write_table(table, f"table{suffix}")
     assert read_table(f"table{suffix}").table.equals(table)
 
 
 def test_text_in_a_later_block_keeps_earlier_numbers_as_text(folder, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK", 1 << 10)
+    monkeypatch.setattr(files, "BLOCK", 1 << 10)
     assert read("a.csv", "a\n" + "12\n" * 2000 + "x\n")["a"].to_pylist() == ["12"] * 2000 + ["x"]
 
 
@@ -492,7 +491,7 @@ def test_table_without_rows(folder, suffix):
 
 @pytest.mark.parametrize("block", [1 << 22, 1 << 10])
 def test_ragged_rows(folder, block, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK", block)
+    monkeypatch.setattr(files, "BLOCK", block)
     content = "a,b\n" + "1,x\n" * 1000 + '\n1,"x\ny"\n1,x,oops\n'
     assert "a.csv, line 1005: expected 2 columns" in message(read_table, write("a.csv", content))
     assert "found 3: '1,x,oops'" in message(read_table, "a.csv")
@@ -587,7 +586,7 @@ def deny(*_, **__):
 
 def test_no_permission_to_read(folder, monkeypatch):
     write("d/a.csv", "a\n1\n")
-    monkeypatch.setattr(delimited, "read_text", deny)
+    monkeypatch.setattr(files, "read_text", deny)
     assert "permission denied" in message(read_table, "d/a.csv")
     monkeypatch.setattr(os, "listdir", deny)
     assert "'d' cannot be read: permission denied" in message(read_table, "d")

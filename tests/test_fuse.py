@@ -48,7 +48,9 @@ def write_answers(path, worker="w3"):
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_no_known_labels_can_be_asked_for_wherever_answers_are(tmp_path):
+@pytest.mark.parametrize("few", [0, 200_000], ids=["on disk", "few"])
+def test_no_known_labels_can_be_asked_for_wherever_answers_are(tmp_path, monkeypatch, few):
+    monkeypatch.setattr("consilience.results.fitting.FEW", few)
     path = write_answers(tmp_path / "answers.parquet")
     stored = cs.scan_responses(path, store=tmp_path / "stores")
     fused = [cs.fuse(source, gold=False, model="majority") for source in (path, cs.read_responses(path), stored)]

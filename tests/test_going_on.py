@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.results import stored, updating
+from consilience.models import updating
+from consilience.results import fitting, streaming
 
 
 def cut(crowd, *shares):
@@ -45,17 +47,45 @@ def test_what_speaks_for_the_power_survives_updates(asked, parts, tmp_path):
     np.testing.assert_array_equal(model.posterior_, expected.posterior_)
 
 
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["callback", "conclude"])
+def test_an_interrupted_fit_leaves_the_model_as_it_was(where, parts, monkeypatch):
+    model = cs.DawidSkene().fit(parts[0])
+    before, labels = model.fusion_, model.labels_.copy()
+    actions = {
+        "fit": lambda: model.fit(parts[1]),
+        "update": lambda: model.update(parts[1]),
+        "batch": lambda: model.partial_fit(parts[1]),
+    }
+    if where == "callback":
+        model.set_params(callback=interrupt)
+    for name, act in actions.items():
+        with monkeypatch.context() as patch:
+            if where == "conclude":  # after the loop, in the middle of all that is made of it
+                patch.setattr(fitting, "find_intervals" if name != "update" else "calibrate", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                act()
+        assert model.fusion_ is before, name
+        np.testing.assert_array_equal(model.labels_, labels)
+    # A model that was never fitted is not half fitted.
+    new = cs.DawidSkene(callback=interrupt)
+    for act in (new.fit, new.partial_fit):
+        with pytest.raises(KeyboardInterrupt):
+            act(parts[0])
+        assert not new.is_fitted
+
+
 def test_an_interrupted_update_leaves_the_model_as_it_was(parts, monkeypatch):
     model = cs.fuse(parts[0])
-    labels, verdict = model.labels_.copy(), model.comparison_
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
+    before, labels, verdict = model.fusion_, model.labels_.copy(), model.comparison_
     with monkeypatch.context() as patch:
         patch.setattr(updating, "judge", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.update(parts[1])
+    assert model.fusion_ is before
     assert model.comparison_ is verdict
     np.testing.assert_array_equal(model.labels_, labels)
     assert model.update(parts[1]).comparison_ is not verdict
@@ -63,13 +93,14 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(parts, monkeypatch):
 
 def test_an_interrupted_batch_leaves_the_model_as_it_was(parts, monkeypatch):
     model = cs.DawidSkene().partial_fit(parts[0])
-    before = model.worker_report()["answers"].to_pylist()
+    found, before = model.fusion_, model.worker_report()["answers"].to_pylist()
     with monkeypatch.context() as patch:
-        patch.setattr(cs.DawidSkene, "_settle_fit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(streaming, "conclude", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(parts[1])
+    assert model.fusion_ is found
     assert model.worker_report()["answers"].to_pylist() == before
-    assert model._n_batches == 1
+    assert model.fusion_.n_batches == 1
     assert len(model.partial_fit(parts[1]).labels_) == len(np.unique(parts[1]["item"]))
 
 
@@ -88,10 +119,9 @@ def test_a_parameter_that_was_changed_counts_in_the_next_update(parts):
 
 
 def test_a_fit_on_disk_keeps_nothing_of_an_earlier_update(parts, monkeypatch, tmp_path):
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr(stored, "FEW", 0)
+    monkeypatch.setattr(fitting, "FEW", 0)
     pq.write_table(pa.table(parts[0]), tmp_path / "a.parquet")
     answers = cs.scan_responses(tmp_path / "a.parquet", store=tmp_path / "stores")
     model = cs.DawidSkene().fit(parts[0]).update(parts[1])
@@ -100,6 +130,27 @@ def test_a_fit_on_disk_keeps_nothing_of_an_earlier_update(parts, monkeypatch, tm
     with pytest.raises(cs.errors.NotFittedError):
         _ = model.update_
     assert cs.load(cs.DawidSkene().fit(answers).save(tmp_path / "b.model")).n_iter_ == model.n_iter_
+
+
+def test_a_chain_that_was_fitted_in_memory_and_then_on_disk_can_be_saved(monkeypatch, tmp_path):
+    """Tags have spans with a confidence of their own in memory, and none on disk."""
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr(fitting, "FEW", 0)
+    rng = np.random.default_rng(0)
+    truth = np.where(np.arange(600) % 10 == 3, "B-PER", np.where(np.arange(600) % 10 == 4, "I-PER", "O"))
+    item, worker = np.repeat(np.arange(600), 3), np.tile(np.arange(3), 600)
+    label = np.where(rng.random(1800) < 0.85, truth[item], "O")
+    table = pa.table({"sequence": item // 20, "position": item % 20, "worker": worker, "label": label})
+    pq.write_table(table, tmp_path / "tags.parquet")
+    stored = cs.scan_responses(tmp_path / "tags.parquet", store=tmp_path / "stores")
+    model = cs.HiddenMarkov(transitions="bio").fit(table)
+    assert model.fusion_.span_confidence is not None
+    model.fit(stored)
+    assert model.fusion_.span_confidence is None
+    loaded = cs.load(model.save(tmp_path / "tags.model"))
+    np.testing.assert_array_equal(loaded.confusion_, model.confusion_)
+    np.testing.assert_array_equal(loaded.transition_, cs.HiddenMarkov(transitions="bio").fit(stored).transition_)
 
 
 def test_a_new_label_is_counted(parts):

@@ -7,9 +7,10 @@ import pytest
 
 import consilience as cs
 from consilience.answers.hidden_answers import count_units, hide_answers
-from consilience.checks.comparison import compare_with_vote
+from consilience.checks.comparison import compare_with_vote, settle
 from consilience.errors import InputError, ParameterError
 from consilience.inference.hidden_scores import SHRINKAGE, shrink_rows
+from consilience.inference.sources import InMemory
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +102,7 @@ def test_score_is_its_definition(kind, options, request):
     residual = np.array(totals) - found.score * found.sizes
     n = len(totals)
     assert found.error == pytest.approx(np.sqrt(n / (n - 1) * np.sum(residual**2)) / len(logs), rel=1e-10)
-    assert not model._is_fitted()
+    assert not model.is_fitted
 
 
 def test_matrices_are_shrunk_to_the_crowds():
@@ -147,7 +148,7 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
     models = [
         (cs.DawidSkene().fit(items), items, None),
         (cs.HiddenMarkov(coupling=0.5).fit(chains), chains, None),
-        (cs.MarkovField().fit(network.responses, network.graph), network.responses, network.graph),
+        (cs.MarkovField().fit(network.responses, graph=network.graph), network.responses, network.graph),
     ]
 
     def refuse(*_):
@@ -158,9 +159,9 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
         found = cs.held_out_score(model, r, graph=graph)
         given = cs.held_out_score(model.fresh(calibration=model.power_), r, graph=graph)
         np.testing.assert_array_equal(found.totals, given.totals)
-        compare_with_vote(model, r, graph, None, cs.engines.Threads())
-        plain = model.fresh(calibration="none").fit(r, graph)
-        assert plain._settled().calibration == "none"
+        compare_with_vote(model.recipe(), model.fusion_, InMemory(r), graph, cs.engines.Threads())
+        plain = model.fresh(calibration="none").fit(r, graph=graph)
+        assert settle(plain.recipe(), plain.fusion_).calibration == "none"
     model.check_graph(network.responses, network.graph)
     with pytest.raises(AssertionError, match="calibrated again"):
         cs.held_out_score(cs.DawidSkene(), items)

@@ -14,7 +14,8 @@ import pytest
 import consilience as cs
 from benchmarks import intervals as benchmark
 from consilience.answers.gold import Gold
-from consilience.results import answer_worth, interval_sums, intervals, powers, worker_intervals
+from consilience.inference import powers
+from consilience.results import answer_worth, interval_sums, intervals, worker_intervals
 from consilience.results.information import informativeness
 
 
@@ -123,7 +124,9 @@ def small_crowd(seed=0, n_items=60, **further):
 def estimates_of(model, prior_is_known=False):
     pseudo_counts = np.full(3, model.smoothing_[0] * 2 + model.smoothing_[1])
     judged = np.ones(len(model.posterior_), bool)
-    return interval_sums.Estimates(model.confusion_, model._counts, model.prior_, pseudo_counts, prior_is_known, judged)
+    return interval_sums.Estimates(
+        model.confusion_, model.fusion_.learned.counts, model.prior_, pseudo_counts, prior_is_known, judged
+    )
 
 
 def test_worth_and_centre_of_answers():
@@ -132,7 +135,7 @@ def test_worth_and_centre_of_answers():
     found, right = estimates_of(model), np.diagonal(model.confusion_, axis1=1, axis2=2)
     sums = interval_sums.sum_up(r, model.posterior_, right, found, answer_worth.sum_chances(r, model.posterior_))
     answers = worker_intervals.weigh_answers(sums, right, found, None)
-    slow = slow_answers(r, model.posterior_, model.confusion_, model._counts)
+    slow = slow_answers(r, model.posterior_, model.confusion_, model.fusion_.learned.counts)
     np.testing.assert_allclose(answers, slow, rtol=1e-6)
     shared = interval_sums.invert_scores(r, sums, right, found)
     together = worker_intervals.weigh_answers(sums, right, found, shared)

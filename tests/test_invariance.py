@@ -86,7 +86,10 @@ def plain_results(name):
 def results(model, frame, graph):
     """Return label and posterior of each item and matrix of each worker, in the order of the ids' text."""
     fitted = model.fresh().fit(frame, graph=graph)
-    keys = [":".join(str(part).removesuffix(".0") for part in row) for row in zip(*fitted._keys.values(), strict=True)]
+    keys = [
+        ":".join(str(part).removesuffix(".0") for part in row)
+        for row in zip(*fitted.fusion_.labels.keys.values(), strict=True)
+    ]
     items = np.argsort(keys)
     workers = np.argsort([str(worker).removesuffix(".0") for worker in fitted.workers_.tolist()])
     return fitted.labels_[items], fitted.posterior_[items], fitted.confusion_[workers]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.formats import json_lines
+from consilience.formats import files, json_lines
 from consilience.formats.json_lines import find_trap
 
 
@@ -44,7 +44,7 @@ def find_slowly(text: bytes) -> int | None:
 
 @pytest.mark.parametrize("block", [1, 3, 64, 1 << 20])
 def test_traps_are_those_of_a_slow_reader(block, monkeypatch):
-    monkeypatch.setattr(json_lines, "BLOCK", block)
+    monkeypatch.setattr(files, "BLOCK", block)
     monkeypatch.setattr(json_lines, "MOST_OPEN", 3)
     rng = np.random.default_rng(block)
     found = []

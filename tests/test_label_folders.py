@@ -13,7 +13,7 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError
-from consilience.results import stored, stored_labels
+from consilience.results import fitting, label_files
 from consilience.results.label_files import name_old, save_part, write_folder
 from consilience.storage import partitioning
 
@@ -34,7 +34,7 @@ def model(tmp_path_factory):
     write_crowd(folder / "in" / "part-00000.parquet")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitioning, "ROWS_PER_PARTITION", 500)
-        patch.setattr(stored, "FEW", 100)
+        patch.setattr(fitting, "FEW", 100)
         return cs.DawidSkene(calibration="none").fit(cs.scan_responses(folder / "in", store=folder / "stores"))
 
 
@@ -53,7 +53,7 @@ def fail(*_):
 
 
 def test_labels_never_replace_answers(model, tmp_path):
-    source = Path(model._stored.answers.inputs[0])
+    source = Path(model.fusion_.source.answers.inputs[0])
     for output in (source.parent, source, source.parent.parent):
         with pytest.raises(InputError, match="would change the input"):
             model.write(output)
@@ -70,7 +70,7 @@ def test_labels_never_replace_answers(model, tmp_path):
 def test_the_command_never_replaces_its_input(tmp_path, monkeypatch, few):
     from command_line import run
 
-    monkeypatch.setattr(stored, "FEW", few)
+    monkeypatch.setattr(fitting, "FEW", few)
     (tmp_path / "in").mkdir()
     source = tmp_path / "in" / "part-00000.parquet"
     write_crowd(source)
@@ -162,7 +162,7 @@ def test_labels_that_are_not_complete_do_not_get_their_name(tmp_path):
 
 
 def test_parts_are_written_under_another_name_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_labels, "sync", fail)
+    monkeypatch.setattr(label_files, "sync", fail)
     with pytest.raises(OSError, match="No space"):
         put(1)(tmp_path)
     assert not (tmp_path / "part-00000.parquet").exists()

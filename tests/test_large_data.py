@@ -11,6 +11,7 @@ import consilience as cs
 from consilience.answers.hidden_answers import hide_answers
 from consilience.engines import open_engine
 from consilience.inference.em import expect, expect_from_votes, gather, maximise
+from consilience.inference.sources import InMemory
 from consilience.inference.statistics import exchange
 from consilience.metrics import agreement
 from consilience.results import answer_worth, interval_sums
@@ -74,19 +75,19 @@ def test_counts_without_hidden_answers(known):
     r = make_crowds()["plain"]
     gold = None if not known else dict(zip(r.items[:50].tolist(), r.classes[np.arange(50) % 3].tolist(), strict=True))
     model = cs.DawidSkene(calibration="none").fit(r, gold=gold)
-    codes = model._gold
+    codes, recipe = model.fusion_.given.gold, model.recipe()
     hidden, _ = next(hide_answers(r, 0.05, 0))
     items = np.unique(r.items_of(np.flatnonzero(hidden)))
     part = r.about(items)
     some = None if codes is None else type(codes)(codes.codes[items], codes.judging[items])
     with open_engine(None) as engine:
-        structure = model._make_structure(r)
+        structure = recipe.make_structure(r)
 
         def count(answers, labels):
-            problem = model._pose(answers, structure, None, labels, engine)
+            problem = recipe.pose(InMemory(answers, labels), structure, None, engine)
             return expect(problem, start)
 
-        problem = model._pose(r, structure, None, codes, engine)
+        problem = recipe.pose(InMemory(r, codes), structure, None, engine)
         start = maximise(problem, expect(problem, model_start(problem)))
         left = part.keep(~hidden[r.answers_about(items)[0]])
         found = exchange(count(r, codes), count(part, some), count(left, some))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import crowdkit.aggregation
 import numpy as np
@@ -15,7 +16,8 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.errors import NotFittedError, ParameterError
-from consilience.models.majority_vote import break_ties
+from consilience.inference.recipes.votes import VoteRecipe
+from consilience.results.fusion import Later
 from effort import examples
 
 
@@ -92,11 +94,11 @@ def test_items_without_votes_get_the_overall_shares():
 def test_ties():
     shares = np.array([[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.2, 0.6, 0.2], [0.1 + 0.2, 0.3, 0.4 - 1e-17]])
     classes = np.array(["x", "y", "z"], dtype=object)
-    assert break_ties(shares, "first", 0, np.arange(4), classes).tolist() == [0, 0, 1, 2]
+    assert VoteRecipe(ties="first").break_ties(shares, np.arange(4), classes).tolist() == [0, 0, 1, 2]
     many, ids = np.tile(shares[:2], (3000, 1)), np.arange(6000)
-    drawn = break_ties(many, "random", 7, ids, classes)
-    assert np.array_equal(drawn, break_ties(many, "random", 7, ids, classes))
-    assert not np.array_equal(drawn, break_ties(many, "random", 8, ids, classes))
+    drawn = VoteRecipe(seed=7).break_ties(many, ids, classes)
+    assert np.array_equal(drawn, VoteRecipe(seed=7).break_ties(many, ids, classes))
+    assert not np.array_equal(drawn, VoteRecipe(seed=8).break_ties(many, ids, classes))
     np.testing.assert_allclose(np.bincount(drawn[::2], minlength=3) / 3000, [0.5, 0.5, 0], atol=0.04)
     np.testing.assert_allclose(np.bincount(drawn[1::2], minlength=3) / 3000, [1 / 3] * 3, atol=0.04)
 
@@ -152,6 +154,8 @@ def test_it_is_a_model():
 def test_a_report_of_counts_near_the_largest_number(tmp_path):
     """A file may hold them; their products are beyond all numbers."""
     model = cs.MajorityVote().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
-    model._counts = np.full_like(model._counts, 1e200)
+    learned = model.fusion_.learned
+    learning = Later.known(replace(learned, counts=np.full_like(learned.counts, 1e200)))
+    model.adopt(replace(model.fusion_, learning=learning))
     report = model.worker_report()
     assert np.isfinite(report["accuracy"].to_numpy()).all()

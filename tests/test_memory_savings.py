@@ -8,10 +8,11 @@ import pytest
 import consilience as cs
 from consilience.answers import blocks, hashing, vocabulary
 from consilience.checks import comparison
+from consilience.inference import powers
+from consilience.inference.recipes import votes
 from consilience.metrics import agreement
 from consilience.metrics.agreement import krippendorff_interval
-from consilience.models import majority_vote
-from consilience.results import answer_worth, intervals, powers
+from consilience.results import answer_worth, intervals
 
 
 @pytest.fixture
@@ -35,10 +36,18 @@ def test_results_do_not_depend_on_runs(crowd, monkeypatch):
         vote = cs.MajorityVote().fit(crowd.responses)
         alpha = krippendorff_interval(crowd.responses)
         figures = (model.comparison_.n_differ, model.comparison_.expected_gain, model.comparison_.vote_top_share)
-        return model.posterior_, vote.posterior_, vote._label_codes, vote._prior_interval, ends, alpha, figures
+        return (
+            model.posterior_,
+            vote.posterior_,
+            vote.fusion_.labels.codes,
+            vote.fusion_.intervals.prior,
+            ends,
+            alpha,
+            figures,
+        )
 
     whole = fit()
-    for module in (agreement, answer_worth, comparison, intervals, majority_vote, powers):
+    for module in (agreement, answer_worth, comparison, intervals, powers, votes):
         monkeypatch.setattr(module, "ITEMS_AT_ONCE", 17)
     for before, after in zip(whole, fit(), strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-14)

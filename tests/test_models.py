@@ -150,7 +150,7 @@ def test_bad_settings(name, value, expected):
     assert " Got " in message
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, ConsilienceError)
-    assert not model._is_fitted()
+    assert not model.is_fitted
 
 
 def test_bad_start_by_name():

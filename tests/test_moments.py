@@ -777,7 +777,7 @@ def test_a_class_that_moments_lose_comes_back(crowd, estimation, monkeypatch):
         found = moments.learn_moments(*arguments, **options)
         return found._replace(prior=np.append(found.prior[:-1], 0.0) / found.prior[:-1].sum())
 
-    monkeypatch.setattr("consilience.models.starts.learn_moments", lose_the_last)
+    monkeypatch.setattr("consilience.inference.starts.learn_moments", lose_the_last)
     options = {"estimation": estimation, "smoothing": 0.1}
     model = cs.DawidSkene(start="moments", **options).fit(crowd.responses)
     np.testing.assert_allclose(model.prior_, cs.DawidSkene(**options).fit(crowd.responses).prior_, atol=0.01)

@@ -366,4 +366,4 @@ def test_lists_of_ids_that_are_no_text_come_back_as_gold(ids, tmp_path):
     write_table(build_frame(columns, "pyarrow"), todo)
     texts = {str(value): 1 for value in ids[:5]}  # as gold.csv of the report has them
     for gold, n_known in ((todo, 10), (texts, 5)):
-        assert (cs.DawidSkene().fit(data, gold=gold)._gold.codes >= 0).sum() == n_known
+        assert (cs.DawidSkene().fit(data, gold=gold).fusion_.given.gold.codes >= 0).sum() == n_known

@@ -141,8 +141,8 @@ def test_listed_items_come_back_as_gold():
     listed = cs.DawidSkene().fit(r).next_items(6)
     table = ReportTable(listed.append_column("label", pa.array([0] * 6)))
     known = cs.DawidSkene().fit(r, gold=table)
-    assert known._gold.judging.sum() == 1
-    assert (known._gold.codes >= 0).sum() == 6
+    assert known.fusion_.given.gold.judging.sum() == 1
+    assert (known.fusion_.given.gold.codes >= 0).sum() == 6
 
 
 def test_tables_that_are_passed_on_stay_those_of_pyarrow(fused):
@@ -171,7 +171,13 @@ def test_everything_is_inert_and_takes_its_colours_from_the_page(fused):
 
 def test_a_model_shows_what_it_found(fused):
     found = Snippet(fused._repr_html_())
-    for words in ("DawidSkene()", "80", "6, with 480 answers", f"{fused._confidence().mean():.3f}", "75 more labels"):
+    for words in (
+        "DawidSkene()",
+        "80",
+        "6, with 480 answers",
+        f"{fused.fusion_.labels.confidence.mean():.3f}",
+        "75 more labels",
+    ):
         assert words in found.text
     assert fused.comparison_.describe_test() in found.text
     assert "svg" in dict(found.tags)

@@ -496,7 +496,7 @@ def test_differences_from_the_vote(fused):
     differ = 0
     for item in range(r.n_items):
         votes = np.bincount(r.label[r.offsets[item] : r.offsets[item + 1]], minlength=3)
-        differ += votes[fused._label_codes[item]] < votes.max()
+        differ += votes[fused.fusion_.labels.codes[item]] < votes.max()
     found = items.compare_labels(subject)
     assert differ == sum(flow.n_items for flow in found.flows)
     assert (
@@ -632,7 +632,9 @@ def test_labels_of_words_are_not_taken_for_spans():
     assert any("of the labels of words" in text for _, text in page.all("dd"))
     assert any(text == "B-PER" for attrs, text in page.all("bdi") if attrs.get("class") == "label")
     assert overview.count_spans(gather(fused), counts=False) == f"The labels make {spans.num_rows} spans."
-    fused._label_codes = np.full_like(fused._label_codes, fused.classes_.tolist().index("O"))
+    labels = fused.fusion_.labels
+    outside = dataclasses.replace(labels, codes=np.full_like(labels.codes, fused.classes_.tolist().index("O")))
+    fused.adopt(dataclasses.replace(fused.fusion_, labelled=outside))
     assert overview.count_spans(gather(fused), counts=False) == "There are no spans among the labels."
 
 

@@ -130,7 +130,7 @@ def test_the_report_tells_it_too(tmp_path):
 
 
 def test_the_report_on_answers_on_disk_says_that_they_must_be_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("consilience.results.stored.FEW", 100)
+    monkeypatch.setattr("consilience.results.fitting.FEW", 100)
     write_table(tmp_path / "a.csv", labelling_functions(n_items=600)[0])
     with pytest.warns(DataWarning, match=ONE_LABEL):
         answers = cs.scan_responses(tmp_path / "a.csv", store=tmp_path / "stores")

@@ -22,7 +22,7 @@ from consilience import memory
 from consilience.answers import graph as graph_module
 from consilience.cli.main import program
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.formats import delimited, files, json_lines
+from consilience.formats import files
 from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
 from consilience.inference import moment_effort
@@ -30,6 +30,7 @@ from consilience.inference.cells import Cells
 from consilience.inference.hidden_scores import shrink_rows
 from consilience.inference.moment_effort import _estimate, estimate_moments, is_hopeless
 from consilience.models import moment_matching
+from consilience.results.tables import count_answers, describe_answers
 from consilience.results.worker_report import describe_workers
 from effort import all_pairs, examples
 
@@ -259,18 +260,18 @@ def sparse_crowd(seed):
 def test_sparse_counts_say_what_full_ones_do(seed):
     r, known = sparse_crowd(seed)
     model = cs.MajorityVote().fit(r, gold=known)
-    cells, reported = model._answer_counts(), model._report_columns()
-    assert "_counts" not in vars(model)
+    cells, reported = count_answers(model.fusion_), describe_answers(model.fusion_)
+    assert not model.fusion_.learning.is_known
     full = np.zeros(cells.shape)
     full[cells.worker, cells.label, cells.klass] = cells.count
-    assert np.array_equal(full, model._counts)
+    assert np.array_equal(full, model.fusion_.learned.counts)
     assert np.array_equal(cells.count, Cells.of_table(full).count)
     np.testing.assert_allclose(shrink_rows(cells, r.worker, r.label), shrink_rows(full, r.worker, r.label), rtol=1e-12)
     expected = describe_workers(
-        model._counts,
+        model.fusion_.learned.counts,
         model.confusion_,
         model.prior_,
-        model._n_answers,
+        model.fusion_.n_answers,
         model.answer_labels_,
         model.classes_,
         np.zeros((len(model.workers_), 4)),
@@ -283,7 +284,7 @@ def test_sparse_counts_say_what_full_ones_do(seed):
             np.testing.assert_allclose(*pair, atol=1e-12)
         else:
             assert reported[name].to_pylist() == column.to_pylist()
-    again = model._report_columns()  # now from the full table, as for a model that was loaded
+    again = describe_answers(model.fusion_)  # now from the full table, as for a model that was loaded
     assert all(again[name].equals(column) for name, column in reported.items())
 
 
@@ -302,10 +303,8 @@ def test_reports_are_made_a_few_workers_at_a_time(monkeypatch):
 @pytest.fixture
 def short_rows(monkeypatch):
     """Let rows of more than 2,000 bytes be too long, and blocks be shorter still."""
-    for module in (files, delimited, json_lines):
-        monkeypatch.setattr(module, "LONGEST_ROW", 2000)
-    for module in (delimited, json_lines):
-        monkeypatch.setattr(module, "BLOCK", 1000)
+    monkeypatch.setattr(files, "LONGEST_ROW", 2000)
+    monkeypatch.setattr(files, "BLOCK", 1000)
 
 
 HEAD, TAIL = "item,worker,label\n1,a,x\n", "\n3,a,x\n"

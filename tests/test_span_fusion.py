@@ -94,8 +94,12 @@ def test_confidence_of_a_fit_is_that_of_its_chain():
     table = model.to_spans().to_pydict()
     r = project.spans.to_responses().with_classes(model.classes_)
     logs = np.zeros((r.n_items, r.n_classes))
-    np.add.at(logs, r.item_of_answer(), model._log_weights.reshape(r.n_workers, -1, r.n_classes)[r.worker, r.label])
-    chain = model._structure
+    np.add.at(
+        logs,
+        r.item_of_answer(),
+        model.fusion_.learned.log_weights.reshape(r.n_workers, -1, r.n_classes)[r.worker, r.label],
+    )
+    chain = model.fusion_.learned.structure
     bounds = r.sequences.offsets
     for document in range(5):
         part = slice(bounds[document], bounds[document + 1])
@@ -105,7 +109,7 @@ def test_confidence_of_a_fit_is_that_of_its_chain():
             if name == document:
                 start = list(r.passages.start[r.passages.offsets[document] :]).index(table["start"][row])
                 end = list(r.passages.end[r.passages.offsets[document] :]).index(table["end"][row]) + 1
-                tags = tuple(model._label_codes[part][start:end])
+                tags = tuple(model.fusion_.labels.codes[part][start:end])
                 assert table["confidence"][row] == pytest.approx(truth[start, end, tags], rel=0, abs=1e-9)
 
 

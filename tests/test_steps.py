@@ -12,10 +12,10 @@ import pytest
 
 import consilience as cs
 from consilience.errors import DataWarning, StoreError
-from consilience.inference import em, steps
+from consilience.inference import em, sources, steps
 from consilience.inference.statistics import Statistics
 from consilience.inference.structures.base import Summary
-from consilience.results import hidden_fits, stored
+from consilience.results import fitting
 from consilience.storage import partitioning
 from test_store import crowd, write
 
@@ -25,8 +25,8 @@ def _small_parts(monkeypatch):
     """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
     monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 250)
-    monkeypatch.setattr(hidden_fits, "ENOUGH_ANSWERS", 100)
-    monkeypatch.setattr(stored, "FEW", 1000)
+    monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
+    monkeypatch.setattr(fitting, "FEW", 1000)
 
 
 class Interrupted(Exception):

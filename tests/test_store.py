@@ -17,10 +17,12 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
 from consilience.formats.reading import read_table
-from consilience.results import hidden_fits, stored, stored_labels
+from consilience.inference import sources
+from consilience.results import fitting, label_files
 from consilience.storage import building, layout, partitioning
 from consilience.storage.layout import ArrayFile, write_arrays
 from consilience.storage.partitioning import GrowingVocabulary, find_partitions
+from consilience.storage.sampling import add_gold
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -30,8 +32,8 @@ def _small_parts(monkeypatch):
     """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
     monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 250)
-    monkeypatch.setattr(hidden_fits, "ENOUGH_ANSWERS", 100)
-    monkeypatch.setattr(stored, "FEW", 1000)
+    monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
+    monkeypatch.setattr(fitting, "FEW", 1000)
 
 
 def crowd(n_items=500, n_workers=12, n_classes=3, per_item=5, seed=0, in_sequences=False):
@@ -182,9 +184,9 @@ def fit_both(tmp_path, table, model, gold=None, fuse=False, **columns):
 
 def check_written(tmp_path, on_disk, in_memory):
     """Check that a model writes the labels and probabilities of one in memory."""
-    assert on_disk._stored is not None
+    assert not on_disk.fusion_.in_memory
     on_disk.write(tmp_path / "labels")
-    keys = list(in_memory._keys)
+    keys = list(in_memory.fusion_.labels.keys)
     written = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas().set_index(keys)
     frame = in_memory.to_frame().to_pandas().set_index(keys)
     written = written.loc[frame.index]
@@ -250,7 +252,7 @@ def test_known_labels_count_as_in_memory(tmp_path, how):
 def test_known_labels_take_no_room_for_the_other_items(tmp_path):
     table, truth = crowd()
     s = cs.scan_responses(write(table, tmp_path / "a.parquet"), store=tmp_path / "stores")
-    blocks = stored.add_gold(s, {7: f"class {truth[7]}"}).blocks()
+    blocks = add_gold(s, {7: f"class {truth[7]}"}).blocks()
     assert sum(len(items) for items, _ in (block.known for block in blocks)) == 1
     found = np.concatenate([block.open().gold for block in blocks])
     assert len(found) == s.n_items
@@ -305,7 +307,7 @@ def test_one_file_is_written_partition_by_partition(tmp_path, name, monkeypatch)
     model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
     model.write(tmp_path / "labels")
     expected = pa.dataset.dataset(tmp_path / "labels").to_table()
-    made, n_held, make_table = [], [], stored_labels.make_table
+    made, n_held, make_table = [], [], label_files.make_table
 
     def count(*arguments):
         n_held.append(sum(each() is not None for each in made))
@@ -313,7 +315,7 @@ def test_one_file_is_written_partition_by_partition(tmp_path, name, monkeypatch)
         made.append(weakref.ref(table))
         return table
 
-    monkeypatch.setattr(stored_labels, "make_table", count)
+    monkeypatch.setattr(label_files, "make_table", count)
     model.write(tmp_path / name, engine=cs.engines.Threads(1))
     assert len(n_held) > 2
     assert max(n_held) <= 2
@@ -324,7 +326,7 @@ def test_one_file_is_written_partition_by_partition(tmp_path, name, monkeypatch)
 
 
 def test_few_answers_are_read_into_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored, "FEW", 10_000)
+    monkeypatch.setattr(fitting, "FEW", 10_000)
     on_disk, in_memory = fit_both(tmp_path, crowd()[0], cs.DawidSkene)
     assert dict(zip(on_disk.to_frame()["item"].to_pylist(), on_disk.labels_, strict=True)) == dict(
         zip(in_memory.to_frame()["item"].to_pylist(), in_memory.labels_, strict=True)

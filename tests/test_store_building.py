@@ -16,7 +16,7 @@ import pytest
 import consilience as cs
 from consilience.engines.base import Engine
 from consilience.errors import DataWarning, InputError, StoreError
-from consilience.formats import arrow, json_lines
+from consilience.formats import arrow, files
 from consilience.formats.scanning import scan_table
 from consilience.storage import building, partitioning
 from consilience.storage.claiming import claim_beside, remove_abandoned
@@ -242,7 +242,7 @@ def test_work_that_is_done_twice_counts_once(tmp_path, monkeypatch, late):
     [({"label": 1}, {"label": 1.5}), ({"label": "x"}, {"label": "y", "weight": 1}), ({}, {"label": 1})],
 )
 def test_columns_of_json_lines_may_change_on_the_way(tmp_path, monkeypatch, first, last):
-    monkeypatch.setattr(json_lines, "TEXT_AT_ONCE", 100)
+    monkeypatch.setattr(files, "TEXT_AT_ONCE", 100)
     lines = [{"item": i, "worker": "a", **(first if i < 20 else last)} for i in range(30)]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))

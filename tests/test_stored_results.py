@@ -62,7 +62,7 @@ def test_votes_of_copies_count_once_as_in_memory(tmp_path):
     assert on_disk.comparison_ is None
     check_votes(tmp_path, on_disk, in_memory)
     # They are also found when somebody asks.
-    assert cs.MajorityVote().fit(on_disk._stored.answers).copies_ == [["w0", "w1"]]
+    assert cs.MajorityVote().fit(on_disk.fusion_.source.answers).copies_ == [["w0", "w1"]]
 
 
 MODELS = {
@@ -78,7 +78,7 @@ def test_models_are_saved_without_answers_and_labels(tmp_path, name):
     path = write(crowd(in_sequences=name == "hidden-markov")[0], tmp_path / "a.parquet")
     s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
     model = cs.fuse(s, model=MODELS[name]())
-    assert model._stored is not None
+    assert not model.fusion_.in_memory
     loaded = cs.load(model.save(tmp_path / "crowd.model"))
     assert repr(loaded) == repr(model)
     assert loaded.comparison_ == model.comparison_

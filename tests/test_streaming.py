@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,9 @@ import pytest
 import consilience as cs
 from consilience.answers.vocabulary import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
-from consilience.results import answer_worth, powers
+from consilience.inference import powers
+from consilience.results import answer_worth
+from consilience.results.fusion import Later
 
 
 def crowd_of(n_items=400, seed=3, **further):
@@ -74,8 +76,8 @@ def test_counts_add_up_at_the_posteriors_of_each_batch(half_life):
         ):
             expected[worker, label] += q
             chances[:, worker] += 1, q[label], q[label] ** 2
-    np.testing.assert_allclose(model._counts, expected, rtol=1e-7)
-    np.testing.assert_allclose(model._past.sums.chances, chances, rtol=1e-7)
+    np.testing.assert_allclose(model.fusion_.learned.counts, expected, rtol=1e-7)
+    np.testing.assert_allclose(model.fusion_.judging.value.past.sums.chances, chances, rtol=1e-7)
     smoothed = expected.transpose(0, 2, 1) + 0.1 + np.eye(3)
     # The last E-step comes after the last M-step.
     np.testing.assert_allclose(model.confusion_, smoothed / smoothed.sum(axis=2, keepdims=True), atol=1e-3)
@@ -85,14 +87,16 @@ def test_class_shares_begin_with_one_item_of_each_class():
     batches = cut(crowd_of(120).responses, 3)
     model = cs.DawidSkene()
     posteriors, _ = stream(model, batches)
-    np.testing.assert_allclose(model._past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(
+        model.fusion_.judging.value.past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9
+    )
 
 
 def test_objective_counts_what_was_learned_before():
     """Slow: the log likelihood of the batch, and that of earlier expected answers, with the pseudo-counts of EM."""
     first, second = cut(crowd_of(60).responses, 2)
     model = cs.DawidSkene(estimation="em", smoothing=0.3, calibration="none", max_iter=5, tol=0).partial_fit(first)
-    counts, mass = model._counts.copy(), model._past.summary.mass
+    counts, mass = model.fusion_.learned.counts.copy(), model.fusion_.judging.value.past.summary.mass
     model.partial_fit(second)
     value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
     value += np.sum((mass + 0.3) * np.log(model.prior_))
@@ -108,7 +112,7 @@ def test_objective_of_a_chain_counts_starts_and_steps():
     first, second = sequences_of(2)
     model = cs.HiddenMarkov(coupling=1.0, estimation="em", smoothing=0.3, calibration="none", max_iter=3, tol=0)
     model.partial_fit(first)
-    counts, summary = model._counts.copy(), model._past.summary
+    counts, summary = model.fusion_.learned.counts.copy(), model.fusion_.judging.value.past.summary
     model.partial_fit(second)
     value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
     value += np.sum((summary.start + 0.3) * np.log(model.initial_))
@@ -299,12 +303,13 @@ def test_sequential_workers_keep_their_previous_answers():
     third = sequences_of(3)[2]  # with one more label
     model = cs.DawidSkene(workers="sequential")
     stream(model, batches)
-    counts = model._sequential_counts.copy()
+    counts = model.fusion_.learned.further["_sequential_counts"]
     model.partial_fit(third)
-    assert model._sequential_counts.shape == (5, 4, 3, 3)
-    was = model._sequential_counts[:, [0, 1, 3]][:, :, :2][..., :2]
+    after = model.fusion_.learned.further["_sequential_counts"]
+    assert after.shape == (5, 4, 3, 3)
+    was = after[:, [0, 1, 3]][:, :, :2][..., :2]
     assert (was > counts - 1e-9).all()
-    assert model._sequential_counts.sum() == pytest.approx(sum(each.n_responses for each in (*batches, third)))
+    assert after.sum() == pytest.approx(sum(each.n_responses for each in (*batches, third)))
 
 
 def test_weights_gold_and_batches_without_answers():
@@ -391,8 +396,8 @@ def test_a_loaded_model_goes_on(make, tmp_path):
         each.partial_fit(batches[2])
     assert np.array_equal(model.posterior_, loaded.posterior_)
     assert model.calibration_ == loaded.calibration_
-    assert np.array_equal(model._worker_intervals, loaded._worker_intervals)
-    assert (repr(model), model._n_batches) == (repr(loaded), 3)
+    assert np.array_equal(model.fusion_.intervals.workers, loaded.fusion_.intervals.workers)
+    assert (repr(model), model.fusion_.n_batches) == (repr(loaded), 3)
 
 
 def test_it_goes_on_after_fit_and_fit_starts_anew():
@@ -406,11 +411,26 @@ def test_it_goes_on_after_fit_and_fit_starts_anew():
     assert repr(again) == repr(fresh)
 
 
+def arrays_in(found):
+    """Yield all arrays that a result holds."""
+    if isinstance(found, np.ndarray):
+        yield found
+    elif isinstance(found, (list, tuple, dict)):
+        for each in found.values() if isinstance(found, dict) else found:
+            yield from arrays_in(each)
+    elif isinstance(found, Later):
+        yield from arrays_in(found.value)
+    elif is_dataclass(found):
+        for field in fields(found):
+            yield from arrays_in(getattr(found, field.name))
+
+
 def test_no_array_grows_with_the_stream():
     model = cs.DawidSkene()
     stream(model, cut(crowd_of(1000).responses, 20))
-    held = [value for value in vars(model).values() if isinstance(value, np.ndarray)]
-    held += [array for part in (model._past.sums, model._past.evidence) for array in part]
+    held = list(arrays_in(model.fusion_))
+    assert any(array is model.confusion_ for array in held)
+    assert any(array is model.fusion_.judging.value.past.sums.chances for array in held)
     assert max(array.size for array in held) <= 33 * 33  # of powers
     with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
         _ = model.responses_
@@ -448,7 +468,7 @@ def test_groups_of_copies_are_kept():
     assert model.copies_ == [[9, 10]]
     assert model.partial_fit({**second, "worker": np.where(second["worker"] == 14, 1, second["worker"])})
     assert model.copies_ == [[9, 10]]
-    assert model._copies == [[1, 2]]
+    assert model.fusion_.copies == [[1, 2]]
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

@@ -56,7 +56,7 @@ def loops(r):
 def everything(model, r, **links):
     """Return all arrays that a model gives."""
     model.fit(r, **links)
-    found = [model.posterior_, model._label_codes, model.confusion_, model.prior_, model.trace_]
+    found = [model.posterior_, model.fusion_.labels.codes, model.confusion_, model.prior_, model.trace_]
     found += [model.predict_proba(r, **links), np.array(model.score(r, **links))]
     return found + [np.array(model.worker_report()[name].to_pylist()) for name in ("accuracy", "informativeness")]
 

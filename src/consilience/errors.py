@@ -10,6 +10,7 @@ apart what is wrong (`problem`) and what to do (`remedies`), and names parameter
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import sys
@@ -176,7 +177,8 @@ class DataWarning(ConsilienceWarning):
 
 def warn(warning: ConsilienceWarning) -> None:
     """Give a warning, which points at the line outside this package that led to it."""
-    inside = (os.path.dirname(__file__) + os.sep, contextlib.__file__)
+    # The package calls itself through these two modules of Python.
+    inside = (os.path.dirname(__file__) + os.sep, contextlib.__file__, functools.__file__)
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame, level = frame.f_back, level + 1

@@ -16,7 +16,9 @@ import numpy as np
 
 import consilience as cs
 from consilience.answers.tagging import find_transitions
+from consilience.inference.sources import InMemory
 from consilience.models.latent import LatentModel
+from consilience.results.predicting import Applied
 from fuzz.harness import Nonsense
 
 Rng = np.random.Generator
@@ -350,7 +352,7 @@ def check_labels(model: Any, crowd: Crowd) -> None:
         demand(not free or kept == crowd.gold, "gold was not kept", kept, crowd.gold)
     if isinstance(model, cs.HiddenMarkov) and model.decode == "viterbi" and crowd.gold is None:
         allowed = find_transitions(model.transitions, model.classes_)
-        codes = model._label_codes
+        codes = model.fusion_.labels.codes
         for first, last in zip(r.sequences.offsets[:-1], r.sequences.offsets[1:], strict=True):
             steps = allowed.steps[codes[first : last - 1], codes[first + 1 : last]]
             demand(steps.all(), "forbidden transitions were decoded", codes[first:last])
@@ -386,7 +388,8 @@ def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
     again, fitted = model.predict_proba(r, graph=graph, gold=gold), model.posterior_
     if isinstance(model, LatentModel):
         demand(np.isfinite(again).all(), "predict_proba is not finite", again)
-        again, fitted = model._infer(r, graph, gold, None)[1], model.uncalibrated_posterior_
+        again = Applied(model.recipe(), model.fusion_, InMemory(r), graph, gold).infer()
+        fitted = model.uncalibrated_posterior_
     demand(np.allclose(again, fitted, atol=1e-9), "predict_proba differs", again, fitted)
     labels = model.predict(crowd.responses, graph=graph, gold=crowd.gold)
     demand(labels.tolist() == model.labels_.tolist(), "predict differs", labels, model.labels_)

@@ -46,7 +46,12 @@ def fitted(kind: str) -> Any:
     """Return a fitted model, and what it was fitted to, by the name of its class."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return new_model(kind).fit(*answers_of(kind))
+        return fit_kind(new_model(kind), kind)
+
+
+def fit_kind(model: Any, kind: str) -> Any:
+    answers, *graph = answers_of(kind)
+    return model.fit(answers, graph=graph[0] if graph else None)
 
 
 def answers_of(kind: str) -> tuple[Any, ...]:
@@ -203,7 +208,7 @@ def model_call(rng: Rng, folder: Path) -> Call:
         (model.fresh().fit_predict, arguments),
         (model.save, {"path": folder / "some.model"}),
         (model.fresh().set_params, {name: model.get_params()[name]}),
-        (lambda **changed: model.fresh(**changed).fit(*answers_of(kind)), {name: model.get_params()[name]}),
+        (lambda **changed: fit_kind(model.fresh(**changed), kind), {name: model.get_params()[name]}),
     )
 
 

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from ..answers.dialects.register import DIALECTS
 from ..errors import plural, to_sentence
+from ..formats import register
 from ..formats.files import name_of
-from ..formats.register import FORMATS
 from ..memory import format_bytes
 from ..results.comparison import describe_usual
 from .command import make_inert
@@ -44,7 +44,6 @@ _SHOWN = ("estimation", "ties", "seed")
 MOST_CONFUSION = 32
 # The files of labels in a folder.
 PARTS = "part-*.parquet"
-_TITLES = {each.name: each.title for each in (*DIALECTS, *FORMATS)}
 # The least and the most that names of workers take, before their middle is left out. On MTurk they have 15 letters.
 NAME, MOST_NAME = 15, 40
 _KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8, "text": 14}
@@ -72,11 +71,15 @@ def print_summary(summary: Summary) -> None:
     print_facts(console, _ending(summary))
 
 
+def _find_title(format: str) -> str:
+    return next(each.title for each in (*DIALECTS, *register.FORMATS) if each.name == format)
+
+
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     shown = ", ".join(f"{name} {summary.parameters[name]}" for name in _SHOWN if name in summary.parameters)
     sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
-        *([] if summary.format is None else [("Format", f"{summary.format}: {_TITLES[summary.format]}")]),
+        *([] if summary.format is None else [("Format", f"{summary.format}: {_find_title(summary.format)}")]),
         *([("Columns", format_columns(summary.columns))] if summary.columns else []),
         ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),

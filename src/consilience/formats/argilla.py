@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 from ..errors import InputError, listing, shorten
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
+from .annotation_tools import Answer, Reading, Scored, SharedRecords
 from .records import Entry, Id, Identity, Place, Record, peek_keys, plain, write_records
-from .tools import Answer, Reading, Scored, SharedRecords, Verdict, Verdicts, say_answers, say_nothing
+from .register import Verdict, Verdicts
 
 _AGENT = "suggestion"
 _SPANS = "spans"  # the question where none has been asked yet
@@ -91,7 +92,7 @@ class Argilla(SharedRecords):
         """Return the texts, and the spans that workers marked in them."""
         if self.question is None:
             is_answered = any(True for entry in self.entries() for _ in _answers(entry))
-            (say_answers if is_answered else say_nothing)(self.path, self.title)
+            (self.say_answers if is_answered else self.say_nothing)()
         return super().read_spans()
 
     def answers(self, entry: Entry) -> Iterable[Answer]:

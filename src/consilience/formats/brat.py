@@ -25,10 +25,19 @@ from typing import NoReturn
 
 from ..errors import DataWarning, InputError, plural, shorten, warn
 from ..tasks.spans import SpanCollector, Spans
+from .annotation_tools import (
+    Reading,
+    Span,
+    check_unchanged,
+    finish,
+    index_documents,
+    list_readings,
+    origin_of,
+    say_nothing,
+)
 from .files import LONGEST_ROW, encoding_error, file_name, make_folder
 from .records import Place, plain
 from .register import Codec
-from .tools import Reading, Span, check_unchanged, finish, index_documents, list_readings, origin_of, say_nothing
 from .writing import replace_file, replace_together
 
 _NAME = "brat"

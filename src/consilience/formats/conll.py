@@ -26,10 +26,7 @@ import numpy as np
 
 from ..errors import InputError, first_line, listing, shorten
 from ..tasks.spans import SpanCollector, Spans
-from .files import HEAD, encoding_error, list_inputs, numbered_lines, stem
-from .records import Id, Place, plain
-from .register import Codec
-from .tools import (
+from .annotation_tools import (
     Span,
     check_all_found,
     check_unchanged,
@@ -40,6 +37,9 @@ from .tools import (
     say_nothing,
     token_places,
 )
+from .files import HEAD, encoding_error, list_inputs, numbered_lines, stem
+from .records import Id, Place, plain
+from .register import Codec
 from .writing import replace_file
 
 _NAME = "conll"

@@ -22,23 +22,20 @@ from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import DataWarning, InputError, plural, shorten, warn
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
-from .files import file_name, is_folder, list_inputs, make_folder, stem
-from .records import Entry, Identity, Place, Record, peek_keys, plain, write_records
-from .tools import (
+from .annotation_tools import (
     Answer,
     JsonTool,
     Reading,
     Scored,
     Span,
-    Verdicts,
     check_all_found,
     check_unchanged,
     index_documents,
     list_readings,
-    say_answers,
-    say_nothing,
-    say_spans,
 )
+from .files import file_name, is_folder, list_inputs, make_folder, stem
+from .records import Entry, Identity, Place, Record, peek_keys, plain, write_records
+from .register import Verdicts
 from .writing import replace_together
 
 _TEXTS = ("text", "data")
@@ -94,7 +91,7 @@ class Doccano(JsonTool):
                     )
                 unnamed.add((file, text))
             if record.get(_key(record)) is None:
-                place.fail("'label' is missing.", "Export the file again.")
+                place.fail("'label' is missing.")
             self.n_fused += _CONFIDENCE in record
             yield entry
 
@@ -105,13 +102,13 @@ class Doccano(JsonTool):
     def readings(self, entry: Entry) -> Iterator[tuple[str, Scored]]:
         """Yield the spans of a line."""
         if _is_answer(entry.record):
-            say_answers(self.path, self.title)
+            self.say_answers()
         yield stem(entry.file), dict.fromkeys(_spans(entry.place, entry.record))
 
     def check_spans(self, n_readings: int, n_spans: int) -> None:  # noqa: ARG002
         """Warn of files that are not those of one annotator."""
         if not n_readings:
-            say_nothing(self.path, self.title)
+            self.say_nothing()
         self._warn_of_files()
 
     def answers(self, entry: Entry) -> list[Answer]:
@@ -131,7 +128,7 @@ class Doccano(JsonTool):
     def check_answers(self, answers: list[Answer]) -> list[Answer]:
         """Return all answers, after a warning of files that are not those of one annotator."""
         if self.n_spans:
-            say_spans(self.path, self.title)
+            self.say_spans()
         self._warn_of_files()
         return answers
 
@@ -227,7 +224,7 @@ def _spans(place: Place, record: Record) -> list[Span]:
             start, end, label = entry
             place.check(label, str, "the label of a span")
         else:
-            place.fail(f"a span must be [start, end, label], found {shorten(entry)}.", "Export the file again.")
+            place.fail(f"a span must be [start, end, label], found {shorten(entry)}.")
         place.check_span(text, start, end)
         found.append((start, end, label))
     return found

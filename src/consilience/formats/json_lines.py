@@ -19,19 +19,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
 from ..memory import format_bytes
-from .files import (
-    BLOCK,
-    LONGEST_ROW,
-    ROWS_PER_WRITE,
-    TEXT_AT_ONCE,
-    choose_columns,
-    encoding_error,
-    name_of,
-    nested_error,
-    numbered_lines,
-    open_input,
-    open_output,
-)
+from . import files
 from .register import Codec
 
 _TYPES: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
@@ -65,9 +53,9 @@ def _keep_times(table: pa.Table, parse: Callable[[pa.Schema], pa.Table]) -> pa.T
 
 def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     def parse(
-        schema: pa.Schema | None = None, block_size: int = BLOCK, unexpected: Literal["infer", "ignore"] = "infer"
+        schema: pa.Schema | None = None, block_size: int = files.BLOCK, unexpected: Literal["infer", "ignore"] = "infer"
     ) -> pa.Table:
-        with open_input(path) as stream:
+        with files.open_input(path) as stream:
             return _parse(stream, block_size, schema, unexpected)
 
     check_safety(path)
@@ -76,8 +64,8 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
         names = table.column_names
     except pa.ArrowInvalid:
         names, schema, longest = _scan(path, wanted)
-        table = parse(schema, max(BLOCK, longest), "infer" if wanted is None else "ignore")
-    return table.select(choose_columns(path, names, wanted)), names
+        table = parse(schema, max(files.BLOCK, longest), "infer" if wanted is None else "ignore")
+    return table.select(files.choose_columns(path, names, wanted)), names
 
 
 def _scan_lines(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
@@ -90,7 +78,7 @@ def _scan_lines(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.
         return (_fill_up(table, chosen) for table in _parse_runs(path)), chosen
     check_safety(path)
     names = list(dict.fromkeys(name for table in _parse_runs(path) for name in table.column_names))
-    chosen = choose_columns(path, names, None)
+    chosen = files.choose_columns(path, names, None)
     return (_fill_up(table, chosen) for table in _parse_runs(path)), names
 
 
@@ -102,24 +90,24 @@ def _fill_up(table: pa.Table, names: list[str]) -> pa.Table:
 
 def _parse_runs(path: str) -> Iterator[pa.Table]:
     """Yield tables of runs of whole lines."""
-    with io.BufferedReader(open_input(path)) as file:
-        while text := b"".join(file.readlines(TEXT_AT_ONCE)):
+    with io.BufferedReader(files.open_input(path)) as file:
+        while text := b"".join(file.readlines(files.TEXT_AT_ONCE)):
             if text.strip():
                 yield _parse_run(text)
 
 
 def _parse_run(text: bytes) -> pa.Table:
-    block_size = max(BLOCK, len(text) // 8)
+    block_size = max(files.BLOCK, len(text) // 8)
     table = _parse(pa.BufferReader(text), block_size)
     return _keep_times(table, lambda schema: _parse(pa.BufferReader(text), block_size, schema))
 
 
 def check_safety(path: str) -> None:
     """Raise an error that names the line which a parser might die of, if there is one."""
-    with io.BufferedReader(open_input(path)) as file:
+    with io.BufferedReader(files.open_input(path)) as file:
         trap = find_trap(file)
     if trap is not None:
-        raise InputError(f"{name_of(path)}, line {trap[0]}: {trap[1]}.", "Give one flat JSON object per line.")
+        raise InputError(f"{files.name_of(path)}, line {trap[0]}: {trap[1]}.", "Give one flat JSON object per line.")
 
 
 def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Schema, int]:
@@ -130,13 +118,13 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
     names: dict[str, None] = {}
     kinds: dict[str, type] = {}
     longest = 0
-    for number, line in numbered_lines(path):
+    for number, line in files.numbered_lines(path):
         longest = max(longest, len(line))
-        place = f"{name_of(path)}, line {number}"
+        place = f"{files.name_of(path)}, line {number}"
         try:
             record = json.loads(line)
         except UnicodeDecodeError as error:
-            raise encoding_error(place) from error
+            raise files.encoding_error(place) from error
         except ValueError as error:
             raise InputError(
                 f"{place}: not valid JSON ({error}): {shorten(line.decode().strip())}.", "Correct or remove the line."
@@ -155,10 +143,10 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
                     "Give all values of a column one type.",
                 )
             kinds[name] = kind if known is type(None) else float
-    chosen = choose_columns(path, list(names), wanted)
+    chosen = files.choose_columns(path, list(names), wanted)
     nested = [name for name in chosen if kinds[name] in (dict, list)]
     if nested and wanted is not None:
-        raise nested_error(path, nested[0], kinds[nested[0]].__name__)
+        raise files.nested_error(path, nested[0], kinds[nested[0]].__name__)
     schema = [(name, _TYPES.get(kinds[name], pa.string())) for name in chosen if name not in nested]
     return list(names), pa.schema(schema), longest
 
@@ -166,9 +154,9 @@ def _scan(path: str, wanted: Collection[str] | None) -> tuple[list[str], pa.Sche
 def _write(tables: Iterable[pa.Table], path: str) -> None:
     """Write one object per row; a number that is not finite becomes null."""
     encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
-    with open_output(path) as sink:
+    with files.open_output(path) as sink:
         for table in map(_to_plain, tables):
-            for batch in table.to_batches(ROWS_PER_WRITE):
+            for batch in table.to_batches(files.ROWS_PER_WRITE):
                 sink.write("".join(f"{encode(record)}\n" for record in batch.to_pylist()).encode())
 
 
@@ -199,7 +187,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _find_lines(path: str) -> Iterator[int]:
-    return (number for number, _ in numbered_lines(path))
+    return (number for number, _ in files.numbered_lines(path))
 
 
 JSON_LINES = Codec(_read, _write, _recognise, _find_lines, scan=_scan_lines)
@@ -221,11 +209,11 @@ def find_trap(stream: IO[bytes]) -> tuple[int, str] | None:
     (2, 'expected one JSON object per line, found null')
     """
     n_open, line, length, in_string, blank = 0, 1, 0, False, True
-    while chunk := stream.read(BLOCK):
+    while chunk := stream.read(files.BLOCK):
         if (len(chunk) - len(chunk.rstrip(b"\\"))) % 2:  # a backslash is cut off from what it stands before
             chunk += stream.read(1)
         first_break, last_break = chunk.find(b"\n"), chunk.rfind(b"\n")
-        if length + (len(chunk) if first_break < 0 else first_break) > LONGEST_ROW:
+        if length + (len(chunk) if first_break < 0 else first_break) > files.LONGEST_ROW:
             return line, _TOO_LONG
         length = length + len(chunk) if first_break < 0 else len(chunk) - last_break - 1
         if b"\\" in chunk:
@@ -247,7 +235,7 @@ def find_trap(stream: IO[bytes]) -> tuple[int, str] | None:
 
 
 _TOO_DEEP = f"more than {MOST_OPEN} brackets are open"
-_TOO_LONG = f"the line is longer than {format_bytes(LONGEST_ROW)}"
+_TOO_LONG = f"the line is longer than {format_bytes(files.LONGEST_ROW)}"
 _NO_OBJECT = "expected one JSON object per line, found null"
 
 

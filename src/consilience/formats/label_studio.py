@@ -26,31 +26,10 @@ from functools import cached_property
 from ..errors import DataWarning, listing, plural, shorten, warn
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
-from .label_studio_regions import (
-    UNKNOWN_TYPE,
-    Controls,
-    check_text,
-    find_controls,
-    find_kind,
-    find_spans,
-    find_text,
-    keep_regions,
-    list_labels,
-)
+from . import label_studio_regions as areas
+from .annotation_tools import Answer, Reading, Scored, SharedRecords, Span
 from .records import Entry, Id, Identity, Place, Record, peek_keys, plain, write_records
-from .tools import (
-    Answer,
-    Reading,
-    Scored,
-    SharedRecords,
-    Span,
-    Verdict,
-    Verdicts,
-    say_answers,
-    say_nothing,
-    say_spans,
-    warn_dropped,
-)
+from .register import Verdict, Verdicts
 
 _MODEL = "prediction"  # the worker of predictions without a model_version
 _KNOWN_TYPES = {"labels", "choices", "relation", ""}
@@ -102,34 +81,34 @@ class LabelStudio(SharedRecords):
         )
 
     @cached_property
-    def controls(self) -> Controls | None:
+    def controls(self) -> areas.Controls | None:
         """How the project names things, None if there are no spans."""
         tasks = ((entry, (results for _, results in _annotations(entry))) for entry in self.entries())
-        return find_controls(tasks, self.is_whole)
+        return areas.find_controls(tasks, self.is_whole)
 
     def text(self, entry: Entry) -> str:
         """Return the value of the data in which the regions are."""
-        return find_text(entry, self.controls)
+        return areas.find_text(entry, self.controls)
 
     def readings(self, entry: Entry) -> Iterator[tuple[str | None, Scored]]:
         """Yield the regions of annotations and predictions."""
         place, text = entry.place, self.text(entry)
         for worker, results in _annotations(entry, self.people):
-            regions = keep_regions(place, results)
-            check_text(place, regions, self.controls)
+            regions = areas.keep_regions(place, results)
+            areas.check_text(place, regions, self.controls)
             self.questions |= {place.need(result, "from_name", str) for result in results if _is_answer(place, result)}
-            self.other_types |= {find_kind(place, result) for result in results} - _KNOWN_TYPES
-            self.n_unlabelled += sum(not list_labels(place, region) for region in regions)
-            spans, n_moved = find_spans(place, text, regions)
+            self.other_types |= {areas.find_kind(place, result) for result in results} - _KNOWN_TYPES
+            self.n_unlabelled += sum(not areas.list_labels(place, region) for region in regions)
+            spans, n_moved = areas.find_spans(place, text, regions)
             self.n_moved += n_moved
             yield worker, spans
 
     def check_spans(self, n_readings: int, n_spans: int) -> None:  # noqa: ARG002
         """Warn of other types, and of regions without a label or in other places; refuse what has no spans."""
         if self.questions and not n_spans:
-            say_answers(self.path, self.title)
+            self.say_answers()
         self._check_types(n_spans)
-        warn_dropped(self.path, self.n_unlabelled, "region", "no label")
+        self.warn_dropped(self.n_unlabelled, "region", "no label")
         if self.n_moved:
             where = "were moved to the texts that they quote"
             where = "was moved to the text that it quotes" if self.n_moved == 1 else where
@@ -140,16 +119,16 @@ class LabelStudio(SharedRecords):
         """Return the texts, and the spans that workers marked in them."""
         read = super().read_spans()
         if not len(read.readings) and read.gold is None:
-            say_nothing(self.path, self.title)
+            self.say_nothing()
         return read
 
     def _check_types(self, n_found: int) -> None:
         """Warn of results of types that cannot be read; an error if there are no others."""
         if self.other_types and not n_found:
             found = ", ".join(sorted(map(shorten, self.other_types)))
-            Place(self.path, "record", 1).fail(f"found results of type {found}.", UNKNOWN_TYPE)
+            Place(self.path, "record", 1).fail(f"found results of type {found}.", areas.UNKNOWN_TYPE)
         if types := sorted(self.other_types - _KNOWN_TYPES):
-            warn(DataWarning(f"Results of type {listing(types)} in {self.path!r} are not used. {UNKNOWN_TYPE}"))
+            warn(DataWarning(f"Results of type {listing(types)} in {self.path!r} are not used. {areas.UNKNOWN_TYPE}"))
 
     def answers(self, entry: Entry) -> Iterator[Answer]:
         """Yield the choices of annotations and predictions about a whole task."""
@@ -191,7 +170,7 @@ class LabelStudio(SharedRecords):
     def check_answers(self, answers: list[Answer]) -> list[Answer]:
         """Return all answers, after a warning of other types."""
         if self.n_spans and not answers:
-            say_spans(self.path, self.title)
+            self.say_spans()
         self._check_types(len(answers))
         return answers
 
@@ -216,7 +195,7 @@ class LabelStudio(SharedRecords):
 
     def new_record(self, name: Id, text: str) -> Record:
         """Return a task without annotations."""
-        return {"id": plain(name), "data": {(self.controls or Controls()).key: text}}
+        return {"id": plain(name), "data": {(self.controls or areas.Controls()).key: text}}
 
     def add_truth(self, name: Id, record: Record, text: str, spans: list[Span]) -> None:
         """Put the known spans of a document into a new task."""
@@ -233,10 +212,10 @@ class LabelStudio(SharedRecords):
                 kept = [
                     result
                     for result in place.entries(old, "result", dict)
-                    if find_kind(place, result) != "labels"
-                    or find_spans(place, text, [result])[0].keys() <= set(reading.spans)
+                    if areas.find_kind(place, result) != "labels"
+                    or areas.find_spans(place, text, [result])[0].keys() <= set(reading.spans)
                 ]
-                there = find_spans(place, text, keep_regions(place, kept))[0]
+                there = areas.find_spans(place, text, areas.keep_regions(place, kept))[0]
                 missing = Reading(worker, [span for span in reading.spans if span not in there])
                 old["result"] = _drop_dangling(kept) + self._regions(name, text, missing)
                 continue
@@ -250,7 +229,7 @@ class LabelStudio(SharedRecords):
                 record["annotations"] = [*(record.get("annotations") or []), {**who, **new}]
 
     def _regions(self, name: object, text: str, reading: Reading) -> list[Record]:
-        controls, regions = self.controls or Controls(), []
+        controls, regions = self.controls or areas.Controls(), []
         for (start, end, label), score in zip(reading.spans, reading.scores, strict=True):
             region = {
                 "id": _make_id(name, reading.worker, start, end, label),
@@ -327,9 +306,9 @@ def _is_answer(place: Place, result: Record) -> bool:
 
 def _says_same(place: Place, text: str, old: Record, reading: Reading) -> bool:
     """Tell whether a prediction need not change: there is no confidence to add, or it is there already."""
-    regions = keep_regions(place, place.entries(old, "result", dict))
+    regions = areas.keep_regions(place, place.entries(old, "result", dict))
     said = dict(zip(reading.spans, reading.scores, strict=True))
-    return reading.confidence is None or find_spans(place, text, regions)[0] == said
+    return reading.confidence is None or areas.find_spans(place, text, regions)[0] == said
 
 
 def _drop_dangling(results: list[Record]) -> list[Record]:

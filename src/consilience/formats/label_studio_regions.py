@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ..errors import listing, shorten
+from .annotation_tools import Scored
 from .records import Entry, Place, Record
-from .tools import Scored
 
 UNKNOWN_TYPE = "Only spans in plain text (labels) and choices can be read."
 

@@ -22,25 +22,20 @@ from collections.abc import Collection, Iterator
 from ..errors import shorten
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
-from .files import stem
-from .records import Entry, Id, Identity, Place, Record, is_array, peek_keys, plain, write_records
-from .tools import (
+from .annotation_tools import (
     Answer,
     JsonTool,
     Reading,
     Scored,
-    Verdict,
-    Verdicts,
     check_all_found,
     check_unchanged,
     index_documents,
     list_readings,
-    say_answers,
-    say_nothing,
-    say_spans,
     token_places,
-    warn_dropped,
 )
+from .files import stem
+from .records import Entry, Id, Identity, Place, Record, is_array, peek_keys, plain, write_records
+from .register import Verdict, Verdicts
 
 _ANSWERS = ("accept", "reject", "ignore")
 _BINARY = ("ner", "spans")
@@ -119,7 +114,7 @@ class Prodigy(JsonTool):
                 continue
             place.check_span(text, start, end)
             if start < last:
-                place.fail(f"the token at {start} overlaps the one before.", "Export the file again.")
+                place.fail(f"the token at {start} overlaps the one before.")
             last = end
             if text[start:end].strip():
                 places.append((start, end))
@@ -140,9 +135,9 @@ class Prodigy(JsonTool):
     def check_spans(self, n_readings: int, n_spans: int) -> None:  # noqa: ARG002
         """Warn of answers about whole texts, and of rejected tasks."""
         if not n_readings:
-            (say_answers if self.n_answers else say_nothing)(self.path, self.title)
-        warn_dropped(self.path, self.n_answers, "line", "answers about the whole text")
-        warn_dropped(self.path, self.n_rejected, "line", "rejected, which is no annotation of the text")
+            (self.say_answers if self.n_answers else self.say_nothing)()
+        self.warn_dropped(self.n_answers, "line", "answers about the whole text")
+        self.warn_dropped(self.n_rejected, "line", "rejected, which is no annotation of the text")
 
     def answers(self, entry: Entry) -> Iterator[Answer]:
         """Yield the choice of a task; what is said of a single label is kept apart."""
@@ -165,9 +160,9 @@ class Prodigy(JsonTool):
                 "some lines are choices, others questions about one label.", "Read them apart."
             )
         if self.n_spans and not answers and not self.asked:
-            say_spans(self.path, self.title)
-        warn_dropped(self.path, self.n_spans, "line", "tasks of marking spans")
-        warn_dropped(self.path, self.n_rejected, "line", "rejected choices")
+            self.say_spans()
+        self.warn_dropped(self.n_spans, "line", "tasks of marking spans")
+        self.warn_dropped(self.n_rejected, "line", "rejected choices")
         labels = {label for _, _, label, _ in self.asked}
         said = [Answer(_item(name, label, labels), who, {"label": answer}) for name, who, label, answer in self.asked]
         return answers + said
@@ -278,7 +273,7 @@ def _chosen(place: Place, task: Record) -> Id:
             "One label per item can be fused: ask about each option separately, or ignore the task.",
         )
     if chosen[0] not in ids:
-        place.fail(f"{shorten(chosen[0])} is chosen, which is not among the options.", "Export the file again.")
+        place.fail(f"{shorten(chosen[0])} is chosen, which is not among the options.")
     return place.check_id(chosen[0], "an entry of 'accept'")
 
 

@@ -22,6 +22,7 @@ from ..answers.frames import open_arrow
 from ..answers.tables import Table
 from ..arguments import to_path
 from ..errors import InputError, Sentence, first_line, listing
+from .annotation_tools import QUESTION, say_spans
 from .brat import is_brat
 from .files import (
     STANDARD_INPUT,
@@ -36,7 +37,6 @@ from .files import (
     quote_path,
 )
 from .register import Format, LineFinder, list_suffixes, readable_formats
-from .tools import QUESTION, say_spans
 
 # Folders that hold such files may be meant as masks.
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")

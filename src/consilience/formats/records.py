@@ -26,6 +26,7 @@ Record: TypeAlias = dict[str, Any]
 Id: TypeAlias = str | int
 T = TypeVar("T")
 
+_AGAIN = "Export the file again."
 _CHUNK = 1 << 20
 _BLANKS = re.compile(r"[ \t\r\n]*")
 # An error so near the end of what has been read may be due to the end.
@@ -54,8 +55,8 @@ class Place:
         return f"{self.path}, {self.unit} {self.number}{name}"
 
     def fail(self, problem: str, *remedies: str) -> NoReturn:
-        """Raise the error for this record."""
-        raise InputError(f"{self}: {problem}", *remedies)
+        """Raise the error for this record. Without remedies it is one of the tool's export."""
+        raise InputError(f"{self}: {problem}", *(remedies or (_AGAIN,)))
 
     @overload
     def get(self, record: Record, key: str, kind: type[T], default: T) -> T: ...
@@ -72,14 +73,14 @@ class Place:
         """Return the value of a key that must be there."""
         value = record.get(key)
         if value is None:
-            self.fail(f"{what}{key!r} is missing.", "Export the file again.")
+            self.fail(f"{what}{key!r} is missing.")
         return self.check(value, kind, f"{what}{key!r}")
 
     def check(self, value: object, kind: type[T], what: str) -> T:
         """Return a value, after a check of its type."""
         allowed = (int, float) if kind is float else kind
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
-            self.fail(f"{what} must be {_NAMES[kind]}, found {shorten(value)}.", "Export the file again.")
+            self.fail(f"{what} must be {_NAMES[kind]}, found {shorten(value)}.")
         return cast(T, value)
 
     def check_all(self, values: object, kind: type[T], what: str) -> list[T]:
@@ -93,7 +94,7 @@ class Place:
     def check_id(self, value: object, what: str) -> Id:
         """Return an id: text that is not empty, or a whole number."""
         if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-            self.fail(f"{what} must be text or a whole number, found {shorten(value)}.", "Export the file again.")
+            self.fail(f"{what} must be text or a whole number, found {shorten(value)}.")
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             self.fail(f"{what} is a number of more than 64 bits: {shorten(value)}.", "Write it as text.")
         return value
@@ -155,7 +156,7 @@ class _Records:
             elif sign == "]":
                 self.at += 1
                 if self.skip():
-                    self.place().fail("there is text after the end of the list.", "Export the file again.")
+                    self.place().fail("there is text after the end of the list.")
                 return
             else:
                 problem = "a comma is missing" if sign else "the file ends in the middle of a list"
@@ -194,7 +195,7 @@ class _Records:
             try:
                 record, end = self.decode(self.text, self.at)
             except RecursionError:
-                place.fail("brackets are nested too deeply.", "Export the file again.")
+                place.fail("brackets are nested too deeply.")
             except ValueError as error:
                 position = getattr(error, "pos", 0)
                 is_cut = position > len(self.text) - _NEAR or str(error).startswith("Unterminated")
@@ -208,7 +209,7 @@ class _Records:
                     )
                 continue
             if not isinstance(record, dict):
-                place.fail(f"expected a JSON object, found {shorten(record)}.", "Export the file again.")
+                place.fail(f"expected a JSON object, found {shorten(record)}.")
             if end - self.at > LONGEST_ROW:
                 _fail_long(place)
             taken = self.text[self.at : end]
@@ -241,7 +242,7 @@ def _check_unicode(record: Record, place: Place) -> None:
     try:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        place.fail("some text has half of a surrogate pair, which is no character.", "Export the file again.")
+        place.fail("some text has half of a surrogate pair, which is no character.")
 
 
 def _dump(value: Record) -> bytes:
@@ -358,7 +359,7 @@ def _digest(place: Place, content: object) -> bytes:
     try:
         return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).digest()
     except RecursionError:
-        place.fail("brackets are nested too deeply.", "Export the file again.")
+        place.fail("brackets are nested too deeply.")
 
 
 def plain(value: Any) -> str | int | float:

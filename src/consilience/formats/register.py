@@ -10,19 +10,64 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from ..errors import InputError, listing, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..tasks.masks import FusedMasks, Masks
     from ..tasks.spans import Spans
-    from .tools import Verdicts
 
 LineFinder: TypeAlias = Callable[[str], Iterator[int]]
 
 # Among the endings of outputs: a folder, whose name has none.
 FOLDER = ""
+
+
+class Verdict(NamedTuple):
+    """The fused label of an item."""
+
+    label: object
+    confidence: float | None
+
+
+class Verdicts(NamedTuple):
+    """Fused labels, as they are written to a tool's file.
+
+    Attributes
+    ----------
+    of_item : dict
+        The label of each item, by its id as text.
+    question : str or None
+        What was asked, where a file has several questions.
+    """
+
+    of_item: dict[str, Verdict]
+    question: str | None = None
+
+    def find(self, item: object) -> Verdict | None:
+        """Return the label of an item, None if it has none."""
+        return self.of_item.get(str(item))
+
+    def check_written(self, path: str, written: Collection[str]) -> None:
+        """Raise an error unless the file has a record for each item."""
+        lost = [item for item in self.of_item if item not in written]
+        if lost:
+            raise InputError(
+                f"{path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
+                "Give the file that the answers were read from; fuse it again if it has changed since.",
+            )
+
+    def choose(self, path: str, questions: Iterable[str]) -> str:
+        """Return the question that was answered: the only one in the file, else the one that is named."""
+        found = sorted(set(questions))
+        if len(found) == 1:
+            return found[0]
+        if self.question is not None and self.question in found:
+            return self.question
+        raise InputError(f"It is not clear which question of {path!r} these labels answer: {listing(found)}.")
 
 
 @dataclass(frozen=True)

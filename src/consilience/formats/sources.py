@@ -33,13 +33,14 @@ from ..errors import (
 )
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans
+from . import register
+from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features
 from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, find_format, list_inputs
 from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
-from .register import FORMATS, Format, find_by_name, readable_formats, span_formats
-from .tools import NotSpans
+from .register import Format, find_by_name, readable_formats, span_formats
 
 Opened: TypeAlias = Responses | Spans | Masks
 
@@ -84,26 +85,21 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
     if found.codec.read_masks is not None:
         _refuse(given, source, "masks")
         return read_masks(source)
-    if not any(name in given for name in ROLES):
-        try:
-            spans = read_spans(source, found.name)
-        except NotSpans:
-            return read_source(source, **columns)
-        _refuse(given, source, "spans")
-        _tell_questions(spans, source)
-        return spans.without_gold() if given.get("gold") is False else spans
-    return read_source(source, **columns)
+    spans = None if any(name in given for name in ROLES) else open_spans(source, found)
+    if not isinstance(spans, Spans):
+        return read_source(source, **columns)
+    _refuse(given, source, "spans")
+    _tell_questions(spans, source)
+    return spans.without_gold() if given.get("gold") is False else spans
 
 
-def open_spans(source: Any) -> Any:
-    """Return the spans at a path, if there are any; anything else as it is."""
+def open_spans(source: Any, found: Format | None = None) -> Any:
+    """Return the spans at a path, whose format may be known, if there are any; anything else as it is."""
     if not isinstance(source, (str, os.PathLike)):
         return source
-    found = find_source(os.fspath(source))
-    if found is None or found.codec.read_spans is None:
-        return source
+    found = found or find_source(os.fspath(source))
     try:
-        return read_spans(source, found.name)
+        return source if found is None or found.codec.read_spans is None else read_spans(source, found.name)
     except NotSpans:
         return source
 
@@ -132,11 +128,9 @@ def find_source(path: str, format: Any = None) -> Format | None:
     too, and whoever reads them as a table says so.
     """
     if format is not None:
-        known = [*(each.name for each in FORMATS), *list_names()]
-        if not is_among(format, known):
-            raise parameter_error("format", "fuse", f"one of {', '.join(map(repr, known))}", format)
+        _check_form(format, "fuse", register.FORMATS)
         named = find_by_name(format)
-        return named if named is not None and _is_special(named) else None
+        return named if named is not None and named.outputs else None
     if path == STANDARD_INPUT:
         return None
     if are_masks(path):
@@ -148,17 +142,12 @@ def find_source(path: str, format: Any = None) -> Format | None:
     except (InputError, OSError):
         return None
     shared = formats.pop() if len(formats) == 1 else None
-    return shared if shared is not None and _is_special(shared) else None
-
-
-def _is_special(format: Format) -> bool:
-    return bool(format.outputs)
+    return shared if shared is not None and shared.outputs else None
 
 
 def _tell_questions(spans: Spans, path: str) -> None:
     """Warn that a file with spans holds answers about whole texts too, if it does."""
-    questions = spans.questions
-    if questions:
+    if questions := spans.questions:
         warn(
             DataWarning(
                 f"{path!r} holds spans and answers about whole texts ({listing(questions)}). Only the spans are used.",
@@ -241,17 +230,17 @@ def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
     """Return the table at a path, and the form that it has if that is given; `format` is one of files or of tables."""
     is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
     if not is_file_format:
-        check_form(format)
+        _check_form(format, "read_responses", readable_formats())
     if path.lower().endswith(MATRIX) and os.path.isfile(path):
         return open_matrix(path), format or "matrix"
     return open_file(path, format=format if is_file_format else None), None if is_file_format else format
 
 
-def check_form(format: Any) -> None:
-    """Raise an error for a format that is neither one of files nor of tables, before anything is read."""
-    known = [*(each.name for each in readable_formats()), *list_names()]
+def _check_form(format: object, owner: str, formats: Iterable[Format]) -> None:
+    """Raise an error for a format that is neither one of these nor a form of tables, before anything is read."""
+    known = [*(each.name for each in formats), *list_names()]
     if format is not None and not is_among(format, known):
-        raise parameter_error("format", "read_responses", f"one of {', '.join(map(repr, known))}", format)
+        raise parameter_error("format", owner, f"one of {', '.join(map(repr, known))}", format)
 
 
 def check_keywords(function: Callable[..., Any], given: Iterable[str], others: Iterable[str] = ()) -> None:

@@ -25,9 +25,8 @@ from ..tasks.masks import Masks
 from ..tasks.spans import Spans
 from .files import PathLike, is_folder
 from .masks import write_masks
-from .register import FOLDER, Format, find_by_name, list_suffixes, span_formats, writable_formats
+from .register import FOLDER, Format, Verdict, Verdicts, find_by_name, list_suffixes, span_formats, writable_formats
 from .sources import Opened, find_source, find_span_format, open_source, open_table, read_source
-from .tools import Verdict, Verdicts
 from .writing import write_table
 
 LONG = "long"

@@ -129,8 +129,6 @@ def replace_together() -> Iterator[list[Replacement]]:
     try:
         yield waiting
         put_in_place(waiting)
-    except ReplacementError as failure:
-        raise _disk_error(failure.path, failure.error) from failure.error
     finally:
         _waiting.reset(token)
         remove_all(waiting)
@@ -256,15 +254,6 @@ class Replacement:
                 _temporary_files.discard(file)
 
 
-class ReplacementError(Exception):
-    """A file could not be replaced, and none was."""
-
-    def __init__(self, replacement: Replacement, error: OSError) -> None:
-        super().__init__(str(error))
-        self.path = replacement.path
-        self.error = error
-
-
 def put_in_place(replacements: Sequence[Replacement]) -> None:
     """Let complete temporary files take their places. If one cannot, all others keep what they had.
 
@@ -291,7 +280,7 @@ def _rename(files: Sequence[Replacement]) -> None:
                     each.keep_old()
                 os.replace(each.temporary, each.target)
             renamed.append(each)
-    except ReplacementError:
+    except InputError:
         for each in reversed(renamed):
             each.undo()
         raise
@@ -304,7 +293,7 @@ def _blamed_on(replacement: Replacement) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ReplacementError(replacement, error) from error
+        raise _disk_error(replacement.path, error) from error
 
 
 def remove_all(replacements: Iterable[Replacement]) -> None:

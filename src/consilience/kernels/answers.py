@@ -53,8 +53,7 @@ def multiply_and_scale(
     width: Width,
 ) -> float:
     """Do what `multiply_rows` says. `shift` (K,), zero before and after, counts how often HUGE was multiplied."""
-    n_classes = len(width)
-    log_scale = 0.0
+    n_classes, log_scale = len(width), 0.0
     for i in range(offsets.size - 1):
         for k in range(n_classes):
             out[i, k] = base[k]

@@ -77,81 +77,121 @@ def pass_both_ways(
     sum_t xi_t. `pair_from` is [to, from], so that inner loops are contiguous both ways. Scratch: alpha (longest, K),
     scale (longest,), and of size K reach, which is sum_j alpha_{t-1,j} pair_jk, ahead and beta.
     """
-    n_classes = len(width)
-    log_total = 0.0
-    product = 1.0
+    log_total, product = 0.0, 1.0
     for s in range(sequences.size - 1):
         first, last = sequences[s], sequences[s + 1] - 1
         if not ended[s]:
             log_total += LOG_IMPOSSIBLE
-        for t in range(last - first + 1):
-            row = first + t
-            for k in range(n_classes):
-                reach[k] = 0.0 if t > 0 else start[k]
-            if t > 0:
-                for j in range(n_classes):
-                    a = alpha[t - 1, j]
-                    for k in range(n_classes):
-                        reach[k] += a * pair[j, k]
+        log_total, product = pass_forward(
+            first, last, evidence, start, pair, alpha, scale, reach, log_total, product, width
+        )
+        pass_backward(first, last, evidence, pair_from, start_counts, mass, alpha, scale, ahead, beta, outer, width)
+    return float(log_total + np.log(product))
+
+
+@kernel
+def pass_forward(
+    first: int,
+    last: int,
+    evidence: Floats,
+    start: Floats,
+    pair: Floats,
+    alpha: Floats,
+    scale: Floats,
+    reach: Floats,
+    log_total: float,
+    product: float,
+    width: Width,
+) -> tuple[float, float]:
+    """Write alpha and scale of one sequence; return what was given, with its log normaliser: a sum, and a product."""
+    n_classes = len(width)
+    for t in range(last - first + 1):
+        row = first + t
+        for k in range(n_classes):
+            reach[k] = 0.0 if t > 0 else start[k]
+        if t > 0:
+            for j in range(n_classes):
+                a = alpha[t - 1, j]
+                for k in range(n_classes):
+                    reach[k] += a * pair[j, k]
+        total = 0.0
+        for k in range(n_classes):
+            if not reach[k] > FAINT:
+                reach[k] = 0.0
+            alpha[t, k] = reach[k] * evidence[row, k]
+            total += alpha[t, k]
+        if total < LOW:
             total = 0.0
             for k in range(n_classes):
-                if not reach[k] > FAINT:
-                    reach[k] = 0.0
-                alpha[t, k] = reach[k] * evidence[row, k]
+                alpha[t, k] = reach[k] * (evidence[row, k] * RAISE)
                 total += alpha[t, k]
-            if total < LOW:
-                total = 0.0
+            if total > 0.0:
                 for k in range(n_classes):
-                    alpha[t, k] = reach[k] * (evidence[row, k] * RAISE)
-                    total += alpha[t, k]
-                if total > 0.0:
-                    for k in range(n_classes):
-                        evidence[row, k] *= RAISE
-                log_total -= LOG_RAISE
-            scale[t] = total
-            if not total > 0.0:
-                # Nothing is possible here: cut the link.
-                for k in range(n_classes):
-                    alpha[t, k] = evidence[row, k]
-                    total += alpha[t, k]
-                log_total += LOG_IMPOSSIBLE + LOG_RAISE
-                scale[t] = -1.0
-            if 1e-150 < total < 1e150:
-                product *= total
-                if not 1e-150 < product < 1e150:
-                    log_total += np.log(product)
-                    product = 1.0
-            else:
-                log_total += np.log(total)  # the product might leave the range of doubles
+                    evidence[row, k] *= RAISE
+            log_total -= LOG_RAISE
+        scale[t] = total
+        if not total > 0.0:
+            # Nothing is possible here: cut the link.
             for k in range(n_classes):
-                alpha[t, k] /= total
+                alpha[t, k] = evidence[row, k]
+                total += alpha[t, k]
+            log_total += LOG_IMPOSSIBLE + LOG_RAISE
+            scale[t] = -1.0
+        if 1e-150 < total < 1e150:
+            product *= total
+            if not 1e-150 < product < 1e150:
+                log_total += np.log(product)
+                product = 1.0
+        else:
+            log_total += np.log(total)  # the product might leave the range of doubles
         for k in range(n_classes):
-            beta[k] = 1.0
-        for t in range(last - first, -1, -1):
-            row = first + t
+            alpha[t, k] /= total
+    return log_total, product
+
+
+@kernel
+def pass_backward(
+    first: int,
+    last: int,
+    evidence: Floats,
+    pair_from: Floats,
+    start_counts: Floats,
+    mass: Floats,
+    alpha: Floats,
+    scale: Floats,
+    ahead: Floats,
+    beta: Floats,
+    outer: Floats,
+    width: Width,
+) -> None:
+    """Turn the evidence of one sequence into posteriors, after `pass_forward`, and count."""
+    n_classes = len(width)
+    for k in range(n_classes):
+        beta[k] = 1.0
+    for t in range(last - first, -1, -1):
+        row = first + t
+        for k in range(n_classes):
+            # What cannot be reached has no say; its beta may be of any size.
+            ahead[k] = evidence[row, k] / scale[t] * beta[k] if alpha[t, k] > 0.0 else 0.0
+            evidence[row, k] = alpha[t, k] * beta[k]
+            mass[k] += evidence[row, k]
+        if t == 0:
             for k in range(n_classes):
-                # What cannot be reached has no say; its beta may be of any size.
-                ahead[k] = evidence[row, k] / scale[t] * beta[k] if alpha[t, k] > 0.0 else 0.0
-                evidence[row, k] = alpha[t, k] * beta[k]
-                mass[k] += evidence[row, k]
-            if t == 0:
+                start_counts[k] += evidence[row, k]
+        elif scale[t] > 0.0:
+            for j in range(n_classes):
+                beta[j] = 0.0
+            for k in range(n_classes):
+                w = ahead[k]
+                for j in range(n_classes):
+                    beta[j] += pair_from[k, j] * w
+            for j in range(n_classes):
+                a = alpha[t - 1, j]
                 for k in range(n_classes):
-                    start_counts[k] += evidence[row, k]
-            elif scale[t] > 0.0:
-                for j in range(n_classes):
-                    beta[j] = 0.0
-                for k in range(n_classes):
-                    w = ahead[k]
-                    for j in range(n_classes):
-                        beta[j] += pair_from[k, j] * w
-                for j in range(n_classes):
-                    a = alpha[t - 1, j]
-                    for k in range(n_classes):
-                        outer[j, k] += a * ahead[k]
-            else:
-                for j in range(n_classes):
-                    beta[j] = 1.0
-    return float(log_total + np.log(product))
+                    outer[j, k] += a * ahead[k]
+        else:
+            for j in range(n_classes):
+                beta[j] = 1.0
 
 
 def follow_paths(

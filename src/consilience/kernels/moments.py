@@ -275,25 +275,47 @@ def solve_in_turn(
         for i in range(old.size):
             old[i] = confusion[m, i]
         iterate_admm(hessian, linear, confusion[m], dual[m], n_classes, inverse, target, max_inner, inner_tol)
-        for j in range(worker_offsets[m], worker_offsets[m + 1]):
-            n, row = item[j], label[j] * n_classes
-            for k in range(n_classes):
-                change = confusion[m, row + k] - old[row + k]
-                item_products[n, 1, k] += change * (item_products[n, 0, k] - old[row + k])
-                item_products[n, 0, k] += change
-        # `upper` is the new upper triangle of G from here on.
-        i = 0
+        follow_change(
+            m, worker_offsets, item, label, item_products, set_offsets, sets, set_products, confusion, gram, upper, old
+        )
+
+
+@kernel
+def follow_change(
+    m: int,
+    worker_offsets: Integers,
+    item: Integers,
+    label: Integers,
+    item_products: Floats,
+    set_offsets: Integers,
+    sets: Integers,
+    set_products: Floats,
+    confusion: Floats,
+    gram: Floats,
+    upper: Floats,
+    old: Floats,
+) -> None:
+    """Let e1 and e2 of items and sets, and G, follow a worker's matrix, which was `old`. Scratch: upper (C,)."""
+    n_classes = item_products.shape[2]
+    for j in range(worker_offsets[m], worker_offsets[m + 1]):
+        n, row = item[j], label[j] * n_classes
         for k in range(n_classes):
-            for kk in range(k, n_classes):
-                upper[i] = 0.0
-                for row in range(0, old.size, n_classes):
-                    upper[i] += confusion[m, row + k] * confusion[m, row + kk]
-                i += 1
-        for j in range(set_offsets[m], set_offsets[m + 1]):
-            u = sets[j]
-            for i in range(upper.size):
-                change = upper[i] - gram[m, i]
-                set_products[u, 1, i] += change * (set_products[u, 0, i] - gram[m, i])
-                set_products[u, 0, i] += change
+            change = confusion[m, row + k] - old[row + k]
+            item_products[n, 1, k] += change * (item_products[n, 0, k] - old[row + k])
+            item_products[n, 0, k] += change
+    # `upper` is the new upper triangle of G from here on.
+    i = 0
+    for k in range(n_classes):
+        for kk in range(k, n_classes):
+            upper[i] = 0.0
+            for row in range(0, old.size, n_classes):
+                upper[i] += confusion[m, row + k] * confusion[m, row + kk]
+            i += 1
+    for j in range(set_offsets[m], set_offsets[m + 1]):
+        u = sets[j]
         for i in range(upper.size):
-            gram[m, i] = upper[i]
+            change = upper[i] - gram[m, i]
+            set_products[u, 1, i] += change * (set_products[u, 0, i] - gram[m, i])
+            set_products[u, 0, i] += change
+    for i in range(upper.size):
+        gram[m, i] = upper[i]

@@ -12,12 +12,22 @@ import math
 import numpy as np
 
 from .compile import kernel
-from .types import Codes, Floats, Integers
+from .types import Codes, Floats, Integers, Truths
 
 # Classes that are less probable are left out.
 LEAST = 1e-12
 # Gains are rounded to so many parts of a nat: those that differ by rounding only are the same.
 PARTS = 1e9
+
+# Of all workers: their matrices and the entropies of their rows, what an answer costs, their groups, and how many more
+# questions each may be asked.
+Crew = tuple[Floats, Floats, Floats, Integers, Integers]
+# Who must not be asked about each item; and scratch: mark (M,), -1 at first, and bounds (M,).
+Asked = tuple[Integers, Codes, Integers, Floats]
+# Neighbours of each item, the share of the item in the weight of the neighbour's edges, and their places.
+Neighbours = tuple[Integers, Codes, Floats, Codes]
+# Shortlists of workers with their values, the place of the first who can be asked, and whether values are up to date.
+Lists = tuple[Codes, Floats, Integers, Truths]
 
 
 @kernel
@@ -171,7 +181,6 @@ def sink(heap: Integers, keys: Floats, at: int, size: int) -> None:
     heap[at] = moved
 
 
-@kernel
 def choose(
     items: Integers,
     cells: Integers,
@@ -229,29 +238,51 @@ def choose(
     gains : array (n_pending + n,)
         Takes their gains.
     """
-    n_items, n_workers, n_classes = items.size, cost.size, posterior.shape[1]
+    n_items, n_workers = items.size, cost.size
     # The best workers for each item, by what their answers add to those of the questions that are chosen.
     shortlists, values = np.zeros((n_items, n_short), np.int32), np.zeros((n_items, n_short))
-    at = np.full(n_items, n_short)  # the first worker on the shortlist who can be asked
-    priced = np.zeros(n_items, np.bool_)  # whether the values are up to date
-    last, before = np.full(n_items, -1), np.full(len(chosen), -1)  # the questions about each item, as linked lists
+    lists = (shortlists, values, np.full(n_items, n_short), np.zeros(n_items, np.bool_))
+    links = (np.full(n_items, -1), np.full(len(chosen), -1))  # the questions about each item, as linked lists
+    crew = (confusion, row_entropy, cost, group, left)
+    neighbours = (near_offsets, near, near_share, place)
+    open_to = (offsets, asked, np.full(n_workers, -1), np.zeros(n_workers))
+    questions = (chosen, gains, n_pending, budget, most)
     keys = best.copy()
-    mark, bounds = np.full(n_workers, -1), np.zeros(n_workers)
-    heap = np.arange(n_items)
-    for start in range(n_items // 2 - 1, -1, -1):
-        sink(heap, keys, start, n_items)
+    return int(
+        choose_in_turn(
+            items, cells, keys, posterior, slopes, crew, open_to, neighbours, crowding, lists, links, questions
+        )
+    )
+
+
+@kernel
+def choose_in_turn(
+    items: Integers,
+    cells: Integers,
+    keys: Floats,
+    posterior: Floats,
+    slopes: Floats,
+    crew: Crew,
+    open_to: Asked,
+    neighbours: Neighbours,
+    crowding: Floats,
+    lists: Lists,
+    links: tuple[Integers, Integers],
+    questions: tuple[Integers, Floats, int, float, int],
+) -> int:
+    """Do what `choose` says. `keys`, which are `best` at first, order the heap."""
+    (shortlists, values, at, priced), (last, before), cost, left = lists, links, crew[2], crew[4]
+    chosen, gains, n_pending, budget, most = questions
+    heap, size, n_chosen, n_short = np.arange(items.size), items.size, n_pending, values.shape[1]
+    for start in range(size // 2 - 1, -1, -1):
+        sink(heap, keys, start, size)
     for question in range(n_pending):
         before[question], last[chosen[question, 0]] = last[chosen[question, 0]], question
-    size, n_chosen = n_items, n_pending
     while n_chosen < len(chosen) and size > 0:
         c = heap[0]
         i = items[c]
         if priced[c]:
-            while at[c] < n_short and values[c, at[c]] > 0.0:
-                m = shortlists[c, at[c]]
-                if left[m] > 0 and cost[m] <= budget:
-                    break
-                at[c] += 1
+            at[c] = find_free(shortlists[c], values[c], at[c], cost, left, budget)
             if at[c] < n_short and values[c, at[c]] > 0.0:
                 key = values[c, at[c]] / crowding[c]
                 if key < keys[c]:
@@ -265,45 +296,11 @@ def choose(
                 left[m] -= 1
                 budget -= cost[m]
                 priced[c] = False
-                for t in range(near_offsets[i], near_offsets[i + 1]):
-                    if place[near[t]] >= 0:
-                        crowding[place[near[t]]] += near_share[t]
+                crowd_neighbours(i, neighbours, crowding)
                 continue
-        # Work out what the workers on the shortlist would add; if none of them can be asked, make a new one.
-        for t in range(offsets[i], offsets[i + 1]):
-            mark[group[asked[t]]] = i
-        outcomes = np.zeros((1, n_classes))
-        for k in range(n_classes):
-            outcomes[0, k] = posterior[i, k]
-        question = last[c]
-        while question >= 0:
-            outcomes = add_answer(outcomes, confusion[chosen[question, 1]], most)
-            mark[group[chosen[question, 1]]] = i
-            question = before[question]
-        n_there = 0
-        if not priced[c]:
-            for s in range(n_short if at[c] < n_short else 0):
-                m = shortlists[c, s]
-                if values[c, s] > 0.0 and left[m] > 0 and cost[m] <= budget and mark[group[m]] != i:
-                    shortlists[c, n_there] = m
-                    n_there += 1
-        if n_there == 0:
-            bound_gains(posterior[i], slopes[cells[c]], bounds)
-            for m in range(n_workers):
-                if left[m] <= 0 or cost[m] > budget or mark[group[m]] == i:
-                    continue
-                if n_there == n_short and bounds[m] <= values[c, n_short - 1]:
-                    continue
-                value = first_gain(posterior[i], confusion[m], row_entropy[m]) / cost[m]
-                if value > 0.0 and (n_there < n_short or value > values[c, n_short - 1]):
-                    insert(shortlists[c], values[c], n_there, m, value)
-                    n_there = min(n_there + 1, n_short)
-        if last[c] >= 0:
-            for s in range(n_there):
-                m = shortlists[c, s]
-                insert(shortlists[c], values[c], s, m, later_gain(outcomes, confusion[m], row_entropy[m]) / cost[m])
-        for s in range(n_there, n_short):
-            values[c, s] = 0.0
+        item = (i, last[c], n_short if not priced[c] and at[c] < n_short else 0)
+        there = (shortlists[c], values[c], budget)
+        n_there = renew_shortlist(item, there, posterior, slopes[cells[c]], crew, open_to, chosen, before, most)
         at[c], priced[c] = 0, True
         if n_there == 0 or values[c, 0] <= 0.0:
             size -= 1
@@ -312,3 +309,76 @@ def choose(
             keys[c] = values[c, 0] / crowding[c]
         sink(heap, keys, 0, size)
     return n_chosen
+
+
+@kernel
+def find_free(workers: Codes, values: Floats, at: int, cost: Floats, left: Integers, budget: float) -> int:
+    """Return the first place on a shortlist, from `at` on, of a worker who can be asked or who would add nothing."""
+    while at < values.size and values[at] > 0.0 and not (left[workers[at]] > 0 and cost[workers[at]] <= budget):
+        at += 1
+    return at
+
+
+@kernel
+def crowd_neighbours(i: int, neighbours: Neighbours, crowding: Floats) -> None:
+    """Take note at the neighbours of an item that a question about it is pending."""
+    near_offsets, near, near_share, place = neighbours
+    for t in range(near_offsets[i], near_offsets[i + 1]):
+        if place[near[t]] >= 0:
+            crowding[place[near[t]]] += near_share[t]
+
+
+@kernel
+def renew_shortlist(
+    item: tuple[int, int, int],
+    there: tuple[Codes, Floats, float],
+    posterior: Floats,
+    slopes: Floats,
+    crew: Crew,
+    open_to: Asked,
+    chosen: Integers,
+    before: Integers,
+    most: int,
+) -> int:
+    """Work out what the workers on the shortlist of an item would add; if none of them can be asked, make a new one.
+
+    `item` is its number, its last question or -1, and how many entries of the list may be kept; `there` the list, its
+    values, and the budget. Returns how many entries there are.
+    """
+    (i, last, n_kept), (workers, values, budget), (offsets, asked, mark, bounds) = item, there, open_to
+    confusion, row_entropy, cost, group, left = crew
+    n_short = values.size
+    for t in range(offsets[i], offsets[i + 1]):
+        mark[group[asked[t]]] = i
+    outcomes = np.zeros((1, posterior.shape[1]))
+    for k in range(posterior.shape[1]):
+        outcomes[0, k] = posterior[i, k]
+    question = last
+    while question >= 0:
+        outcomes = add_answer(outcomes, confusion[chosen[question, 1]], most)
+        mark[group[chosen[question, 1]]] = i
+        question = before[question]
+    n_there = 0
+    for s in range(n_kept):
+        m = workers[s]
+        if values[s] > 0.0 and left[m] > 0 and cost[m] <= budget and mark[group[m]] != i:
+            workers[n_there] = m
+            n_there += 1
+    if n_there == 0:
+        bound_gains(posterior[i], slopes, bounds)
+        for m in range(cost.size):
+            if left[m] <= 0 or cost[m] > budget or mark[group[m]] == i:
+                continue
+            if n_there == n_short and bounds[m] <= values[n_short - 1]:
+                continue
+            value = first_gain(posterior[i], confusion[m], row_entropy[m]) / cost[m]
+            if value > 0.0 and (n_there < n_short or value > values[n_short - 1]):
+                insert(workers, values, n_there, m, value)
+                n_there = min(n_there + 1, n_short)
+    if last >= 0:
+        for s in range(n_there):
+            m = workers[s]
+            insert(workers, values, s, m, later_gain(outcomes, confusion[m], row_entropy[m]) / cost[m])
+    for s in range(n_there, n_short):
+        values[s] = 0.0
+    return n_there

@@ -13,7 +13,7 @@ recall over known ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,10 @@ from ..answers.tagging import split_tag
 from ..arguments import to_floats
 from ..errors import InputError, first_line, shorten
 from ..kernels.types import Floats
-from ..tasks.spans import Spans
 from ..tasks.texts import Marks
+
+if TYPE_CHECKING:
+    from ..tasks.spans import Spans
 
 _OUTSIDE, _BEGIN, _INSIDE, _END, _SINGLE = range(5)
 # BILOU's L and U are what BIOES calls E and S.

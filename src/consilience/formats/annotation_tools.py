@@ -23,7 +23,7 @@ from ..tasks.spans import SpanCollector, Spans
 from ..tasks.texts import Marks, Origin
 from .files import list_inputs
 from .records import Entry, Id, Identity, Place, Record, plain, read_documents
-from .register import Codec
+from .register import Codec, Verdict, Verdicts
 
 Span: TypeAlias = tuple[int, int, str]
 # The spans of one annotation, each with its score, None where it has none.
@@ -52,50 +52,6 @@ class Reading:
         if self.confidence is None:
             return None
         return sum(self.confidence) / len(self.confidence) if self.confidence else 1.0
-
-
-class Verdict(NamedTuple):
-    """The fused label of an item."""
-
-    label: object
-    confidence: float | None
-
-
-class Verdicts(NamedTuple):
-    """Fused labels, as they are written to a tool's file.
-
-    Attributes
-    ----------
-    of_item : dict
-        The label of each item, by its id as text.
-    question : str or None
-        What was asked, where a file has several questions.
-    """
-
-    of_item: dict[str, Verdict]
-    question: str | None = None
-
-    def find(self, item: object) -> Verdict | None:
-        """Return the label of an item, None if it has none."""
-        return self.of_item.get(str(item))
-
-    def check_written(self, path: str, written: Collection[str]) -> None:
-        """Raise an error unless the file has a record for each item."""
-        lost = [item for item in self.of_item if item not in written]
-        if lost:
-            raise InputError(
-                f"{path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
-                "Give the file that the answers were read from; fuse it again if it has changed since.",
-            )
-
-    def choose(self, path: str, questions: Iterable[str]) -> str:
-        """Return the question that was answered: the only one in the file, else the one that is named."""
-        found = sorted(set(questions))
-        if len(found) == 1:
-            return found[0]
-        if self.question is not None and self.question in found:
-            return self.question
-        raise InputError(f"It is not clear which question of {path!r} these labels answer: {listing(found)}.")
 
 
 # ---------------------------------------------------------------------------------------------------------- annotations
@@ -200,24 +156,9 @@ class NotSpans(InputError):
     """Answers about whole items where spans were expected."""
 
 
-def say_answers(path: str, tool: str) -> NoReturn:
-    """Raise the error for answers where spans were expected."""
-    raise NotSpans(
-        f"{path!r} holds answers about whole items ({tool}), not spans marked in texts.",
-        "Read it with consilience.read_responses.",
-    )
-
-
 def say_nothing(path: str, tool: str) -> NoReturn:
     """Raise the error for a file without any annotation."""
     raise InputError(f"{path!r} holds no annotations ({tool}).", "Export the annotated records.")
-
-
-def warn_dropped(path: str, number: int, noun: str, reason: str) -> None:
-    """Warn that some annotations were not used, if there are any."""
-    if number:
-        verb = "was" if number == 1 else "were"
-        warn(DataWarning(f"{plural(number, noun)} in {path!r} {verb} not used ({reason})."))
 
 
 # ----------------------------------------------------------------------------------------------------------- JSON tools
@@ -308,13 +249,34 @@ class JsonTool(ABC):
         """Tell whether a record is one of marking spans."""
         return True
 
+    def say_spans(self) -> NoReturn:
+        """Raise the error for spans where answers were expected."""
+        say_spans(self.path, self.title)
+
+    def say_answers(self) -> NoReturn:
+        """Raise the error for answers where spans were expected."""
+        raise NotSpans(
+            f"{self.path!r} holds answers about whole items ({self.title}), not spans marked in texts.",
+            "Read it with consilience.read_responses.",
+        )
+
+    def say_nothing(self) -> NoReturn:
+        """Raise the error for files without any annotation."""
+        say_nothing(self.path, self.title)
+
+    def warn_dropped(self, number: int, noun: str, reason: str) -> None:
+        """Warn that some annotations were not used, if there are any."""
+        if number:
+            verb = "was" if number == 1 else "were"
+            warn(DataWarning(f"{plural(number, noun)} in {self.path!r} {verb} not used ({reason})."))
+
     def check_spans(self, n_readings: int, n_spans: int) -> None:  # noqa: B027
         """Warn of what was not read with the spans; raise an error if there is nothing but that."""
 
     def check_answers(self, answers: list[Answer]) -> list[Answer]:
         """Return all answers, after a warning of what was not read with them, or an error if there is only that."""
         if self.n_spans and not answers:
-            say_spans(self.path, self.title)
+            self.say_spans()
         return answers
 
     def read_spans(self) -> Spans:
@@ -331,9 +293,7 @@ class JsonTool(ABC):
                 documents[entry.name] = collector.add_document(entry.name, text, self.tokens(entry)), text
             document, known = documents[entry.name]
             if known != text:
-                entry.place.fail(
-                    f"another line has another text for the input {shorten(entry.name)}.", "Export the file again."
-                )
+                entry.place.fail(f"another line has another text for the input {shorten(entry.name)}.")
             for worker, spans in self.readings(entry):
                 n_spans += len(spans)
                 if worker is not None:
@@ -353,7 +313,7 @@ class JsonTool(ABC):
         answers = self.check_answers([answer for entry in self.entries() for answer in self.answers(entry)])
         questions = sorted({question for answer in answers for question in answer.given})
         if not questions:
-            say_nothing(self.path, self.title)
+            self.say_nothing()
         taken = {"item", "worker", "gold"} & set(questions) if len(questions) > 1 else set()
         if taken:
             raise InputError(f"{self.path!r} has a question called {listing(taken)}.", "Rename it.")
