@@ -326,7 +326,7 @@ def photograph(page: Path, *shots: Shot) -> None:
 
 def draw_report() -> None:
     """The first screen of the report on the crowd of the demo, light and dark."""
-    from consilience.cli.crowd import make_crowd
+    from consilience.simulate.demo_crowd import make_crowd
     from consilience.reporting.write import write_page
 
     with tempfile.TemporaryDirectory() as folder:

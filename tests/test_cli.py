@@ -25,7 +25,6 @@ from consilience.answers.classes import ABSTAIN
 from consilience.answers.long_tables import DUPLICATES
 from consilience.cli import fuse as fuse_command
 from consilience.cli.command import make_inert, spell_options
-from consilience.cli.crowd import CLASSES, make_crowd
 from consilience.cli.main import program
 from consilience.cli.terminal import fit_confusion, fit_text, fit_texts
 from consilience.errors import InputError, Python, Sentence
@@ -34,6 +33,7 @@ from consilience.formats.reading import read_table
 from consilience.formats.writing import replace_file, write_table
 from consilience.inference.distributions import ESTIMATIONS
 from consilience.inference.parameters import CALIBRATIONS
+from consilience.simulate.demo_crowd import CLASSES, make_crowd
 from fuzz.kills import MAIN, children_hear_signals
 
 

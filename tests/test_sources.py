@@ -15,7 +15,7 @@ import consilience as cs
 from command_line import run
 from consilience.answers.dialects.register import DIALECTS, LONG
 from consilience.answers.responses import LAYOUTS, to_long, to_wide
-from consilience.cli import convert
+from consilience.cli import formats as convert
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats.register import FORMATS, find_by_name, span_formats, writable_formats
 from consilience.formats.sources import find_source, open_source

@@ -488,7 +488,7 @@ def test_a_size_must_be_one(tmp_path):
 
 def test_answers_that_do_not_fit_are_fused_on_disk(tmp_path, monkeypatch):
     from command_line import run
-    from consilience.cli import fuse_on_disk as command
+    from consilience.cli import fuse as command
 
     path = write(crowd()[0], tmp_path / "a.parquet")
     monkeypatch.setenv("CONSILIENCE_STORES", str(tmp_path / "stores"))

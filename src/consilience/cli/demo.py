@@ -12,12 +12,12 @@ import click
 
 from ..errors import first_line
 from .command import Command
-from .options import debug
+from .options import DEBUG, read_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .crowd import Crowd
+    from ..simulate.demo_crowd import Crowd
 
 REPORT, ANSWERS = "demo-report.html", "demo-answers.csv"
 # Columns of the file of answers.
@@ -35,7 +35,7 @@ _NEXT = (
 @click.command(
     cls=Command,
     short_help="Fuse a made-up crowd, compare with the truth, write a report.",
-    groups={"Options": [debug]},
+    groups=read_options(f"Options:\n{DEBUG}"),
 )
 def demo() -> None:
     """Fuse the answers of a made-up crowd, compare with the truth, and write a report.
@@ -46,7 +46,7 @@ def demo() -> None:
     from ..answers.responses import Responses
     from ..api import fuse
     from ..models.majority_vote import MajorityVote
-    from .crowd import make_crowd
+    from ..simulate.demo_crowd import make_crowd
     from .terminal import Display, open_console
 
     with Display(quiet=False) as display:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .command import Command, tell
-from .options import normalise, option, printing
+from .options import NORMALISE, PRINTING, read_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,16 +21,19 @@ MOST_CLASSES = 20
 
 @click.command(
     cls=Command,
-    groups={
-        "Options": printing,
-        "Columns": [
-            option("--item", "COL", "Column of items, in either file, if not item, task, question or id."),
-            option("--label", "COL", "Column of labels, in either file, if not label, answer or response."),
-            option("--sequence", "COL", "Column of sequences, in either file."),
-            option("--position", "COL", "Column of positions in a sequence, in either file."),
-        ],
-        "Labels": [normalise],
-    },
+    groups=read_options(
+        f"""
+        Options:
+          {PRINTING}
+        Columns:
+          --item COL  Column of items, in either file, if not item, task, question or id.
+          --label COL  Column of labels, in either file, if not label, answer or response.
+          --sequence COL  Column of sequences, in either file.
+          --position COL  Column of positions in a sequence, in either file.
+        Labels:
+          {NORMALISE}
+        """
+    ),
 )
 @click.argument("labels")
 @click.argument("gold")

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import csv
+import glob
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..answers.dialects.register import DIALECTS
 from ..engines import ENGINES
 from ..formats.register import Format, readable_formats, usual_suffixes
 from ..models.register import MODELS
 from . import options as shared
 from .command import TYPED, Command, is_asked, tell
-from .options import ROLES, TABLES, choice, flag, number, option
+from .options import ROLES, read_options
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ..answers.responses import Responses
     from ..preparing import Prepared
     from ..reporting.again import Given
-    from .summary import Summary
     from .terminal import Display
 
 # As in the library, whose modules with these names take long to import.
@@ -33,6 +38,16 @@ ABSTAIN = ("ignore", "answer")
 CALIBRATIONS = ("hidden answers", "gold", "none")
 PRIORS = ("learn", "uniform")
 _COLUMNS = (*ROLES, "order", "gold")
+# What a fit in memory takes for each answer at most, reading included (measured: 60 to 90 bytes).
+BYTES_PER_ANSWER = 100
+# Options, models and forms of tables that need all answers, or all labels, in memory.
+_IN_MEMORY = (
+    *("items", "graph", "knn", "features", "item_prior", "background", "gold_column", "order"),
+    *("undecided", "disagreements", "content", "abstain", "normalise", "ignore"),
+)
+_MODELS_IN_MEMORY = ("moments", "markov-field")
+_DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": ()}
+_FLAGS = {"gold_column": "--columns gold=..."}
 
 _EXAMPLES = """\b
 Examples:
@@ -54,57 +69,8 @@ workers err together unless there are known labels. Without -o nothing is writte
 """
 
 
-@dataclass(frozen=True)
-class Options:
-    """The arguments of the command, as given."""
-
-    source: str
-    output: str | None
-    item: str | None
-    worker: str | None
-    label: str | None
-    sequence: str | None
-    position: str | None
-    weight: str | None
-    order: str | None
-    gold_column: str | None
-    format: str | None
-    ignore: tuple[str, ...]
-    drop_missing: bool
-    classes: list[str] | None
-    duplicates: str
-    abstain: str
-    background: str | None
-    normalise: bool
-    items: str | None
-    gold: tuple[str, ...]
-    ignore_gold: bool
-    graph: str | None
-    knn: str | None
-    k: int
-    features: str | None
-    item_prior: str | None
-    model: str
-    estimation: str | None
-    prior: str | dict[str, float] | None
-    calibration: str | float | None
-    max_iter: int | None
-    seed: int | None
-    undecided: float | None
-    save: str | None
-    no_answers: bool
-    workers_report: str | None
-    report: str | None
-    content: str | None
-    disagreements: str | None
-    all_workers: bool
-    engine: str
-    threads: int | None
-    scheduler: str | None
-    memory: str | None
-    store: str | None
-    resume: bool
-    arguments: tuple[str, ...]  # all of these, as they were typed
+class Options(SimpleNamespace):
+    """The arguments of the command, by the names of its parameters; `gold_column` is the role gold of `--columns`."""
 
 
 def _take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str, ...]) -> str:
@@ -174,295 +140,263 @@ def _read_calibration(ctx: click.Context, parameter: click.Parameter, text: str 
         raise click.BadParameter(f"{text!r} is neither one of {known}, nor a number.", ctx, parameter) from None
 
 
-_GROUPS = {
-    "Options": [
-        option(
-            "-o --output",
-            "FILE",
-            f"Write labels or spans here: a table ({TABLES}); or if SOURCE is of an annotation tool or holds masks, a "
-            "file or folder of the same kind.",
-        ),
-        shared.report,
-        option("--save", "FILE", "Write the fitted model here, with the answers, for consilience.load."),
-        *shared.printing,
-    ],
-    "Columns": [
-        option("--item", "COL", "Column of items, if not item, task, question, id or the like."),
-        option("--worker", "COL", "Column of workers, if not worker, annotator, judge or the like."),
-        option("--label", "COL", "Column of answers, if not label, answer, response or the like."),
-        option("--sequence", "COL", "Column of sequences, whose positions are the items."),
-        option("--position", "COL", "Column of positions in a sequence."),
-        option("--weight", "COL", "Column of weights in (0, 1]."),
-        option("--order", "COL", "Column of times or numbers: when answers were given. Tells who gets worse."),
-        option(
-            "--columns",
-            "ROLE=COL,...",
-            "Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known labels.",
-            callback=_read_columns,
-        ),
-        shared.ignore,
-    ],
-    "Answers": [
-        shared.source_format,
-        option("--classes", "A,B,...", "What can be true. Default: all labels.", callback=_split_classes),
-        shared.drop_missing,
-        choice(
-            "--duplicates",
-            DUPLICATES,
-            "What to do when a worker answered an item more than once.",
-            default="error",
-        ),
-        choice(
-            "--abstain",
-            ABSTAIN,
-            "What a worker's silence about an item means: nothing, or an answer, as of labelling functions.",
-            default="ignore",
-        ),
-        option("--background", "LABEL", "With --abstain answer: the class of items about which all are silent."),
-        shared.normalise,
-        option("--items", "FILE", "Items that exist even if nobody answered them, in the order wanted."),
-    ],
-    "Known labels": [
-        option(
-            "--gold",
-            "FILE",
-            "Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and masks "
-            "also a file, table or folder of known ones. May be given several times.",
-            multiple=True,
-        ),
-        flag(
-            "--ignore-gold",
-            "Do not use a column of known labels beside the answers.",
-            clashes={
+_GROUPS = read_options(
+    f"""
+    Options:
+      -o, --output FILE  Write labels or spans here: a table ({shared.TABLES}); or if SOURCE is of an annotation tool
+          or holds masks, a file or folder of the same kind.
+      {shared.REPORT}
+      --save FILE  Write the fitted model here, with the answers, for consilience.load.
+      {shared.PRINTING}
+    Columns:
+      --item COL  Column of items, if not item, task, question, id or the like.
+      --worker COL  Column of workers, if not worker, annotator, judge or the like.
+      --label COL  Column of answers, if not label, answer, response or the like.
+      --sequence COL  Column of sequences, whose positions are the items.
+      --position COL  Column of positions in a sequence.
+      --weight COL  Column of weights in (0, 1].
+      --order COL  Column of times or numbers: when answers were given. Tells who gets worse.
+      --columns ROLE=COL,...  Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known
+          labels.
+      {shared.IGNORE}
+    Answers:
+      --format NAME  Format of SOURCE, if it is not recognised; see `consilience formats`.
+      --classes A,B,...  What can be true. Default: all labels.
+      {shared.DROP_MISSING}
+      --duplicates [{"|".join(DUPLICATES)}]  What to do when a worker answered an item more than once. [default: error]
+      --abstain [{"|".join(ABSTAIN)}]  What a worker's silence about an item means: nothing, or an answer, as of
+          labelling functions. [default: ignore]
+      --background LABEL  With --abstain answer: the class of items about which all are silent.
+      {shared.NORMALISE}
+      --items FILE  Items that exist even if nobody answered them, in the order wanted.
+    Known labels:
+      --gold FILE  Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and masks
+          also a file, table or folder of known ones. May be given several times.
+      --ignore-gold  Do not use a column of known labels beside the answers.
+    Content and graph:
+      --content COL  With --report: the column of SOURCE with the text of each item, or the path of its picture.
+      --features FILE  Numbers that describe the items, by which a classifier guides the labels: a table with a column
+          item, or .npy or .npz with a row for each item, in order.
+      --item-prior FILE  Class probabilities of items before any answer: a table with a column item and one for each
+          class.
+      --graph FILE  Edges between items: a table with columns source and target, and perhaps weight.
+      --knn FILE  Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked.
+      --k N  Neighbours of each item for --knn. [default: 10]
+    Model:
+      --model [{"|".join(("auto", *MODELS))}]  How to fuse: auto is markov-field with a graph, hidden-markov for
+          sequences, else dawid-skene. [default: auto]
+      --estimation [{"|".join(ESTIMATIONS)}]  How to fit. Default: variational.
+      --prior A=P,B=P,...  How frequent the classes are, if that is known; or uniform. Default: learn.
+      --calibration HOW  What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default:
+          hidden-answers.
+      --max-iter N  Most iterations. Default: the model's.
+      --seed N  Seed of all that is random. Default: 0.
+    Outputs:
+      {shared.WORKERS_REPORT}
+      --disagreements FILE  With --features: write a table of the items for which classifier and workers call for
+          different labels.
+      --undecided P  Leave labels open whose confidence is below P. The summary says how many are kept.
+      --no-answers  With --save: leave the answers, and the graph, out of the file.
+      --all-workers  Show all workers, not only the most and the least reliable.
+    Size:
+      --memory SIZE  Sort the answers into a store on disk with so much memory, such as 4GB, and fuse them from there.
+          Default: on disk only if they would not fit in memory.
+      --store FOLDER  Where stores are kept. Default: the user's cache folder.
+      --resume  Go on where an earlier run on disk was interrupted.
+      --engine [{"|".join(ENGINES)}]  Where to work. [default: threads]
+      --threads N  Number of threads. Default: all processors.
+      --scheduler ADDRESS  With --engine dask: a running cluster, such as tcp://10.0.0.1:8786.
+    """,
+    {
+        "--columns": {"callback": _read_columns},
+        "--classes": {"callback": _split_classes},
+        "--prior": {"callback": _read_prior},
+        "--calibration": {"callback": _read_calibration},
+        "--format": {"type": shared.NAMES},
+        "--seed": {"type": shared.COUNT_OR_NONE},
+        "--undecided": {"type": shared.SHARE},
+        "--content": shared.OF_REPORT,
+        "--k": {"needs": ["--knn"], "reason": "it says to how many others each item is linked"},
+        "--knn": {"clashes": {"--graph": "--graph and --knn both make a graph: give one of them."}},
+        "--disagreements": {"needs": ["--features"], "reason": "a classifier learns from these"},
+        "--no-answers": {"needs": ["--save"], "reason": "it says what the file of the model holds"},
+        "--store": {"needs": ["--memory", "--resume"], "reason": "it says where answers on disk are kept"},
+        "--scheduler": {"needs": ["--engine dask"]},
+        "--threads": {"clashes": {"--engine dask": "--threads does not go with --engine dask. Leave it out."}},
+        "--ignore-gold": {
+            "clashes": {
                 "--gold": "--ignore-gold does not go with --gold: a column of known labels is not used beside them. "
                 "Leave out one of them.",
                 "--columns gold": "--ignore-gold does not go with --columns gold=...: it leaves out that column. Leave "
                 "out one of them.",
-            },
-        ),
-    ],
-    "Content and graph": [
-        option(
-            "--content",
-            "COL",
-            "With --report: the column of SOURCE with the text of each item, or the path of its picture.",
-            **shared.OF_REPORT,
-        ),
-        option(
-            "--features",
-            "FILE",
-            "Numbers that describe the items, by which a classifier guides the labels: a table with a column item, or "
-            ".npy or .npz with a row for each item, in order.",
-        ),
-        option(
-            "--item-prior",
-            "FILE",
-            "Class probabilities of items before any answer: a table with a column item and one for each class.",
-        ),
-        option("--graph", "FILE", "Edges between items: a table with columns source and target, and perhaps weight."),
-        option(
-            "--knn",
-            "FILE",
-            "Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked.",
-            clashes={"--graph": "--graph and --knn both make a graph: give one of them."},
-        ),
-        number(
-            "--k",
-            "N",
-            "Neighbours of each item for --knn.",
-            default=10,
-            needs=["--knn"],
-            reason="it says to how many others each item is linked",
-        ),
-    ],
-    "Model": [
-        choice(
-            "--model",
-            ["auto", *MODELS],
-            "How to fuse: auto is markov-field with a graph, hidden-markov for sequences, else dawid-skene.",
-            default="auto",
-        ),
-        choice("--estimation", ESTIMATIONS, "How to fit. Default: variational."),
-        option(
-            "--prior",
-            "A=P,B=P,...",
-            "How frequent the classes are, if that is known; or uniform. Default: learn.",
-            callback=_read_prior,
-        ),
-        option(
-            "--calibration",
-            "HOW",
-            "What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default: hidden-answers.",
-            callback=_read_calibration,
-        ),
-        number("--max-iter", "N", "Most iterations. Default: the model's."),
-        number("--seed", "N", "Seed of all that is random. Default: 0.", least=0),
-    ],
-    "Outputs": [
-        shared.workers_report,
-        option(
-            "--disagreements",
-            "FILE",
-            "With --features: write a table of the items for which classifier and workers call for different labels.",
-            needs=["--features"],
-            reason="a classifier learns from these",
-        ),
-        option(
-            "--undecided",
-            "P",
-            "Leave labels open whose confidence is below P. The summary says how many are kept.",
-            type=click.FloatRange(0, 1),
-        ),
-        flag(
-            "--no-answers",
-            "With --save: leave the answers, and the graph, out of the file.",
-            needs=["--save"],
-            reason="it says what the file of the model holds",
-        ),
-        flag("--all-workers", "Show all workers, not only the most and the least reliable."),
-    ],
-    "Size": [
-        option(
-            "--memory",
-            "SIZE",
-            "Sort the answers into a store on disk with so much memory, such as 4GB, and fuse them from there. "
-            "Default: on disk only if they would not fit in memory.",
-        ),
-        option(
-            "--store",
-            "FOLDER",
-            "Where stores are kept. Default: the user's cache folder.",
-            needs=["--memory", "--resume"],
-            reason="it says where answers on disk are kept",
-        ),
-        flag("--resume", "Go on where an earlier run on disk was interrupted."),
-        choice("--engine", ENGINES, "Where to work.", default="threads"),
-        number(
-            "--threads",
-            "N",
-            "Number of threads. Default: all processors.",
-            clashes={"--engine dask": "--threads does not go with --engine dask. Leave it out."},
-        ),
-        option(
-            "--scheduler",
-            "ADDRESS",
-            "With --engine dask: a running cluster, such as tcp://10.0.0.1:8786.",
-            needs=["--engine dask"],
-        ),
-    ],
-}
+            }
+        },
+    },
+)
 
 
 @click.command(cls=Command, epilog=_EXAMPLES, help=_HELP, groups=_GROUPS)
 @click.argument("source", nargs=-1, required=True, metavar="SOURCE", callback=_take_one)
-def fuse(**arguments: Any) -> None:
-    """Fuse the answers in a file into one label per item."""
-    columns = arguments.pop("columns")
-    for role, name in columns.items():
-        if arguments.get(role) not in (None, name) and role != "gold":
-            raise click.UsageError(f"--{role} and --columns name different columns for the {role}. Name one.")
-    roles = {role: name for role, name in columns.items() if role != "gold"}
-    typed = tuple(click.get_current_context().meta[TYPED])
-    run(Options(**arguments | roles, gold_column=columns.get("gold"), arguments=typed))
-
-
-def run(options: Options) -> None:
-    """Read, fit, write, and only then print."""
-    from ..formats.sources import find_source
-    from .fuse_on_disk import fuse_on_disk, goes_to_disk
+def fuse(columns: dict[str, str], **arguments: Any) -> None:
+    """Fuse the answers in a file into one label per item: read, fit, write, and only then print."""
+    from .fuse_tables import print_summary
     from .summary import summarise, tabulate_workers
     from .terminal import Display
 
     started = time.perf_counter()
-    if goes_to_disk(options):
-        with Display(is_asked("quiet")) as display:
-            summary, files = fuse_on_disk(options, display)
-        print_results(summary, files, time.perf_counter() - started)
-        return
-    named = ("source", "graph", "knn", "features", "item_prior", "items")
-    sources = [*(getattr(options, name) for name in named), *options.gold]
-    if sources.count("-") > 1:
-        raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
-    found = find_source(options.source, options.format)
-    target = check_files(options, found, sources)
-    check_report(options)
-    if target is not None and options.undecided is not None:
-        raise click.UsageError("--undecided is for tables of labels. Leave it out, or write a table.")
+    for role, name in columns.items():
+        if arguments.get(role) not in (None, name) and role != "gold":
+            raise click.UsageError(f"--{role} and --columns name different columns for the {role}. Name one.")
+    roles = {role: name for role, name in columns.items() if role != "gold"}
+    options = Options(**arguments | roles, gold_column=columns.get("gold"))
+    on_disk = goes_to_disk(options)
+    found = check_inputs(options, on_disk)
+    target = check_files(options, found, on_disk)
+    engine = open_engine(options)
     with Display(is_asked("quiet")) as display:
-        model, prepared = fit(options, display, found)
-        labels, workers = model.to_frame(), tabulate_workers(model)
-        summary = summarise(model, prepared, labels, workers, options.source, options.all_workers, options.undecided)
+        prepared = open_inputs(options, display, found, engine if on_disk else None)
+        display.say("Fitting")
+        model = fit(options, prepared, engine, display)
+        labels, workers = None if on_disk else model.to_frame(), tabulate_workers(model)
+        summary = summarise(model, prepared, labels, workers, options)
         if options.undecided is not None:
             labels = model.to_frame(undecided=options.undecided)
         display.say("Writing")
-        files = write(options, model, prepared.source, labels, workers, target)
-    print_results(summary, files, time.perf_counter() - started)
+        kind, write_result = choose_writer(model, prepared.source, labels, target, engine)
+        files = write_files(options, model, workers, kind, write_result)
+    summary = replace(summary, files=files, seconds=round(time.perf_counter() - started, 3))
+    tell(lambda: asdict(summary), lambda: print_summary(summary))
 
 
-def check_files(options: Options, found: Format | None, sources: list[str | None]) -> Format | None:
+def goes_to_disk(options: Options) -> bool:
+    """Tell whether answers are fused from disk: if memory is limited, or if they would not fit in what there is."""
+    if options.memory is not None or options.resume:
+        return True
+    if options.source == "-" or not _are_large(options.source):
+        return False
+    from ..errors import ConsilienceError
+    from ..formats.scanning import scan_table
+    from ..memory import available_memory
+
+    try:
+        n_rows = sum(scan_table(options.source, options.format).sizes)
+    except ConsilienceError:
+        return False  # whoever reads it as a whole says what is wrong
+    return n_rows * BYTES_PER_ANSWER > available_memory()
+
+
+def _are_large(source: str) -> bool:
+    """Tell whether files are so large that it is worth counting their rows."""
+    folder = os.path.join(source, "*") if os.path.isdir(source) else source
+    files = [source] if os.path.isfile(source) else glob.glob(folder, recursive=True)
+    return sum(os.path.getsize(file) for file in files if os.path.isfile(file)) > 1 << 28
+
+
+def check_inputs(options: Options, on_disk: bool) -> Format | None:
+    """Return the format of a tool that the source has, None for a table; raise an error for what does not go."""
+    from ..formats.sources import find_source
+
+    if on_disk:
+        refuse_on_disk(options)
+        return None
+    if _list_inputs(options).count("-") > 1:
+        raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
+    return find_source(options.source, options.format)
+
+
+def refuse_on_disk(options: Options) -> None:
+    """Raise an error for what needs all answers, or all labels, in memory."""
+    flags = [
+        _FLAGS.get(name, f"--{name.replace('_', '-')}")
+        for name in _IN_MEMORY
+        if getattr(options, name) != _DEFAULTS.get(name)
+    ]
+    if options.model in _MODELS_IN_MEMORY:
+        flags.append(f"--model {options.model}")
+    if any(options.format == each.name for each in DIALECTS):
+        flags.append(f"--format {options.format}")
+    if flags:
+        limited, leave = options.memory is not None or options.resume, "it" if len(flags) == 1 else "them"
+        raise click.UsageError(
+            f"Answers on disk do not go with {', '.join(flags)}. "
+            + (
+                f"Leave {leave} out, or read all answers into memory: without --memory and --resume."
+                if limited
+                else "These answers would take more memory than there is, so they are fused on disk. Leave "
+                f"{leave} out, or fuse a part of the answers."
+            )
+        )
+    if options.source == "-":
+        raise click.UsageError("Answers on disk cannot come from standard input. Give a file, a folder or a pattern.")
+
+
+def _list_inputs(options: Options) -> list[str | None]:
+    named = ("source", "graph", "knn", "features", "item_prior", "items")
+    return [*(getattr(options, name) for name in named), *options.gold]
+
+
+def check_files(options: Options, found: Format | None, on_disk: bool) -> Format | None:
     """Return the format in which results go back to the tool they come from, None for a table; check all outputs."""
     from ..formats.files import is_folder
     from ..formats.targets import choose_target
-    from .outputs import check_folder, check_outputs
+    from ..results.label_files import check_folder, is_one_file
+    from .outputs import check_folder as check_input
+    from .outputs import check_outputs, check_page
 
-    output = options.output
-    target = None if output is None else choose_target(output, options.source, found)
+    output, source = options.output, options.source
     tables, others = [options.workers_report, options.disagreements], [options.save, options.report]
-    if output is not None and target is not None and is_folder(output):
-        check_folder(output, options.source)
+    target = None if output is None or on_disk else choose_target(output, source, found)
+    if output is not None and on_disk and not is_one_file(output):
+        check_input(output, source)
+        check_folder(Path(output))
+    elif output is not None and target is not None and is_folder(output):
+        check_input(output, source)
     else:
         (tables if target is None else others).insert(0, output)
-    check_outputs(tables, others, sources)
+    check_outputs(tables, others, _list_inputs(options))
+    if options.report is not None:
+        check_page(options.report)
+        if options.content is not None and source == "-":
+            raise click.UsageError("--content cannot be read from standard input. Give a file.")
+    if target is not None and options.undecided is not None:
+        raise click.UsageError("--undecided is for tables of labels. Leave it out, or write a table.")
     return target
 
 
-def fit(options: Options, display: Display, found: Format | None) -> tuple[Any, Prepared]:
-    """Return the fitted model, and what it was fitted to."""
-    from ..api import fuse_prepared
+def open_engine(options: Options) -> Any:
+    """Return the engine asked for; only the name of one that has to be closed in the end."""
+    from ..engines.local import Threads
 
-    engine = open_engine(options.engine, options.threads, options.scheduler)
-    prepared = open_inputs(options, display, found)
-    names = ("estimation", "prior", "calibration", "max_iter", "seed")
-    parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    display.say("Fitting")
-    fitted = fuse_prepared(
-        prepared,
-        options.model,
-        engine,
-        display.show_iteration,
-        options.features,
-        options.item_prior,
-        parameters,
-    )
-    return fitted, prepared
+    if options.scheduler is not None:
+        os.environ["DASK_SCHEDULER_ADDRESS"] = options.scheduler  # which Dask reads when it is loaded
+    return Threads(options.threads) if options.engine == "threads" else options.engine
 
 
-def open_inputs(options: Options, display: Display, found: Format | None) -> Prepared:
-    """Open the answers, which are of the format that was found, known labels and the graph."""
+def open_inputs(options: Options, display: Display, found: Format | None, storing: Any) -> Prepared:
+    """Open the answers, which are of the format that was found, known labels and the graph.
+
+    Answers are sorted into a store on disk if an engine is given for that.
+    """
     from ..answers.graph import Graph
     from ..formats.arrays import read_features
     from ..preparing import prepare
+    from ..storage.scanning import scan_responses
     from .terminal import fit_text
 
     gold = list(options.gold) or None
     # The columns named for the answers are taken from files of known labels too, where these have them.
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     gold_columns = {**names, "known label": options.label}
+    columns = {name: getattr(options, name) for name in (*ROLES, "classes", "duplicates", "drop_missing", "format")}
+    if storing is not None:
+        display.say(f"Sorting {fit_text(options.source, 50)} on disk")
+        settings = {"store": options.store, "engine": storing, "resume": options.resume}
+        stored = scan_responses(options.source, options.memory, **settings, **columns)
+        return prepare(stored, None, gold, None, gold_columns)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
     graph = options.graph if features is None else Graph.knn(features, options.k)
-    settings = (
-        "classes",
-        "duplicates",
-        "abstain",
-        "background",
-        "normalise",
-        "drop_missing",
-        "format",
-        "order",
-        "items",
-    )
-    columns = {name: getattr(options, name) for name in (*ROLES, *settings)}
+    columns |= {name: getattr(options, name) for name in ("items", "abstain", "background", "normalise", "order")}
     if options.items is None and features is not None and found is None:
         columns["items"] = range(features.shape[0])  # every row of features is an item
     # The content of items is no worker's answer.
@@ -477,25 +411,50 @@ def open_inputs(options: Options, display: Display, found: Format | None) -> Pre
     return prepared
 
 
-def check_report(options: Options) -> None:
-    """Raise the error that a report would meet, as far as it can be told before the work."""
-    if options.report is None:
-        return
-    from .outputs import check_page
+def fit(options: Options, prepared: Prepared, engine: Any, display: Display) -> Any:
+    """Return the fitted model."""
+    from ..api import fuse_prepared
 
-    check_page(options.report)
-    if options.content is not None and options.source == "-":
-        raise click.UsageError("--content cannot be read from standard input. Give a file.")
+    names = ("estimation", "prior", "calibration", "max_iter", "seed")
+    parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    content = options.features, options.item_prior
+    return fuse_prepared(prepared, options.model, engine, display.show_iteration, *content, parameters)
 
 
-def write(
-    options: Options, model: Any, opened: Any, labels: Any, workers: Any, target: Format | None
+def choose_writer(
+    model: Any, source: object, labels: pa.Table | None, target: Format | None, engine: Any
+) -> tuple[str, Callable[[str], object]]:
+    """Return what the results are called, and what writes them: as a table, or in the format of their source."""
+    from ..answers.responses import Responses
+    from ..formats.masks import write_masks
+    from ..formats.targets import write_labels, write_spans
+    from ..formats.writing import write_table
+    from ..tasks.masks import Masks
+    from ..tasks.spans import Spans
+
+    if isinstance(source, Spans):
+        if target is None:
+            return "spans", lambda path: write_table(model.to_spans(), path)
+        return "spans", lambda path: write_spans(model.to_span_set(), path)
+    if labels is None:
+        return "labels", lambda path: model.write(path, engine)
+    if target is None:
+        return "labels", partial(write_table, labels)
+    if isinstance(source, Masks):
+        return "labels", lambda path: write_masks(model.to_masks(), path)
+    assert isinstance(source, Responses)
+    assert source.origin is not None
+    origin, question = source.origin[0], source.columns.get("label")
+    return "labels", lambda path: write_labels(labels, path, origin, target.name, question)
+
+
+def write_files(
+    options: Options, model: Any, workers: pa.Table, kind: str, write_result: Callable[[str], object]
 ) -> dict[str, str]:
-    """Write the files asked for, results as a table or in the format of their source; return what is where."""
+    """Write the files asked for; return what is where."""
     from ..formats.writing import write_table
     from .outputs import write_together
 
-    kind, write_result = choose_writer(model, opened, labels, target)
     return write_together(
         {
             kind: (options.output, write_result),
@@ -513,16 +472,16 @@ def write_report(options: Options, model: Any, path: str) -> None:
 
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
-    given = split_arguments("fuse", options.arguments, options.gold or (options.source,))
+    given = split_arguments("fuse", options.gold or (options.source,))
     given = given._replace(keeps=bool(options.gold) and model.fusion_.passages is not None)
     write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 
-def split_arguments(command: str, arguments: Sequence[str], gold: Sequence[str]) -> Given:
-    """Return a command and its arguments without known labels, in two parts: others belong between them."""
+def split_arguments(command: str, gold: Sequence[str]) -> Given:
+    """Return the command that runs, as it was typed, without known labels, in two parts: others belong between them."""
     from ..reporting.again import Given
 
-    typed = [command, *arguments]
+    typed = [command, *click.get_current_context().meta[TYPED]]
     n_options = typed.index("--") if "--" in typed else len(typed)  # what follows is no option
     rest, place = list[str](), None
     parts = iter(typed[:n_options])
@@ -552,41 +511,3 @@ def read_content(options: Options, responses: Responses) -> dict[str, Any]:
     return {
         role: table.read(name) for role, name in zip((*roles, "content"), (*names, str(options.content)), strict=True)
     }
-
-
-def choose_writer(model: Any, opened: Any, labels: Any, target: Format | None) -> tuple[str, Callable[[str], object]]:
-    """Return what the results are called, and what writes them: as a table, or in the format of their source."""
-    from ..formats.masks import write_masks
-    from ..formats.targets import write_labels, write_spans
-    from ..formats.writing import write_table
-    from ..tasks.masks import Masks
-    from ..tasks.spans import Spans
-
-    if isinstance(opened, Spans):
-        if target is None:
-            return "spans", lambda path: write_table(model.to_spans(), path)
-        return "spans", lambda path: write_spans(model.to_span_set(), path)
-    if target is None:
-        return "labels", partial(write_table, labels)
-    if isinstance(opened, Masks):
-        return "labels", lambda path: write_masks(model.to_masks(), path)
-    assert opened.origin is not None
-    origin, question = opened.origin[0], opened.columns.get("label")
-    return "labels", lambda path: write_labels(labels, path, origin, target.name, question)
-
-
-def print_results(summary: Summary, files: dict[str, str], seconds: float) -> None:
-    """Print how it went, in the form asked for."""
-    from .fuse_tables import print_summary
-
-    summary = replace(summary, files=files, seconds=round(seconds, 3))
-    tell(lambda: asdict(summary), lambda: print_summary(summary))
-
-
-def open_engine(name: str, n_threads: int | None, scheduler: str | None = None) -> Any:
-    """Return the engine asked for; only the name of one that has to be closed in the end."""
-    from ..engines.local import Threads
-
-    if scheduler is not None:
-        os.environ["DASK_SCHEDULER_ADDRESS"] = scheduler  # which Dask reads when it is loaded
-    return Threads(n_threads) if name == "threads" else name

@@ -16,8 +16,8 @@ from ..formats import register
 from ..formats.files import name_of
 from ..memory import format_bytes
 from ..results.comparison import describe_usual
-from .command import make_inert
-from .summary import ALL_KNOWN, Record, Summary
+from .command import Record, make_inert
+from .summary import ALL_KNOWN, Summary
 from .terminal import (
     MOST_KEY,
     Column,

@@ -16,16 +16,13 @@ import click
 
 from .. import __version__
 from .command import ALONE, FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
-from .convert import convert
 from .demo import demo
 from .evaluate import evaluate
-from .formats import formats
+from .formats import convert, formats
 from .fuse import fuse
 from .next_items import next_items
-from .predict import predict
-from .report import report
+from .saved import predict, report, update
 from .simulate import simulate
-from .update import update
 
 
 class Program(click.Group):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .command import Command, Option, tell
-from .options import TABLES, flag, number, option, printing
+from .command import Command, tell
+from .options import COUNT_OR_NONE, PRINTING, SHARE, TABLES, read_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,11 +33,33 @@ Examples:
 """  # \b keeps the lines apart
 
 
-def _of_questions(names: str, metavar: str, text: str, **settings: Any) -> Option:
-    return option(names, metavar, text, needs=["--questions"], **settings)
-
-
+_OF_QUESTIONS: dict[str, Any] = {"needs": ["--questions"]}
 _NOT_WITH_STOP = "--stop lists all items that are certain enough. Leave out --questions and -n."
+_GROUPS = read_options(
+    f"""
+    Options:
+      -n N  Most items or questions to list. Default: {N_LISTED}.
+      -o, --output FILE  Write the list here: {TABLES}.
+      {PRINTING}
+    Questions to workers:
+      --questions  List questions to ask: which worker should answer which item.
+      --workers FILE  Who may be asked: a table with the column worker, and if you like cost and per_worker.
+      --budget SUM  The most that all questions may cost.
+      --cost PRICE  What an answer costs. Default: 1.
+      --per-worker N  Most questions for one worker.
+      --asked FILE  Questions that were asked already, such as an earlier list.
+    Items that are certain:
+      --stop P  List the items whose confidence is at least P.
+    """,
+    {
+        "--workers": _OF_QUESTIONS,
+        "--budget": _OF_QUESTIONS | {"type": float},
+        "--cost": _OF_QUESTIONS | {"type": float},
+        "--per-worker": _OF_QUESTIONS | {"type": COUNT_OR_NONE},
+        "--asked": _OF_QUESTIONS,
+        "--stop": {"type": SHARE, "clashes": {"--questions": _NOT_WITH_STOP, "-n": _NOT_WITH_STOP}},
+    },
+)
 
 
 @click.command(
@@ -45,34 +67,7 @@ _NOT_WITH_STOP = "--stop lists all items that are certain enough. Leave out --qu
     cls=Command,
     short_help="List the items to label next, or the questions to ask.",
     epilog=_EXAMPLES,
-    groups={
-        "Options": [
-            number("-n", "N", f"Most items or questions to list. Default: {N_LISTED}."),
-            option("-o --output", "FILE", f"Write the list here: {TABLES}."),
-            *printing,
-        ],
-        "Questions to workers": [
-            flag("--questions", "List questions to ask: which worker should answer which item."),
-            _of_questions(
-                "--workers",
-                "FILE",
-                "Who may be asked: a table with the column worker, and if you like cost and per_worker.",
-            ),
-            _of_questions("--budget", "SUM", "The most that all questions may cost.", type=float),
-            _of_questions("--cost", "PRICE", "What an answer costs. Default: 1.", type=float),
-            _of_questions("--per-worker", "N", "Most questions for one worker.", type=click.IntRange(min=0)),
-            _of_questions("--asked", "FILE", "Questions that were asked already, such as an earlier list."),
-        ],
-        "Items that are certain": [
-            option(
-                "--stop",
-                "P",
-                "List the items whose confidence is at least P.",
-                type=click.FloatRange(0, 1),
-                clashes={"--questions": _NOT_WITH_STOP, "-n": _NOT_WITH_STOP},
-            ),
-        ],
-    },
+    groups=_GROUPS,
 )
 @click.argument("model")
 def next_items(

@@ -14,7 +14,7 @@ import click
 
 from ..formats.register import writable_formats
 from .command import Command, Option, make_inert, tell
-from .options import choice, flag, number, option, printing
+from .options import COUNT_OR_NONE, PRINTING, read_options
 
 if TYPE_CHECKING:
     from ..simulate.results import Simulation
@@ -65,120 +65,82 @@ def _read_good(ctx: click.Context, parameter: click.Parameter, text: str) -> str
     return int(text)
 
 
-def _describe_crowd(good: str) -> dict[str, list[Option]]:
-    """Return the options that all crowds share, in groups, with how many workers are good if nothing is said."""
-    return {
-        "Workers": [
-            number("--workers n_workers", "N", "Number of workers.", default=10),
-            number("--answers-per-item", "N", "Workers who answer each item. Default: all."),
-            option(
-                "--accuracy",
-                "P|LOW,HIGH",
-                "Probability of the right answer: one for all, a range to draw from, or one per honest worker. "
-                "Default: random confusion matrices.",
-                callback=_read_accuracy,
-            ),
-            option(
-                "--good", "most|all|N", "How many workers are better than random.", default=good, callback=_read_good
-            ),
-            _count_of("--spammers", "Workers who answer at random."),
-            _count_of("--adversaries", "Workers who are wrong on purpose."),
-            _count_of("--copycats", "Workers who copy another one."),
-            option(
-                "--hard",
-                "P",
-                "Share of items on which all workers err together, with the same wrong class in mind.",
-                type=float,
-                default=0.0,
-            ),
-            choice(
-                "--activity",
-                ACTIVITIES,
-                "Whether workers answer equally often, or few answer much.",
-                default="equal",
-            ),
-            number("--seed", "N", "Same seed, same crowd.", least=0, default=0),
-        ],
-        "Files": [
-            choice(
-                "--format file_format",
-                [each.name for each in writable_formats()],
-                "Format of the tables.",
-                default="csv",
-            ),
-            flag("--force", "Overwrite files that are there already."),
-        ],
-    }
+_CROWD = f"""
+    Crowd:
+      --good most|all|N  How many workers are better than random.
+      --workers N  Number of workers. [default: 10]
+      --classes N  Number of classes. [default: 4]
+      --answers-per-item N  Workers who answer each item. Default: all.
+      --accuracy P|LOW,HIGH  Probability of the right answer: one for all, a range to draw from, or one per honest
+          worker. Default: random confusion matrices.
+      --spammers N  Workers who answer at random. [default: 0]
+      --adversaries N  Workers who are wrong on purpose. [default: 0]
+      --copycats N  Workers who copy another one. [default: 0]
+      --hard P  Share of items on which all workers err together, with the same wrong class in mind. [default: 0.0]
+      --activity [{"|".join(ACTIVITIES)}]  Whether workers answer equally often, or few answer much. [default: equal]
+      --seed N  Same seed, same crowd. [default: 0]
+    Files:
+      --format [{"|".join(each.name for each in writable_formats())}]  Format of the tables. [default: csv]
+      --force  Overwrite files that are there already.
+"""
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "--output": {"required": True},
+    "--items": {"name": "n_items"},
+    "--sequences": {"name": "n_sequences"},
+    "--workers": {"name": "n_workers"},
+    "--classes": {"name": "n_classes"},
+    "--format": {"name": "file_format"},
+    "--length": {"callback": _read_length},
+    "--prior": {"callback": _split_numbers},
+    "--accuracy": {"callback": _read_accuracy},
+    **{name: {"type": float} for name in ("--stickiness", "--degree", "--homophily", "--hard")},
+    **{name: {"type": COUNT_OR_NONE} for name in ("--spammers", "--adversaries", "--copycats", "--seed")},
+}
 
 
-def _count_of(name: str, text: str) -> Option:
-    return number(name, "N", text, least=0, default=0)
+def _list_options(items: str, good: str) -> dict[str, list[Option]]:
+    """Return the options of a simulator: those of its items, those of any crowd, and how many workers are good."""
+    text = f"""
+    Options:
+      -o, --output FOLDER  Write the files in this folder, which is made if it is not there.
+      {PRINTING}
+    Items:
+      {items}
+    {_CROWD}
+    """
+    good_workers = {"default": good, "show_default": True, "callback": _read_good}
+    return read_options(text, {**_SETTINGS, "--good": good_workers})
 
 
-_output = option(
-    "-o --output", "FOLDER", "Write the files in this folder, which is made if it is not there.", required=True
-)
-_items = number("--items n_items", "N", "Number of items.", default=1000)
-_classes = number("--classes n_classes", "N", "Number of classes.", default=4)
-_prior = option("--prior", "P,P,...", "Class probabilities. Default: equal.", callback=_split_numbers)
+_PRIOR = "--prior P,P,...  Class probabilities. Default: equal."
+_ITEMS = "--items N  Number of items. [default: 1000]"
+_SEQUENCES = """
+      --sequences N  Number of sequences. [default: 25]
+      --length N|LEAST,MOST  Items in each sequence, or a range to draw from. [default: 40]
+      --stickiness P  Probability that a label stays what it was, beyond what the random transition matrix says.
+          [default: 0.0]
+"""
+_NETWORK = f"""
+      {_ITEMS}
+      --degree D  Average number of neighbours. [default: 5.0]
+      --homophily P  Share of edges within a class. [default: 0.9]
+      {_PRIOR}
+"""
 
 
-@simulate.command(
-    "independent",
-    cls=Command,
-    groups={"Options": [_output, *printing], "Items": [_items, _classes, _prior], **_describe_crowd("most")},
-)
+@simulate.command("independent", cls=Command, groups=_list_options(f"{_ITEMS}\n{_PRIOR}", good="most"))
 def independent(**arguments: Any) -> None:
     """Items that have nothing to do with each other."""
     run("independent", arguments)
 
 
-@simulate.command(
-    "sequences",
-    cls=Command,
-    groups={
-        "Options": [_output, *printing],
-        "Items": [
-            number("--sequences n_sequences", "N", "Number of sequences.", default=25),
-            option(
-                "--length",
-                "N|LEAST,MOST",
-                "Items in each sequence, or a range to draw from.",
-                default="40",
-                callback=_read_length,
-            ),
-            _classes,
-            option(
-                "--stickiness",
-                "P",
-                "Probability that a label stays what it was, beyond what the random transition matrix says.",
-                type=float,
-                default=0.0,
-            ),
-        ],
-        **_describe_crowd("most"),
-    },
-)
+@simulate.command("sequences", cls=Command, groups=_list_options(_SEQUENCES, good="most"))
 def sequences(**arguments: Any) -> None:
     """Sequences of items whose labels form a Markov chain."""
     run("sequences", arguments)
 
 
-@simulate.command(
-    "network",
-    cls=Command,
-    groups={
-        "Options": [_output, *printing],
-        "Items": [
-            _items,
-            _classes,
-            _prior,
-            option("--degree", "D", "Average number of neighbours.", type=float, default=5.0),
-            option("--homophily", "P", "Share of edges within a class.", type=float, default=0.9),
-        ],
-        **_describe_crowd("all"),
-    },
-)
+@simulate.command("network", cls=Command, groups=_list_options(_NETWORK, good="all"))
 def network(**arguments: Any) -> None:
     """Items in a network that links like with like."""
     run("network", arguments)

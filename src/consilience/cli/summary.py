@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Values, to_column
+from ..answers.columns import to_column
 from ..answers.responses import Responses
 from ..answers.vocabulary import count_codes, lookup
 from ..formats.register import span_formats
@@ -27,6 +27,10 @@ from ..results.worker_report import rank_accuracy
 from ..storage.answers import StoredResponses
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans
+from .command import Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
@@ -34,8 +38,6 @@ ALL_KNOWN = "the label of every item is known, so nothing was fused"
 # Of the drift report, what the worker report does not have.
 _CHANGES = ("accuracy_first", "accuracy_last", "change", "change_low", "change_high")
 _NOT_SHOWN = ("callback", "classifier")
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -71,20 +73,12 @@ class Summary:
     workers_with_few_answers: int
     copies: list[list[Any]]
     least_certain: list[Record]
-    store: Record | None = None
+    store: Record | None
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
 
 
-def summarise(
-    model: Model,
-    prepared: Prepared,
-    labels: Any,
-    workers: Any,
-    source: str,
-    all_workers: bool = False,
-    undecided: float | None = None,
-) -> Summary:
+def summarise(model: Model, prepared: Prepared, labels: pa.Table | None, workers: pa.Table, options: Any) -> Summary:
     """Return the figures of a fitted model.
 
     Parameters
@@ -93,57 +87,19 @@ def summarise(
         Fitted.
     prepared : Prepared
         To what.
-    labels, workers : pyarrow.Table
-        Its `to_frame` and `tabulate_workers`.
-    source : str
-        Where the answers came from.
-    all_workers : bool
-        Whether all workers are among the most reliable, also those with few answers.
-    undecided : float, optional
-        The least confidence of a label that is not left open.
+    labels : pyarrow.Table or None
+        Its `to_frame`; None for answers on disk.
+    workers : pyarrow.Table
+        Its `tabulate_workers`.
+    options : namespace
+        `source`: where the answers came from; `all_workers`: whether all workers are among the most reliable, also
+        those with few answers; `undecided`: the least confidence of a label that is not left open, or None.
     """
-    opened, responses = prepared.source, prepared.answers
-    assert isinstance(responses, Responses)
-    assert not isinstance(opened, StoredResponses)
-    best, worst, n_few = _choose_workers(workers, all_workers)
+    source, answers = prepared.source, prepared.answers
+    best, worst, n_few = _choose_workers(workers, options.all_workers)
     return Summary(
-        source=source,
-        format=_name_format(opened, responses),
-        columns=dict(responses.columns),
-        model=type(model).__name__,
-        parameters={name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN},
-        items=responses.n_items,
-        workers=responses.n_workers,
-        answers=responses.n_responses,
-        classes=model.classes_.tolist(),
-        outside_classes=_count_outside(model, responses.labels, count_codes(responses.label, responses.n_labels)),
-        spans=_describe_spans(model, opened),
-        gold=count_known(model),
-        iterations=model.n_iter_,
-        converged=model.converged_,
-        chain=_describe_chain(model),
-        field=_describe_field(model, responses),
-        **_describe_calibration(model),
-        features=_describe_features(model),
-        mean_confidence=float(np.mean(labels["confidence"])),
-        undecided=None if undecided is None else _count_undecided(model, undecided),
-        comparison=_compare(model),
-        most_reliable=best,
-        least_reliable=worst,
-        classifier=_describe_classifier(model),
-        workers_with_few_answers=n_few,
-        copies=model.copies_,
-        least_certain=find_least_certain(model, labels),
-    )
-
-
-def summarise_stored(model: Model, answers: StoredResponses, workers: Any, source: str, all_workers: bool) -> Summary:
-    """Return the figures of a model that was fitted to answers on disk; see `summarise`."""
-    best, worst, n_few = _choose_workers(workers, all_workers)
-    n_gold = count_known(model)
-    return Summary(
-        source=source,
-        format=None,
+        source=options.source,
+        format=_name_format(prepared),
         columns=dict(answers.columns),
         model=type(model).__name__,
         parameters={name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN},
@@ -151,52 +107,61 @@ def summarise_stored(model: Model, answers: StoredResponses, workers: Any, sourc
         workers=answers.n_workers,
         answers=answers.n_responses,
         classes=model.classes_.tolist(),
-        outside_classes=_count_outside(model, answers.labels, None if "weight" in answers.columns else answers.votes),
-        spans=None,
-        gold=n_gold,
+        outside_classes=_count_outside(model, answers),
+        spans=_describe_spans(model, source),
+        gold=count_known(model),
         iterations=model.n_iter_,
         converged=model.converged_,
         chain=_describe_chain(model),
-        field=None,
+        field=_describe_field(model, answers),
         **_describe_calibration(model),
-        features=None,
-        mean_confidence=model.expected_accuracy_,
-        undecided=None,
+        features=_describe_features(model),
+        mean_confidence=model.expected_accuracy_ if labels is None else float(np.mean(labels["confidence"])),
+        undecided=None if options.undecided is None else _count_undecided(model, options.undecided),
         comparison=_compare(model),
         most_reliable=best,
         least_reliable=worst,
-        classifier=None,
+        classifier=_describe_classifier(model),
         workers_with_few_answers=n_few,
         copies=model.copies_,
-        least_certain=[],
-        store={
-            "folder": str(answers.folder),
-            "bytes": answers.measure(),
-            "built": answers.built,
-            "resume": answers.resume,
-            "resumed_after": min(_count_found(model), model.n_iter_),
-        },
+        least_certain=[] if labels is None else find_least_certain(model, labels),
+        store=_describe_store(model, answers),
     )
 
 
-def _count_outside(model: Model, labels: Values, counts: NDArray[Any] | None) -> Record | None:
+def _describe_store(model: Model, answers: Responses | StoredResponses) -> Record | None:
+    """Return where answers on disk are, and how many iterations of an earlier run were used."""
+    if not isinstance(answers, StoredResponses):
+        return None
+    labels = model.fusion_.labelled
+    n_found = labels.steps.n_found if isinstance(labels, StoredLabels) and labels.steps is not None else 0
+    return {
+        "folder": str(answers.folder),
+        "bytes": answers.measure(),
+        "built": answers.built,
+        "resume": answers.resume,
+        "resumed_after": min(n_found, model.n_iter_),
+    }
+
+
+def _count_outside(model: Model, answers: Responses | StoredResponses) -> Record | None:
     """Return the number of answers whose label is not a class, and these labels, most frequent first; None if none is.
 
     Answers on disk that have weights are not counted.
     """
+    labels = answers.labels
     outside = np.flatnonzero(lookup(model.classes_, to_column(labels)) < 0)
     if not len(outside):
         return None
-    if counts is None:
+    counts: NDArray[Any]
+    if isinstance(answers, Responses):
+        counts = count_codes(answers.label, answers.n_labels)
+    elif "weight" in answers.columns:
         return {"answers": None, "labels": labels[outside].tolist()}
+    else:
+        counts = answers.votes
     order = outside[np.argsort(-counts[outside], kind="stable")]
     return {"answers": round(counts[outside].sum()), "labels": labels[order].tolist()}
-
-
-def _count_found(model: Model) -> int:
-    """Return how many steps of an earlier run a fit to answers on disk has used."""
-    labels = model.fusion_.labelled
-    return labels.steps.n_found if isinstance(labels, StoredLabels) and labels.steps is not None else 0
 
 
 def count_known(model: Model) -> int:
@@ -231,16 +196,19 @@ def _choose_workers(workers: Any, all_workers: bool) -> tuple[list[Record], list
     return workers.take(ranked[:n_best]).to_pylist(), workers.take(ranked[::-1][:n_worst]).to_pylist(), n_few
 
 
-def _name_format(opened: Opened, responses: Responses) -> str | None:
+def _name_format(prepared: Prepared) -> str | None:
     """Return the format of the source, None for a table with one row per answer."""
-    if isinstance(opened, Masks):
+    source, answers = prepared.source, prepared.answers
+    if isinstance(source, StoredResponses) or isinstance(answers, StoredResponses):
+        return None
+    if isinstance(source, Masks):
         return "masks"
-    origin = opened.origin
+    origin = source.origin
     is_tool = origin is not None and origin[1] in {each.name for each in span_formats()}
-    return origin[1] if origin is not None and is_tool else responses.format or None
+    return origin[1] if origin is not None and is_tool else answers.format or None
 
 
-def _describe_spans(model: Model, opened: Opened) -> Record | None:
+def _describe_spans(model: Model, opened: Opened | StoredResponses) -> Record | None:
     """Return the number of fused spans and their mean confidence, where spans were fused."""
     if not isinstance(opened, Spans):
         return None
@@ -301,13 +269,13 @@ def _describe_chain(model: Model) -> Record | None:
     return {"coupling": model.coupling_, "explanation": model.explain_coupling()}
 
 
-def _describe_field(model: Model, responses: Responses) -> Record | None:
+def _describe_field(model: Model, answers: Responses | StoredResponses) -> Record | None:
     """Return the coupling of a field and what a shuffled graph says of it, for models that have one."""
-    if not isinstance(model, MarkovField):
+    if not isinstance(model, MarkovField) or not isinstance(answers, Responses):
         return None
     explanation = str(model.graph_check_)
     if model.listeners == "unanswered":
-        all_answered = InMemory(responses).find_told().all()
+        all_answered = InMemory(answers).find_told().all()
         used = "is not used" if all_answered else "is used only for items that nobody answered"
         repeats = model.graph_check_.sound and model.graph_check_.repeats_errors
         explanation += f" So the graph {used}." if repeats else f" The graph {used}."
@@ -348,8 +316,7 @@ def say_verdict(model: Model, comparison: Comparison) -> str:
 
 def knows_all(model: Model) -> bool:
     """Tell whether the label of every item was known."""
-    n_items = model.fusion_.labelled.n_items
-    return count_known(model) == n_items > 0
+    return count_known(model) == model.fusion_.labelled.n_items > 0
 
 
 def _compare(model: Model) -> Record | None:

@@ -1,4 +1,4 @@
-"""`consilience update`: more answers for a saved model."""
+"""Commands on a saved model: `update` adds answers, `predict` labels other items, and `report` writes a page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options as shared
-from .command import TYPED, Command, is_asked, tell
-from .options import TABLES, choice, option
+from .command import Command, is_asked, tell
+from .options import read_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..answers.responses import Responses
     from ..models.fitted import FittedModel
 
 # As in `consilience.answers.joining`, which takes long to import.
@@ -24,48 +25,53 @@ POLICIES = ("error", "last")
 # Rows shown in the table; the file and --json have all.
 MOST_ROWS = 10
 
-_EXAMPLES = """\b
+# \b keeps the lines of examples apart.
+_UPDATES = """\b
 Examples:
   consilience fuse monday.csv -o labels.parquet --save crowd.model
   consilience update crowd.model tuesday.csv -o labels.parquet
   consilience update crowd.model corrections.csv --duplicates last --changes changes.csv
-"""  # \b keeps the lines apart
+"""
+_PREDICTIONS = """\b
+Examples:
+  consilience fuse answers.csv --save crowd.model
+  consilience predict crowd.model more.csv -o labels.csv
+"""
+_REPORTS = """\b
+Examples:
+  consilience fuse answers.csv --save crowd.model
+  consilience report crowd.model -o report.html
+"""
 
 
 @click.command(
     cls=Command,
     short_help="Add answers to a saved model, and fuse all of them.",
-    epilog=_EXAMPLES,
-    groups={
-        "Options": [
-            option("-o --output", "FILE", f"Write the labels of all items here: {TABLES}."),
-            shared.report,
-            option("--save", "FILE", "Write the updated model here. Default: MODEL itself."),
-            *shared.printing,
-        ],
-        "Answers": [
-            choice(
-                "--duplicates",
-                POLICIES,
-                "What to do when a worker answered an item before, with another label. last: the new answer replaces "
-                "the old one, and a row without a label retracts it.",
-                default="error",
-                needs=["SOURCE"],
-                reason="it is about new answers",
-            ),
-        ],
-        "Known labels": [
-            option("--gold", "FILE", "Further known labels. May be given several times.", multiple=True),
-        ],
-        "Content and graph": [
-            shared.content_file(**shared.OF_REPORT),
-            option("--graph", "FILE", "Further edges between items, for a model with a graph."),
-        ],
-        "Outputs": [
-            option("--changes", "FILE", "Write a table of the labels that have changed here."),
-            shared.workers_report,
-        ],
-    },
+    epilog=_UPDATES,
+    groups=read_options(
+        f"""
+        Options:
+          -o, --output FILE  Write the labels of all items here: {shared.TABLES}.
+          {shared.REPORT}
+          --save FILE  Write the updated model here. Default: MODEL itself.
+          {shared.PRINTING}
+        Answers:
+          --duplicates [{"|".join(POLICIES)}]  What to do when a worker answered an item before, with another label.
+              last: the new answer replaces the old one, and a row without a label retracts it. [default: error]
+        Known labels:
+          --gold FILE  Further known labels. May be given several times.
+        Content and graph:
+          {shared.CONTENT}
+          --graph FILE  Further edges between items, for a model with a graph.
+        Outputs:
+          --changes FILE  Write a table of the labels that have changed here.
+          {shared.WORKERS_REPORT}
+        """,
+        {
+            "--duplicates": {"needs": ["SOURCE"], "reason": "it is about new answers"},
+            "--content": shared.OF_REPORT,
+        },
+    ),
 )
 @click.argument("model")
 @click.argument("source", required=False)
@@ -116,7 +122,7 @@ def update(
         fitted.update(source, graph, list(gold) or None, duplicates=duplicates)
         shown = fitted.fresh().adopt(replace(fitted.fusion_, backend="pyarrow"))
         changed = shown.changes()
-        given = split_arguments("update", click.get_current_context().meta[TYPED], gold)
+        given = split_arguments("update", gold)
 
         def save_model(path: str) -> None:
             fitted.save(path)
@@ -250,3 +256,123 @@ def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, 
         print_table(console, widen(console, columns, rows, keys, MOST_KEY + spare), rows)
         console.print()
     print_facts(console, [(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
+
+
+@click.command(
+    cls=Command,
+    short_help="Label items by what a saved model knows of the workers.",
+    epilog=_PREDICTIONS,
+    groups=read_options(
+        f"""
+        Options:
+          -o, --output FILE  Write the labels here: {shared.TABLES}.
+          {shared.PRINTING}
+        Known labels:
+          --gold FILE  Known labels. May be given several times.
+        Graph:
+          --graph FILE  Edges between the items, for a model with a graph.
+        """
+    ),
+)
+@click.argument("model")
+@click.argument("source")
+def predict(model: str, source: str, output: str | None, gold: tuple[str, ...], graph: str | None) -> None:
+    """Label the items in SOURCE by what a saved model knows of the workers. The model does not change.
+
+    MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
+    same roles. The answers in MODEL are not looked at: to add answers to its items, use `update`.
+    """
+    from ..formats.sources import as_graph
+    from ..formats.writing import write_table
+    from ..models.loading import load
+    from ..models.updating import read_like
+    from .outputs import check_outputs
+
+    check_outputs([output], [], [model, source, graph, *gold])
+    fitted = load(model)
+    responses = replace(read_like(fitted, source), backend="pyarrow")
+    warn_of_known(fitted, responses)
+    links = None if graph is None else as_graph(graph, responses)
+    labels = fitted.predict(responses, links, list(gold) or None, as_frame=True)
+    if output is not None:
+        write_table(labels, output)
+    sizes = {"answers": responses.n_responses, "items": responses.n_items, "workers": responses.n_workers}
+    mean = float(labels["confidence"].to_numpy().mean())
+    tell(
+        lambda: {"model": model, "columns": responses.columns, **sizes, "mean_confidence": mean, "file": output},
+        lambda: print_labels(responses, labels, model, source, output),
+    )
+
+
+def warn_of_known(model: FittedModel, responses: Responses) -> None:
+    """Warn if some of the items were there at the fit, whose answers are not looked at."""
+    from ..errors import DataWarning, plural, warn
+
+    n_known = 0
+    known = model.fusion_.given.answers
+    if known is not None:
+        n_known = int((known.find_items(list(responses.key_columns().values())) >= 0).sum())
+    if n_known:
+        warn(
+            DataWarning(
+                f"The model was fitted to {n_known:,} of these {plural(responses.n_items, 'item')}. Their labels here "
+                "come from the answers in this file alone.",
+                "To add these answers to the others, use `consilience update`.",
+            )
+        )
+
+
+def print_labels(responses: Responses, labels: Any, model: str, source: str, output: str | None) -> None:
+    """Print how many labels there are, and how certain they are."""
+    from ..errors import plural
+    from ..formats.files import name_of
+    from .terminal import fit_text, format_columns, format_number, open_console, print_facts, print_title
+
+    console = open_console()
+    print_title(console, f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")
+    sizes = [plural(*size) for size in ((responses.n_workers, "worker"), (responses.n_items, "item"))]
+    facts = [
+        *([("Columns", format_columns(responses.columns))] if responses.columns else []),
+        ("Answers", f"{responses.n_responses:,} by {sizes[0]} about {sizes[1]}"),
+        ("Confidence", f"{format_number(float(labels['confidence'].to_numpy().mean()))} on average"),
+        ("Labels", fit_text(output, 60) if output else "not written; give -o FILE to keep them"),
+    ]
+    print_facts(console, facts)
+
+
+@click.command(
+    cls=Command,
+    short_help="Write a report on a saved model: one HTML page.",
+    epilog=_REPORTS,
+    groups=read_options(
+        f"""
+        Options:
+          -o, --output FILE  Write the page here. [default: report.html]
+          {shared.PRINTING}
+        Content:
+          {shared.CONTENT}
+        """
+    ),
+)
+@click.argument("model")
+def report(model: str, output: str, content: str | None) -> None:
+    """Write a report on a saved model: one HTML page to look at and to send.
+
+    MODEL is a file written by `fuse --save`. The page needs no network. It says whether to trust the labels, whom to
+    talk to and what to look at, and lets you review items.
+    """
+    import os
+
+    from ..models.loading import load
+    from ..reporting.write import write_page
+    from .outputs import check_content, check_outputs, check_page
+    from .terminal import fit_text, open_console, print_facts
+
+    check_page(output)
+    check_content(content)
+    check_outputs([], [output], [model, content])
+    write_page(load(model), output, content, os.path.basename(model), os.path.dirname(content or ""))
+    tell(
+        lambda: {"model": model, "file": output},
+        lambda: print_facts(open_console(), [("Report", fit_text(output, 60))]),
+    )
