@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import singledispatch
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ from ..inference.workers.confusion import voters
 from ..kernels.types import Floats
 from ..memory import release_unused
 from ..storage.answers import StoredResponses
-from ..storage.sampling import add_gold
+from ..storage.sampling import Sample, add_gold
 from .answer_worth import find_judged, sum_chances
 from .batches import Past
 from .calibration import Found, calibrate, score_known
@@ -263,15 +263,17 @@ def conclude(
     earlier = None if past is None else past.evidence
     kept = None if going_on is None else going_on.calibrated
     found = calibrate(recipe, near, posed, best, posterior, opinion, totals, known, earlier, kept)
-    power = found.calibrated.found.power
+    concluded = Concluded(plan, best, posterior, codes, estimates, found)
     learned = Learned.of(problem, best.parameters, best.statistics)
-    fusion = Fusion(
+    if isinstance(source, OnDisk):
+        results = find_on_disk(recipe, source, near, concluded, sample, engine)
+    else:
+        results = find_in_memory(recipe, near, concluded, learned, guided, going_on, past)
+    return Fusion(
         model=recipe.model,
         names=Names.of(crowd),
-        n_answers=np.empty(0, np.int64),
         backend=crowd.backend,
         prior=best.parameters.structure.mean,
-        labelled=Labels({}, crowd.classes, codes, posterior),
         learning=Later.known(learned),
         course=Course(
             best.trace,
@@ -280,49 +282,82 @@ def conclude(
             {name: each.trace for name, each in fits.items()},
             best.parameters.prior.pair or given_pair(recipe.smoothing),
         ),
-        judging=Later.known(Judgement(Intervals(None, np.empty(0), np.empty(0)), None)),
         copying=Later.known([]),
         copies_count_once=False,
-        given=Given(),
         seed=recipe.seed,
         calibrated=found.calibrated,
         coupling=recipe.find_coupling(problem, best.parameters),
         coupling_scores=plan.coupling_scores,
         n_changes=0 if going_on is None else going_on.n_changes,
+        **results,
     )
-    if isinstance(source, OnDisk):
-        judge = Judge.of(recipe, problem, best, power)
-        tally = Tally.of(source.answers, judge, engine)
-        mean = tally.confidence / crowd.n_items
-        whole = Whole(crowd.n_items, mean, tally.chances)
-        intervals, _ = find_intervals(near.responses, posterior, codes, estimates, found.confidence, whole)
-        return replace(
-            fusion,
-            n_answers=tally.n_answers,
-            labelled=StoredLabels(source.answers, judge, mean, tally, sample, problem.steps),
-            judging=Later.known(Judgement(intervals, None)),
-            source=source,
-        )
-    spans = judge_spans(recipe, near, problem, best, posterior, codes, power)
-    judging = judge_fitted(recipe, near, plan, best, posterior, codes, estimates, found, going_on, past)
-    reported = found.left_out
-    if power != 1:
+
+
+class Concluded(NamedTuple):
+    """The best fit, what it says of the items that are looked at one by one, and how that is calibrated."""
+
+    plan: Plan
+    best: Fit
+    posterior: Floats
+    codes: NDArray[np.int64]
+    estimates: Estimates
+    found: Found
+
+    @property
+    def power(self) -> float:
+        """The power that posteriors are raised to."""
+        return self.found.calibrated.found.power
+
+
+def find_on_disk(
+    recipe: LatentRecipe, source: OnDisk, near: InMemory, fit: Concluded, sample: Sample | None, engine: Engine
+) -> dict[str, Any]:
+    """Return what is found of all items on disk, by sums over them."""
+    judge = Judge.of(recipe, fit.plan.problem, fit.best, fit.power)
+    tally = Tally.of(source.answers, judge, engine)
+    mean = tally.confidence / source.answers.n_items
+    whole = Whole(source.answers.n_items, mean, tally.chances)
+    confidence = fit.found.confidence
+    intervals, _ = find_intervals(near.responses, fit.posterior, fit.codes, fit.estimates, confidence, whole)
+    return {
+        "n_answers": tally.n_answers,
+        "labelled": StoredLabels(source.answers, judge, mean, tally, sample, fit.plan.problem.steps),
+        "judging": Later.known(Judgement(intervals, None)),
+        "given": Given(),
+        "source": source,
+    }
+
+
+def find_in_memory(
+    recipe: LatentRecipe,
+    near: InMemory,
+    fit: Concluded,
+    learned: Learned,
+    guided: Guided | None,
+    going_on: GoingOn | None,
+    past: Past | None,
+) -> dict[str, Any]:
+    """Return what is found of all items in memory."""
+    r, posterior = near.responses, fit.posterior
+    spans = judge_spans(recipe, near, fit)
+    judging = judge_fitted(recipe, near, fit, going_on, past)
+    reported = fit.found.left_out
+    if fit.power != 1:
         reported = posterior.copy() if reported is posterior else reported
-        raise_in_place(recipe.find_raised(near.responses), reported, power)
-    labels = Labels(near.responses.key_columns(), crowd.classes, codes, reported, posterior)
+        raise_in_place(recipe.find_raised(r), reported, fit.power)
+    labels = Labels(r.key_columns(), r.classes, fit.codes, reported, posterior)
     if isinstance(judging, Due):
-        judging = Later(judge_later, judging, near, learned, labels, found.calibrated)
-    return replace(
-        fusion,
-        n_answers=near.responses.votes_per_worker(),
-        labelled=labels,
-        judging=judging,
-        given=Given(log_prior=near.log_prior, has_priors=near.log_prior is not None),
-        span_confidence=spans,
-        guidance=None if guided is None else describe_guidance(near, guided, posterior, codes),
-        passages=near.responses.passages,
-        pictures=near.responses.pictures,
-    )
+        judging = Later(judge_later, judging, near, learned, labels, fit.found.calibrated)
+    return {
+        "n_answers": r.votes_per_worker(),
+        "labelled": labels,
+        "judging": judging,
+        "given": Given(log_prior=near.log_prior, has_priors=near.log_prior is not None),
+        "span_confidence": spans,
+        "guidance": None if guided is None else describe_guidance(near, guided, posterior, fit.codes),
+        "passages": r.passages,
+        "pictures": r.pictures,
+    }
 
 
 class Due(NamedTuple):
@@ -335,24 +370,17 @@ class Due(NamedTuple):
 
 
 def judge_fitted(
-    recipe: LatentRecipe,
-    near: InMemory,
-    plan: Plan,
-    best: Fit,
-    posterior: Floats,
-    codes: NDArray[np.int64],
-    estimates: Estimates,
-    found: Found,
-    going_on: GoingOn | None,
-    past: Past | None,
+    recipe: LatentRecipe, near: InMemory, fit: Concluded, going_on: GoingOn | None, past: Past | None
 ) -> Later[Judgement] | Due:
     """Return the intervals of a fit in memory; of an update they are due when somebody asks for them."""
-    evidence = found.calibrated.evidence
+    plan, best, evidence = fit.plan, fit.best, fit.found.calibrated.evidence
     if going_on is not None and plan.problem.graph is None:
-        pseudo_counts, is_known = sum_pseudo_counts(best.parameters.prior), estimates.prior_is_known
+        pseudo_counts, is_known = sum_pseudo_counts(best.parameters.prior), fit.estimates.prior_is_known
         return Due(pseudo_counts, best.statistics.summary, is_known, recipe.find_raised(near.responses))
-    sums_before = None if past is None else past.sums
-    intervals, sums = find_intervals(near.responses, posterior, codes, estimates, found.confidence, earlier=sums_before)
+    earlier, confidence = None if past is None else past.sums, fit.found.confidence
+    intervals, sums = find_intervals(
+        near.responses, fit.posterior, fit.codes, fit.estimates, confidence, earlier=earlier
+    )
     if plan.apart is not None:
         # A field may lead small classes to adopt their neighbours' label, and would not know of it.
         alone = judge_shares_apart(recipe, near, *plan.apart)
@@ -388,22 +416,15 @@ def judge_shares_apart(recipe: LatentRecipe, near: InMemory, apart: Problem, fit
     return judge_shares(sums.moments, r.n_items, found, invert_scores(r, sums, right, found), r.n_items)
 
 
-def judge_spans(
-    recipe: LatentRecipe,
-    near: InMemory,
-    problem: Problem,
-    best: Fit,
-    posterior: Floats,
-    codes: NDArray[np.int64],
-    power: float,
-) -> Floats | None:
+def judge_spans(recipe: LatentRecipe, near: InMemory, fit: Concluded) -> Floats | None:
     """Return the confidence of each span among the labels, if these are the tags of a chain."""
     r = near.responses
     if not recipe.follows_tags or not are_tags(r.classes):
         return None
     left_out = recipe.calibration != "none" and recipe.max_iter > 0
     sequence = cast(Sequences, r.sequences).of_items()
-    return judge_fit(problem, best, posterior, codes, r.classes, sequence, left_out, power)
+    problem = fit.plan.problem
+    return judge_fit(problem, fit.best, fit.posterior, fit.codes, r.classes, sequence, left_out, fit.power)
 
 
 def describe_guidance(near: InMemory, guided: Guided, posterior: Floats, codes: NDArray[np.int64]) -> Guidance:
