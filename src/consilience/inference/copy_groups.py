@@ -1,8 +1,8 @@
 """Groups of workers who copy each other, and answers in which each group counts once.
 
 If g workers of a group answer an item, the weight of each of their answers is divided by g: together they have the
-weight of one. `consilience.inference.copies` finds the groups by how often workers agree, and takes items as independent
-of each other.
+weight of one. `consilience.inference.copies` finds the groups by how often workers agree, and takes items as
+independent of each other.
 
 Pixels are not: two careful readers agree about whole stretches of a boundary, and would look like copies. So of masks
 only those that are the same count as copies. Two readers are copies if they agree about every pixel that both answered
