@@ -18,6 +18,7 @@ from consilience.inference import copies
 from consilience.inference import copy_suspects as suspects
 from consilience.inference.copy_groups import are_groups, count_once
 from consilience.inference.moments import answers_to_match
+from consilience.inference.recipes.votes import VoteRecipe
 from real_data import needs_data
 
 MEASURED = Path(__file__).parents[1] / "docs" / "measured" / "copies.md"
@@ -133,7 +134,7 @@ def test_groups_survive_saving(copied, tmp_path):
 def test_saving_a_vote_does_not_look_for_copies(copied, tmp_path, monkeypatch):
     vote = cs.MajorityVote().fit(copied[0])
     with monkeypatch.context() as patch:
-        patch.setattr(cs.MajorityVote, "_find_copies", None)
+        patch.setattr(VoteRecipe, "find_copies", None)
         assert cs.load(vote.save(tmp_path / "a.model")).copies_ == []
     assert vote.copies_ == [GROUP]
     assert cs.load(vote.save(tmp_path / "a.model")).copies_ == [GROUP]

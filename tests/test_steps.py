@@ -13,8 +13,7 @@ import pytest
 import consilience as cs
 from consilience.errors import DataWarning, StoreError
 from consilience.inference import em, sources, steps
-from consilience.inference.statistics import Statistics
-from consilience.inference.structures.base import Summary
+from consilience.inference.structures.base import Statistics, Summary
 from consilience.results import fitting
 from consilience.storage import partitioning
 from test_store import crowd, write

@@ -24,8 +24,9 @@ def even_crowd(in_sequences=False):
 def check_votes(tmp_path, on_disk, in_memory):
     """Check that labels, shares, and what is said of workers are those of a vote in memory."""
     check_written(tmp_path, on_disk, in_memory)
-    for name in ("prior_", "confusion_", "prior_low_", "prior_high_", "_n_answers"):
+    for name in ("prior_", "confusion_", "prior_low_", "prior_high_"):
         np.testing.assert_allclose(getattr(on_disk, name), getattr(in_memory, name), atol=1e-9)
+    assert on_disk.fusion_.n_answers.tolist() == in_memory.fusion_.n_answers.tolist()
     for name in ("expected_accuracy_", "expected_accuracy_low_", "expected_accuracy_high_"):
         assert getattr(on_disk, name) == pytest.approx(getattr(in_memory, name), abs=1e-9)
     workers, others = (model.worker_report().to_pandas() for model in (on_disk, in_memory))
@@ -122,11 +123,20 @@ def test_files_of_models_on_disk_are_checked(tmp_path):
             cs.load(tmp_path / "bad.model")
 
 
+def test_labels_on_disk_are_left_open_as_in_memory(tmp_path):
+    on_disk, in_memory = fit_both(tmp_path, crowd()[0], cs.DawidSkene)
+    for least in (0, 0.9, 1):
+        found, expected = on_disk.undecided(least), in_memory.undecided(least)
+        assert found[:3] == expected[:3]
+        assert found.expected_errors == pytest.approx(expected.expected_errors, abs=1e-6)
+        assert found.n_gold == expected.n_gold
+
+
 def test_errors_of_models_on_disk_say_what_to_do(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
     s = cs.scan_responses(path, store=tmp_path / "stores")
     model = cs.DawidSkene().fit(s)
-    for use in (model.next_items, lambda: model.undecided(0.9), lambda: cs.evaluate(model, {1: "class 1"})):
+    for use in (model.next_items, lambda: cs.evaluate(model, {1: "class 1"})):
         with pytest.raises(NotFittedError, match=r"Write them to files with write\(path\)"):
             use()
     with pytest.raises(NotFittedError, match="are on disk"):

@@ -289,7 +289,7 @@ class Graph:
         run[self._order_outward(by_hash)] = np.arange(self.n_items) // VISITED_TOGETHER
         order = by_hash[order_by(run[by_hash], self.n_items // VISITED_TOGETHER + 1)[0]]
         if len(self.neighbours) >= MANY_EDGES:
-            order = order[self._sort_by_colour(order)]
+            order = order[_sort_by_colour(self, order)]
         rank, degrees = rank_of(order), self.degrees[order]
         source = np.repeat(np.arange(self.n_items), degrees)
         edge = np.arange(len(source)) + np.repeat(self.offsets[order] - (np.cumsum(degrees) - degrees), degrees)
@@ -299,17 +299,6 @@ class Graph:
         matrix = coo_array((weights[edge], ends), shape=(self.n_items, self.n_items)).tocsr()
         parts = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
         return order, Graph(self.items[order], *parts, self.n_self_loops, self.description, self.directed)
-
-    def _sort_by_colour(self, order: Indices) -> Indices:
-        """Return how to sort nodes in this order by run and colour; within a run, neighbours differ in colour."""
-        from ..kernels.layout import order_by, pick_colours
-
-        colours = np.zeros(self.n_items, np.int64)
-        taken = np.full(int(self.degrees.max()) + 2, -1)
-        edges = (read_only(self.offsets), read_only(self.neighbours))
-        pick_colours(*edges, read_only(order), freeze(rank_of(order)), COLOURED_TOGETHER, colours, taken)
-        colours += np.arange(self.n_items) // COLOURED_TOGETHER * (int(colours.max()) + 1)
-        return np.asarray(order_by(colours, int(colours.max()) + 1)[0])
 
     @cached_property
     def independent_runs(self) -> Indices:
@@ -382,6 +371,18 @@ class Graph:
         a, b = rewire(rng, source[once], graph.neighbours[once].astype(np.int64), graph.n_items)
         weights = rng.permutation(graph.weights[once])
         return Graph.of(links.Edges(order[a], order[b], weights, self.items, f"{self.description}, shuffled"))
+
+
+def _sort_by_colour(graph: Graph, order: Indices) -> Indices:
+    """Return how to sort nodes in this order by run and colour; within a run, neighbours differ in colour."""
+    from ..kernels.layout import order_by, pick_colours
+
+    colours = np.zeros(graph.n_items, np.int64)
+    taken = np.full(int(graph.degrees.max()) + 2, -1)
+    edges = (read_only(graph.offsets), read_only(graph.neighbours))
+    pick_colours(*edges, read_only(order), freeze(rank_of(order)), COLOURED_TOGETHER, colours, taken)
+    colours += np.arange(graph.n_items) // COLOURED_TOGETHER * (int(colours.max()) + 1)
+    return np.asarray(order_by(colours, int(colours.max()) + 1)[0])
 
 
 def rank_of(order: Indices) -> Indices:

@@ -36,9 +36,16 @@ from ..answers.graph import Graph
 from ..engines.base import Engine, Placed
 from ..kernels.types import Floats
 from .distributions import Distributions
-from .statistics import Statistics, add_statistics
 from .steps import Steps
-from .structures.base import AnyStructure, BlockwiseParameters, StructureParameters, Summary, Trail
+from .structures.base import (
+    AnyStructure,
+    BlockwiseParameters,
+    Statistics,
+    StructureParameters,
+    Summary,
+    Trail,
+    add_statistics,
+)
 from .workers.base import Prior, WorkerModel
 from .workers.left_out import Counted
 from .workers.rows import Factors, RowCounts, count_answers, vote, weigh

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from ..answers.hidden_answers import hide_items
 from ..kernels.types import Floats
-from .coupling import CouplingScore
 from .em import Fit, Problem, infer_posterior, maximise
+from .hidden_scores import CouplingScore
 from .powers import score_powers
 from .settings import LatentSettings
 from .sources import InMemory

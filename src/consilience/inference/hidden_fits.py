@@ -49,7 +49,7 @@ from .powers import (
 )
 from .settings import LatentSettings
 from .sources import HIDDEN, InMemory, Totals, choose_folds
-from .statistics import Statistics, exchange
+from .structures.base import Statistics, exchange
 
 log = logging.getLogger("consilience")
 

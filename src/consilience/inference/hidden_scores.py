@@ -1,4 +1,4 @@
-"""How well hidden answers are predicted by a fit to the others."""
+"""How well hidden answers are predicted by a fit to the others, also with one coupling of neighbours or another."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..answers.responses import Responses
 from ..errors import ParameterError
 from ..kernels.types import Floats
+from ..specs import Figure
 from .cells import Cells
 
 # Answers per class that the crowd's matrix is worth when a worker's own is judged.
@@ -81,3 +82,22 @@ def mean_and_error(totals: Floats, sizes: NDArray[np.int64]) -> tuple[float, flo
         return mean, float("inf")
     spread = np.sum((totals - mean * sizes) ** 2) * len(totals) / (len(totals) - 1)
     return mean, float(np.sqrt(spread) / n)
+
+
+class CouplingScore(NamedTuple):
+    """How well hidden answers were predicted with one coupling."""
+
+    coupling: float
+    score: Figure  # mean log probability
+    error: Figure  # its standard error
+
+
+def explain_choice(chosen: float, scores: list[CouplingScore], words: str, note: str = "", unit: float = 1.0) -> str:
+    """Say in words which coupling was chosen, and why; all couplings times a unit, which a note may explain."""
+    best = max(scores, key=lambda entry: entry.score)
+    tried = ", ".join(f"{entry.coupling * unit:.3g}: {entry.score:.4f}" for entry in scores)
+    return (
+        f"Coupling {chosen * unit:.3g}{note}: {words}. Hidden answers were predicted best at "
+        f"{best.coupling * unit:.3g} (mean log probability by coupling: {tried}); "
+        "the smallest coupling within one standard error was taken."
+    )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..answers.blocks import Block
 from ..kernels.types import Floats
 from .em import Parameters, Problem, weigh_left_out
-from .statistics import Statistics
+from .structures.base import Statistics
 from .structures.chain import ChainParameters
 from .workers.left_out import Counted
 from .workers.rows import Factors, weigh

@@ -15,8 +15,7 @@ from ..kernels.types import Floats
 from ..specs import COUNTS, DISTRIBUTIONS, LABEL_DISTRIBUTIONS, ArraySpec, ColumnSpec, Fault, Sizes, among
 from .distributions import Distributions
 from .em import Parameters, Problem
-from .statistics import Statistics
-from .structures.base import StructureParameters
+from .structures.base import Statistics, StructureParameters
 from .workers.base import WorkerModel
 from .workers.register import WORKERS
 

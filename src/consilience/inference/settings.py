@@ -16,14 +16,13 @@ from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..engines.base import Engine
 from ..kernels.types import Floats
-from .coupling import CouplingScore
 from .em import Fit, Parameters, Problem, Progress
+from .hidden_scores import CouplingScore
 from .learned import Learned, Names
-from .moment_effort import Effort
 from .moments import MomentFit
+from .sizes import Effort
 from .sources import Source
-from .statistics import Statistics
-from .structures.base import AnyStructure, StructureParameters
+from .structures.base import AnyStructure, Statistics, StructureParameters
 
 
 class Before(NamedTuple):

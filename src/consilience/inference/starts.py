@@ -27,11 +27,10 @@ from ..kernels.types import Floats, freeze
 from .distributions import Distributions
 from .em import Parameters, Problem, expect, expect_from_votes, maximise
 from .learned import Learned
-from .moment_effort import SLOW, is_hopeless
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from .parameters import check_choice, fixed_prior
 from .settings import Before, Fitted, LatentSettings
-from .sizes import check_moments
+from .sizes import SLOW, check_moments, is_hopeless
 from .structures.base import StructureParameters
 from .workers.confusion import voters
 from .workers.learned import make_pair

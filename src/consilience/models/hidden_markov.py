@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from ..inference.coupling import explain_choice
 from ..inference.em import Progress
+from ..inference.hidden_scores import explain_choice
 from ..inference.recipes.chain import ChainRecipe
 from ..inference.structures.chain import ChainParameters
 from ..results.fusion import Fusion

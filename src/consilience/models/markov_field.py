@@ -8,8 +8,8 @@ from typing import Any, cast
 from ..checks.graph_check import check_graph
 from ..engines import open_engine
 from ..errors import InputError, plural
-from ..inference.coupling import explain_choice
 from ..inference.em import Progress
+from ..inference.hidden_scores import explain_choice
 from ..inference.recipes.field import FieldRecipe
 from ..inference.structures.field import weight_unit
 from ..results.comparison import GraphCheck, describe_usual

@@ -40,8 +40,7 @@ from ..inference.recipes.moments import MomentRecipe
 from ..inference.recipes.votes import VoteRecipe, collect_votes
 from ..inference.sizes import START_TABLES, check_matrices
 from ..inference.sources import FEW, InMemory, OnDisk, Source
-from ..inference.statistics import Statistics
-from ..inference.structures.base import Summary
+from ..inference.structures.base import Statistics, Summary
 from ..inference.structures.independent import Independent
 from ..inference.workers.confusion import voters
 from ..kernels.types import Floats

@@ -26,9 +26,9 @@ from ..answers.responses import Responses
 from ..errors import NotFittedError, Python, Sentence
 from ..inference.classifiers import LinearJudge
 from ..inference.copy_groups import are_groups
-from ..inference.coupling import CouplingScore
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_fits import Judged
+from ..inference.hidden_scores import CouplingScore
 from ..inference.learned import Learned, Names
 from ..inference.powers import Calibration, Evidence
 from ..inference.sources import Source

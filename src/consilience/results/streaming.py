@@ -19,7 +19,7 @@ from ..inference.em import Parameters, Problem, expect_from_votes, maximise
 from ..inference.recipes.base import LatentRecipe, Plan
 from ..inference.settings import Before
 from ..inference.sources import InMemory
-from ..inference.statistics import Statistics
+from ..inference.structures.base import Statistics
 from ..inference.workers.learned import make_pair
 from ..kernels.types import Floats
 from .batches import Past

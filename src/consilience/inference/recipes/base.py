@@ -22,13 +22,11 @@ from ...errors import ConvergenceWarning, ParameterError, Python, Sentence, warn
 from ...kernels.types import Floats, freeze
 from ..classifiers import check_classifier
 from ..copies import PlainFit, find_copies
-from ..copy_groups import list_groups
-from ..coupling import CouplingScore
+from ..copy_groups import find_same_masks, list_groups
 from ..distributions import ESTIMATIONS
 from ..em import Fit, Parameters, Problem, Progress, expect_from_votes, infer_posterior, maximise, run_em
+from ..hidden_scores import CouplingScore
 from ..learned import as_used
-from ..mask_copies import find_same_masks
-from ..moment_effort import Effort, estimate_moments
 from ..moments import MomentFit, strongest_answers
 from ..parameters import (
     PAIR,
@@ -40,11 +38,10 @@ from ..parameters import (
     fixed_prior,
 )
 from ..settings import Before
-from ..sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, check_matrices, check_posteriors
+from ..sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, Effort, check_matrices, check_posteriors, estimate_moments
 from ..sources import InMemory, Source
 from ..starts import find_starts
-from ..statistics import Statistics
-from ..structures.base import AnyStructure, StructureParameters, Summary
+from ..structures.base import AnyStructure, Statistics, StructureParameters, Summary
 from ..structures.independent import Independent
 from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array, voters

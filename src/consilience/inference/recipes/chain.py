@@ -18,17 +18,14 @@ from ...arguments import is_number
 from ...engines.base import Engine
 from ...errors import InputError, ParameterError, Python, Sentence, parameter_error
 from ...kernels.types import Floats
-from ..coupling import CouplingScore
 from ..em import Fit, Parameters, Problem, decode_labels, expect_from_votes, infer_posterior, maximise
-from ..hidden_scores import HeldOutScore, score_hidden
-from ..moment_effort import Effort, estimate_moments
+from ..hidden_scores import CouplingScore, HeldOutScore, score_hidden
 from ..moments import MomentFit, answers_to_match
 from ..parameters import check_choice, in_order_of_classes
-from ..sizes import check_transitions
+from ..sizes import Effort, check_transitions, estimate_moments
 from ..sources import InMemory, Source
 from ..starts import find_starts
-from ..statistics import Statistics
-from ..structures.base import AnyStructure, StructureParameters
+from ..structures.base import AnyStructure, Statistics, StructureParameters
 from ..structures.chain import Chain, ChainParameters, ChainSummary
 from ..transition_moments import match_transitions
 from .base import AnyCrowd, LatentRecipe, Plan

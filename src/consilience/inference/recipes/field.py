@@ -16,16 +16,15 @@ from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
 from ...kernels.types import Floats
 from ...specs import Fault
-from ..coupling import CouplingScore
 from ..em import LEARNING, CountedEvidence, Fit, Parameters, Problem, expect, expect_from_votes, maximise, run_em
 from ..field_coupling import MULTIPLES, choose_coupling
 from ..hidden_fits import find_by_hidden
+from ..hidden_scores import CouplingScore
 from ..parameters import check_choice
 from ..sizes import check_messages
 from ..sources import InMemory, Source
 from ..starts import find_starts
-from ..statistics import Statistics
-from ..structures.base import StructureParameters, Summary
+from ..structures.base import Statistics, StructureParameters, Summary
 from ..structures.field import (
     INFERENCES,
     LEAST_UNIT,

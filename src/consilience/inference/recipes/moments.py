@@ -11,10 +11,9 @@ from ...answers.responses import Responses
 from ...errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
 from ...kernels.types import Floats
 from ..em import Progress
-from ..moment_effort import SLOW, estimate_moments
 from ..moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from ..parameters import check_callback, check_number, fixed_prior
-from ..sizes import NAME_CLASSES, check_matrices, check_moments
+from ..sizes import NAME_CLASSES, SLOW, check_matrices, check_moments, estimate_moments
 from ..structures.independent import IndependentParameters
 from ..workers.confusion import voters
 from .base import AnyCrowd, Recipe

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels.types import Floats, freeze
 from ...specs import COUNTS, ArraySpec
+
+# A smaller share of a count is rounding error.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,3 +198,23 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
 
 
 AnyStructure: TypeAlias = Structure[Any, Any]
+
+
+class Statistics(NamedTuple):
+    """Everything one pass over the data adds up to."""
+
+    counts: Floats  # (n_rows, K)
+    summary: Summary
+
+
+def add_statistics(first: Statistics, second: Statistics) -> Statistics:
+    """Return the statistics of the items of both."""
+    return Statistics(first.counts + second.counts, first.summary + second.summary)
+
+
+def exchange(whole: Statistics, before: Statistics, after: Statistics) -> Statistics:
+    """Return the statistics of all items, with those of some of them as they are `after` instead of `before`."""
+    counts = whole.counts - before.counts + after.counts
+    # What is left of a count that was taken away is rounding error.
+    counts[counts < ROUNDING * whole.counts] = 0.0
+    return Statistics(counts, whole.summary - before.summary + after.summary)
