@@ -76,7 +76,7 @@ browser: $(STAMPS)/browser  ## install what the browser tests of the report need
 	echo "installing Chromium"; \
 	$$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends chromium >/dev/null
 
-experiments: $(STAMPS)/test  ## run the tests that take minutes: the paper's quick run and its classifiers
+experiments: $(STAMPS)/test  ## run the tests that take minutes: quick runs of the paper and of the benchmarks, against their pages
 	@$(PYTEST) -m experiment $(ARGS)
 
 bench: $(STAMPS)/dev  ## measure speed and quality against other packages

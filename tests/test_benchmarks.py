@@ -20,7 +20,7 @@ def script(monkeypatch):
     return importlib.import_module
 
 
-@pytest.mark.robust
+@pytest.mark.experiment
 def test_the_benchmark_runs():
     command = [sys.executable, BENCHMARKS / "run.py", "--quick"]
     out = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -56,7 +56,7 @@ def test_what_is_said_of_bc5cdr():
 
 
 @needs_data
-@pytest.mark.robust
+@pytest.mark.experiment
 def test_the_table_of_bc5cdr_agrees_with_a_run():
     stored = real_crowds.load("bc5cdr")
     with warnings.catch_warnings():

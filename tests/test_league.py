@@ -94,7 +94,7 @@ def test_published_accuracies_are_those_of_the_reproduction():
 
 
 @needs_data
-@pytest.mark.robust
+@pytest.mark.experiment
 @pytest.mark.parametrize("name", league.QUICK)
 def test_the_page_shows_what_a_run_gives(name):
     row, page = league.measure(name), league.PAGE.read_text()
