@@ -16,7 +16,7 @@ from benchmarks import intervals as benchmark
 from consilience.answers.gold import Gold
 from consilience.inference import powers
 from consilience.results import answer_worth, interval_sums, intervals, worker_intervals
-from consilience.results.information import informativeness
+from consilience.results.worker_intervals import informativeness
 
 
 def weighted_alpha(matrix, weight):

@@ -168,7 +168,7 @@ def _list_certain(fitted: Model, model: str, stop: float, output: str | None) ->
     """List the items that are certain enough."""
     from ..answers.frames import build_frame
     from ..formats.writing import write_table
-    from ..planning.stopping import list_stop_items
+    from ..planning.next_items import list_stop_items
 
     table = build_frame(list_stop_items(fitted.fusion_.labelled, stop), "pyarrow")
     found = fitted.undecided(stop)

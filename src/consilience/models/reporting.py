@@ -11,9 +11,8 @@ from ..answers.frames import build_frame
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import check_order, find_drift, has_order, name_falls, tabulate_drift
 from ..errors import StoreError, parameter_error
-from ..planning.next_items import list_next_items
+from ..planning.next_items import list_next_items, list_stop_items
 from ..planning.next_questions import list_questions
-from ..planning.stopping import list_stop_items
 from ..results.label_files import write_labels
 from ..results.previews import build_report
 from ..results.saving import save_fusion
