@@ -19,7 +19,7 @@ from consilience.errors import DataWarning, InputError, StoreError
 from consilience.formats import arrow, files
 from consilience.formats.scanning import scan_table
 from consilience.storage import building, partitioning
-from consilience.storage.claiming import claim_beside, remove_abandoned
+from consilience.storage.layout import claim_beside, remove_abandoned
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 

@@ -17,7 +17,7 @@ from ..engines import open_engine
 from ..errors import InputError, first_line
 from ..formats.register import usual_suffixes, writable_formats
 from ..formats.writing import check_writable, hold_signals, sync, write_tables
-from ..storage.claiming import claim_beside
+from ..storage.layout import claim_beside
 from .fusion import Fusion, Labels, NoLabels
 from .parts import StoredLabels
 

@@ -39,8 +39,7 @@ from ..formats.scanning import Scan, Stretch
 from ..formats.writing import sync
 from ..version import __version__
 from . import partitioning
-from .claiming import claim_beside
-from .layout import measure_parts, name_arrays, name_items, write_partition
+from .layout import claim_beside, measure_parts, name_arrays, name_items, write_columns, write_partition
 from .partitioning import (
     GrowingVocabulary,
     Piece,
@@ -410,9 +409,7 @@ def as_categories(codes: pa.ChunkedArray, values: Values) -> pa.DictionaryArray:
 
 def write_values(path: Path, values: Values) -> None:
     """Write a vocabulary to a file."""
-    table = pa.table({"value": pa.array(values)})
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+    write_columns(path, {"value": pa.array(values)})
 
 
 def read_values(path: Path) -> Values:

@@ -15,6 +15,12 @@ weight      float64 of each answer, if there are weights
 sequences   int64   of each block n_sequences + 1, if there are sequences
 hashes      uint64  of the id of each item (sequence)
 =========== ======= ==============================================================
+
+While a run writes to a folder, it belongs to that run, and is removed later if the run dies. Such a folder has a random
+name and holds a file that its owner keeps locked. The system releases the lock when the owner ends, however that
+happens. So a folder whose lock can be taken has no owner any more. Some file systems know locks on one machine only.
+Therefore the name of a folder says on which machine it was made, and only that machine removes it. Systems without such
+locks, such as Windows, keep what a run that died has left.
 """
 
 from __future__ import annotations
@@ -23,28 +29,41 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.blocks import Block, cut_blocks
+from ..answers.columns import Column
 from ..answers.hashing import hash_ids, hash_items
 from ..answers.responses import Responses
 from ..errors import StoreError, first_line
 from ..formats.writing import sync
 from ..kernels.types import freeze
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+AnyArray: TypeAlias = NDArray[Any]
+
+LOCK = "lock"
 ALIGNMENT = 64
 # Columns of `blocks`.
 ITEM, ANSWER, ROW, SEQUENCE = range(4)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, AnyArray]) -> None:
     """Write arrays to a file."""
     places = {}
     with open(path, "wb") as file:
@@ -79,7 +98,7 @@ class ArrayFile:
     def __contains__(self, name: str) -> bool:
         return name in self.places
 
-    def map(self) -> Callable[..., NDArray[Any]]:
+    def map(self) -> Callable[..., AnyArray]:
         """Map the file into memory; return a function that gives the rows first:last of an array, read-only.
 
         The map is let go with the last array that was read from it.
@@ -90,7 +109,7 @@ class ArrayFile:
         except (OSError, ValueError) as error:
             raise damaged_error(self.path, error) from error
 
-        def read(name: str, first: int = 0, last: int | None = None) -> NDArray[Any]:
+        def read(name: str, first: int = 0, last: int | None = None) -> AnyArray:
             kind, shape, place = self.places[name]
             dtype, size = np.dtype(kind), math.prod(shape[1:])
             count = max((shape[0] if last is None else last) - first, 0)
@@ -102,7 +121,7 @@ class ArrayFile:
 
         return read
 
-    def read(self, name: str) -> NDArray[Any]:
+    def read(self, name: str) -> AnyArray:
         """Return a whole array, mapped into memory and read-only."""
         return self.map()(name)
 
@@ -131,7 +150,7 @@ def write_partition(folder: Path, number: int, answers: Responses, codes: NDArra
         sizes = (block.n_items, len(block.codes), len(block.rows), max(len(block.sequences) - 1, 0))
         bounds[place + 1] = bounds[place] + sizes
     sequences = answers.sequences
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, AnyArray] = {
         "blocks": bounds,
         "codes": np.concatenate([block.codes for block in blocks]),
         "offsets": np.concatenate([block.offsets for block in blocks]),
@@ -143,12 +162,17 @@ def write_partition(folder: Path, number: int, answers: Responses, codes: NDArra
     if sequences is not None:
         arrays["sequences"] = np.concatenate([block.sequences for block in blocks])
     write_arrays(name_arrays(folder, number), arrays)
-    table = pa.table(answers.key_columns())
-    with pa.OSFile(str(name_items(folder, number)), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+    write_columns(name_items(folder, number), answers.key_columns())
     for path in (name_arrays(folder, number), name_items(folder, number)):
         sync(path)
     return [answers.n_items, answers.n_responses, 0 if sequences is None else len(sequences), len(blocks)]
+
+
+def write_columns(path: Path, columns: Mapping[str, Column]) -> None:
+    """Write columns to a file of Arrow's."""
+    table = pa.table(dict(columns))
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
 
 
 def name_arrays(folder: Path, number: int) -> Path:
@@ -223,7 +247,7 @@ class StoredBlock:
             gold[items] = codes
         return freeze(gold)
 
-    def _weights(self, read: Callable[..., NDArray[Any]], first: int, last: int) -> NDArray[np.float64]:
+    def _weights(self, read: Callable[..., AnyArray], first: int, last: int) -> NDArray[np.float64]:
         return read("weight", first, last) if "weight" in self.file else freeze(np.ones(last - first))
 
 
@@ -246,3 +270,52 @@ def list_blocks(
         ]
         first += n_items
     return blocks
+
+
+# ---------------------------------------------------------------------------- folders that belong to one run
+
+
+@contextmanager
+def claim_beside(folder: Path, purpose: str) -> Iterator[Path]:
+    """Make a folder beside another that nobody else writes to. At the end it is removed, if it is still there.
+
+    Folders for the same purpose whose owners are no more are removed first.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(folder.parent, purpose)
+    token = secrets.token_hex(8)
+    new = folder.with_name(f".{token}")
+    work = folder.with_name(f".{folder.name}.{socket.gethostname()}.{token}.{purpose}")
+    new.mkdir()
+    held = None
+    try:
+        if fcntl is not None:
+            held = open(new / LOCK, "wb")  # noqa: SIM115 (it is held to the end)
+            take_lock(held)
+        # Others look for owners of folders with this name, so the lock comes first.
+        new.rename(work)
+        yield work
+    finally:
+        for path in (new, work):
+            shutil.rmtree(path, ignore_errors=True)
+        if held is not None:
+            held.close()
+
+
+def remove_abandoned(parent: Path, purpose: str) -> None:
+    """Remove folders for some purpose that were made on this machine and whose owners are no more."""
+    for path in parent.glob(f".*.{socket.gethostname()}.*.{purpose}"):
+        with suppress(OSError), open(path / LOCK, "rb") as lock:
+            if take_lock(lock):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def take_lock(file: IO[bytes]) -> bool:
+    """Lock a file unless somebody else holds it; return whether it was locked."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody holds it, or the file system has no locks
+        return False
+    return True

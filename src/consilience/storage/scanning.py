@@ -21,7 +21,7 @@ from ..errors import DataWarning, listing, parameter_error, warn
 from ..formats.scanning import scan_table
 from ..memory import available_memory
 from .answers import StoredResponses, open_store
-from .building import HEADER, build_store, find_key
+from .building import HEADER, ROLES, build_store, find_key
 
 # A thread that makes blocks of a partition takes about so much memory. With less than the least, none can.
 PER_THREAD = 1 << 30
@@ -91,14 +91,7 @@ def scan_responses(
     check_truth("resume", "scan_responses", resume)
     limit = available_memory() if memory is None else parse_memory(memory)
     scan = scan_table(path, format)
-    names = {
-        "item": item,
-        "worker": worker,
-        "label": label,
-        "sequence": sequence,
-        "position": position,
-        "weight": weight,
-    }
+    names = dict(zip(ROLES, (item, worker, label, sequence, position, weight), strict=True))
     fingerprint = scan.fingerprint()
     options: dict[str, Any] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
     unknown = [path for path, _, changed in fingerprint if changed is None]
