@@ -20,8 +20,8 @@ from ..kernels.types import Floats
 from ..results.comparison import GraphCheck
 from ..results.fitting import fit
 from ..results.fusion import Fusion
+from ..results.notebooks import show_model
 from ..results.predicting import Applied, add_content
-from ..results.previews import show_model
 from ..storage.answers import StoredResponses
 from .inputs import as_responses
 

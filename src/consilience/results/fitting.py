@@ -48,13 +48,13 @@ from ..memory import release_unused
 from ..storage.answers import StoredResponses
 from ..storage.sampling import Sample, add_gold
 from .answer_worth import find_judged, sum_chances
+from .batches import Past
 from .calibration import Found, calibrate, score_known
 from .fusion import Calibrated, Course, Fusion, Given, Guidance, Judgement, Labels, Later
 from .interval_sums import Estimates, invert_scores, right_matrix, sum_up
 from .intervals import Confidence, Intervals, VoteSums, Whole, find_intervals, judge_shares, judge_votes
 from .parts import Judge, StoredLabels, Tally, VoteJudge, VoteTally, find_shares
 from .span_results import are_tags, judge_fit
-from .streaming import Past
 
 
 class GoingOn(NamedTuple):

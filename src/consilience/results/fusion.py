@@ -55,9 +55,9 @@ from ..specs import (
     Sizes,
     among,
 )
+from .batches import Past
 from .comparison import Comparison, GraphCheck
 from .intervals import Intervals
-from .streaming import Past
 
 Value = TypeVar("Value")
 

@@ -35,7 +35,7 @@ from ..inference.cells import sum_by
 from ..kernels.types import Floats, freeze, read_only
 from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault, Sizes
 from .answer_worth import add_worth, find_worth, given_weights, measure_answers, sum_judged, sum_votes
-from .worker_intervals import few_units
+from .interval_ends import few_units
 
 # So many entries of matrices are worked on at a time.
 MOST_ENTRIES = 1 << 16

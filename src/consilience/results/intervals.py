@@ -48,6 +48,7 @@ from ..inference.cells import ITEMS_AT_ONCE
 from ..kernels.types import Floats
 from ..specs import ENDS, ArraySpec
 from .answer_worth import LEAST_LEFT, sum_chances
+from .interval_ends import accuracy_ends, beta_ends, few_units, open_ends
 from .interval_sums import (
     Estimates,
     Shared,
@@ -60,7 +61,7 @@ from .interval_sums import (
     sum_sequences,
     sum_up,
 )
-from .worker_intervals import Answers, accuracy_ends, beta_ends, few_units, judge_workers, open_ends, weigh_answers
+from .worker_intervals import Answers, judge_workers, weigh_answers
 
 
 class Intervals(NamedTuple):
