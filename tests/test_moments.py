@@ -850,10 +850,10 @@ def test_error_falls_as_one_over_the_root_of_n():
 
 
 def test_many_workers_need_no_tensor():
-    crowd = cs.simulate.independent(100, n_workers=1000, n_classes=4, seed=0)
+    crowd = cs.simulate.independent(200, n_workers=400, n_classes=4, seed=0)
     model = cs.MomentMatching(max_iter=3, tol=0).fit(crowd.responses)
     assert cs.metrics.accuracy(crowd.truth, model.labels_) == 1
-    sparse = cs.simulate.independent(3000, n_workers=312, n_classes=3, answers_per_item=6, seed=0)
+    sparse = cs.simulate.independent(3000, n_workers=150, n_classes=3, answers_per_item=6, seed=0)
     model = cs.MomentMatching(max_iter=5, tol=0).fit(sparse.responses)
     assert cs.metrics.accuracy(sparse.truth, model.labels_) > cs.metrics.accuracy(
         sparse.truth, cs.MajorityVote().fit(sparse.responses).labels_

@@ -11,10 +11,9 @@ import pytest
 
 import consilience as cs
 from consilience.answers.tagging import tag_transitions
-from effort import rest_robust
 from real_data import FOLDER, needs_data
 
-pytestmark = needs_data
+pytestmark = [needs_data, pytest.mark.robust]
 
 KEYS = ["sequence", "position"]
 PAPER = cs.HiddenMarkov(coupling=1.0)
@@ -53,7 +52,7 @@ def count_invalid(model):
 
 @pytest.mark.parametrize(
     ("model", "least"),
-    rest_robust([(DEFAULT, 0.73), (PAPER, 0.695), (SEQUENTIAL, 0.73)]),
+    [(DEFAULT, 0.73), (PAPER, 0.695), (SEQUENTIAL, 0.73)],
     ids=["default", "paper", "sequential"],
 )
 def test_named_entities(model, least):
@@ -64,13 +63,11 @@ def test_named_entities(model, least):
         assert fitted.transition_[~tag_transitions(fitted.classes_, "bio").steps].max() == 0
 
 
-@pytest.mark.robust
 def test_the_learned_chain_is_no_worse_than_no_chain():
     paper, learned, independent = (span_f1_of(fit(m, "ner"), "ner") for m in (PAPER, DEFAULT, cs.DawidSkene()))
     assert learned >= independent >= paper
 
 
-@pytest.mark.robust
 def test_named_entities_aligned_by_characters():
     # A prior that is learned for sequential workers is no better here: .743.
     model = SEQUENTIAL.fresh(smoothing=(0.1, 1.1), calibration="none")
@@ -78,7 +75,6 @@ def test_named_entities_aligned_by_characters():
     assert score_spans(both[both["split"] == "test"]) >= 0.745
 
 
-@pytest.mark.robust
 def test_sleep_stages():
     answers = pd.read_parquet(FOLDER / "sleep" / "responses.parquet")
     model = cs.HiddenMarkov().fit(answers[answers["kind"] == "model"].drop(columns="kind"))
@@ -87,7 +83,6 @@ def test_sleep_stages():
     assert cs.metrics.macro_f1(both["label_gold"], both["label"]) >= 0.845
 
 
-@pytest.mark.robust
 def test_labelling_functions_whose_silence_counts():
     gold = pd.read_parquet(FOLDER / "bc5cdr" / "gold.parquet", columns=KEYS)
     model = fit(DEFAULT, "bc5cdr", items=gold, abstain="answer")
@@ -107,7 +102,6 @@ pq.write_table(model.to_frame(), sys.argv[2])
 """
 
 
-@pytest.mark.robust
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_populations_in_abstracts_with_all_workers(tmp_path):
     target = tmp_path / "labels.parquet"
