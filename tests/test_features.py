@@ -13,12 +13,13 @@ from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import consilience as cs
 from benchmarks import real_crowds
-from consilience.answers.item_tables import ItemPriors, add_priors, match_features
+from consilience.answers.item_tables import ItemPriors, match_features
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.formats.sources import open_item_data
 from consilience.inference.classifiers import LinearTrainer, spread_labels
 from consilience.inference.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
 from consilience.inference.powers import NOTHING_KNOWN, POWERS, Calibration, find_leads, raise_to
+from consilience.inference.sources import InMemory
 from consilience.results import calibration
 from consilience.results.calibration import score_by_classifier
 from effort import rest_robust
@@ -362,21 +363,21 @@ def test_the_classifier_tells_posteriors_that_are_too_sure():
     honest = rng.dirichlet([0.7, 0.7], 3000)
     truth = (rng.random(3000) < honest[:, 1]).astype(int)
     code = np.where(rng.random(3000) < 0.8, truth, 1 - truth)
-    r = cs.Responses.from_matrix(truth[:, None])
+    source = InMemory(cs.Responses.from_matrix(truth[:, None]))
     items = np.arange(3000)
     for power in (0.3, 1.0):
-        scores = score_by_classifier(r, raise_to(honest, 1 / power), items, code, items)
+        scores = score_by_classifier(source, raise_to(honest, 1 / power), items, code, items)
         best = POWERS[scores.sum(axis=0).argmax()]
         assert power / 1.6 < best < power * 1.6
         lead, error = find_leads(scores)
         assert POWERS[lead <= error].max() >= power
     # What the classifier itself has said does not count as evidence.
-    known = add_priors(r, ItemPriors(items, 0.6 * np.eye(2)[code] + 0.2), np.array([0.5, 0.5]))
+    known = source.with_priors(ItemPriors(items, 0.6 * np.eye(2)[code] + 0.2), np.array([0.5, 0.5]))
     with_opinion = honest * np.exp(known.log_prior)
     with_opinion /= with_opinion.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(
         score_by_classifier(known, with_opinion, items, code, items),
-        score_by_classifier(r, honest, items, code, items),
+        score_by_classifier(source, honest, items, code, items),
         atol=1e-6,
     )
 
@@ -393,7 +394,7 @@ def test_the_limit_of_the_power_does_not_depend_on_the_order_of_items(monkeypatc
     for order in (np.arange(2000), np.arange(2000)[::-1]):
         r = cs.Responses.from_matrix(truth[order, None], items=order.tolist())
         opinion = Opinion(np.arange(2000), unit[order], np.eye(2)[code[order]])
-        found, _ = calibration.limit_power(r, left_out[order], opinion, Calibration(1.0), NOTHING_KNOWN)
+        found, _ = calibration.limit_power(InMemory(r), left_out[order], opinion, Calibration(1.0), NOTHING_KNOWN)
         assert found.n_judged == 1000
         powers.append(found.power)
     assert powers[0] == powers[1] < 0.5

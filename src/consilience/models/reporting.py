@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..checks.drift import check_order, find_drift, has_order, name_falls, tabul
 from ..errors import StoreError, parameter_error
 from ..planning.next_items import list_next_items, list_stop_items
 from ..planning.next_questions import list_questions
+from ..results.fusion import Fusion
 from ..results.label_files import write_labels
 from ..results.previews import build_report
 from ..results.saving import save_fusion
@@ -234,7 +236,7 @@ class Planning(Model):
         """
         if not (is_whole(n) and n >= 0):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
-        found = self.fusion_
+        found = self._seeded()
         return build_report(list_next_items(found, int(n)), found.backend)
 
     def stop_items(self, confidence: float = 0.95) -> Any:
@@ -310,5 +312,9 @@ class Planning(Model):
         >>> questions.column_names
         ['item', 'worker', 'gain', 'cost']
         """
-        found = self.fusion_
+        found = self._seeded()
         return build_report(list_questions(found, n, workers, budget, cost, per_worker, asked), found.backend)
+
+    def _seeded(self) -> Fusion:
+        """Return the result with the seed that the model has now: another one draws other items."""
+        return replace(self.fusion_, seed=self.get_params().get("seed", 0))
