@@ -28,6 +28,7 @@ from consilience.inference.hidden_fits import Fold, Judged
 from consilience.inference.hidden_scores import shrink_rows
 from consilience.inference.sources import InMemory
 from consilience.results.comparison import RECORD, Comparison
+from consilience.results.fusion import Later
 
 PLAIN = Comparison(
     n_items=100,
@@ -56,7 +57,7 @@ def compare(model, r):
 
 def vote_on(r):
     found = cs.MajorityVote().fit(r).fusion_
-    return Vote(found.labels, lambda: found.learned.counts)
+    return Vote(found.labels, Later(lambda: found.learned.counts))
 
 
 # ------------------------------------------------------------------------------------------------------------ the rule

@@ -19,7 +19,7 @@ single items: a fit that does not predict better has found nothing, however badl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
@@ -43,8 +43,8 @@ from ..kernels.types import Floats
 from ..memory import release_unused
 from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import UNANIMOUS, Comparison, count_differing
-from ..results.fitting import Asked, fit_source, learn_votes
-from ..results.fusion import Fusion, Labels
+from ..results.fitting import Asked, fit_source, learn_from_votes, learn_votes
+from ..results.fusion import Fusion, Labels, Later
 from ..results.intervals import choose
 from ..results.parts import StoredLabels
 from ..results.predicting import weigh_copies
@@ -57,7 +57,7 @@ class Vote(NamedTuple):
     """A majority vote: its labels, and the expected counts of answers that they make."""
 
     labels: Labels
-    counts: Callable[[], Floats]
+    counts: Later[Floats]
 
 
 class Differences(NamedTuple):
@@ -117,8 +117,14 @@ def compare_in_memory(recipe: Recipe, found: Fusion, source: InMemory, graph: Gr
     hidden = find_hidden(recipe, found, counted, graph, engine)
     if hidden and r.n_responses >= VERY_MANY:
         release_unused()
-    gains = judge(used, Vote(fair.labels, lambda: fair.learned.counts), hidden)
+    counts = Later(count_votes, InMemory(used, source.gold), fair.prior, engine)
+    gains = judge(used, Vote(fair.labels, counts), hidden)
     return agreement, gains, find_differences(found.labels, plain.labels, source), are_checked(source, graph)
+
+
+def count_votes(source: InMemory, prior: Floats, engine: Engine) -> Floats:
+    """Return the expected counts of answers that the labels of a vote make."""
+    return learn_from_votes(VoteRecipe(), source, prior, engine).counts
 
 
 def compare_stored(
@@ -140,7 +146,7 @@ def compare_stored(
         problem = latent.pose(source, latent.make_structure(source.crowd), None, engine)
         return problem.workers.plain_counts(expect_from_votes(problem).counts)
 
-    gains = judge(r, Vote(vote.labels, counts), found.calibrated.hidden if found.calibrated else ())
+    gains = judge(r, Vote(vote.labels, Later(counts)), found.calibrated.hidden if found.calibrated else ())
     n_top = float(tally.votes[int(tally.labels.argmax())])
     n_differ = found.labelled.n_items - tally.agreeing
     sums = Differences(n_differ, tally.vote_confidence, tally.labels, n_top, tally.unanimous, tally.kept)
@@ -285,7 +291,7 @@ def vote_without(r: Responses, vote: Vote, answer: NDArray[np.int64]) -> tuple[F
     np.add.at(shares, (owner[klass >= 0], klass[klass >= 0]), left[klass >= 0])
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), r.vote_shares())
-    counts = vote.counts().copy()
+    counts = vote.counts.value.copy()
     change = left[:, None] * shares[owner] - weight[:, None] * vote.labels.posterior[items][owner]
     np.add.at(counts, (r.worker[about], r.label[about]), change)
     return shares[item], shrink_rows(np.maximum(counts, 0.0), r.worker[answer], r.label[answer])
