@@ -644,7 +644,7 @@ def test_interrupted_while_writing(answers, monkeypatch):
 
     Path("labels.csv").write_text("old\n")
     before = contents(answers.parent)
-    monkeypatch.setattr("consilience.models.base.Model.save", interrupt)
+    monkeypatch.setattr("consilience.models.reporting.Reporting.save", interrupt)
     result = run("fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model")
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "Interrupted.\n")
     assert contents(answers.parent) == before

@@ -356,7 +356,7 @@ def test_a_failure_between_two_files_leaves_both(crowd, monkeypatch):
     def fail(*_, **__):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("consilience.models.base.Model.save", fail)
+    monkeypatch.setattr("consilience.models.reporting.Reporting.save", fail)
     done = run("update", crowd / "crowd.model", crowd / "new.csv", "-o", crowd / "labels.csv")
     assert done.exit_code == 1
     assert [(crowd / name).read_bytes() for name in names] == before
