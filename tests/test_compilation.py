@@ -22,7 +22,7 @@ from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from consilience.kernels.field import sweep_mean_field, sweep_messages, sweep_modes
 from consilience.kernels.types import freeze
-from effort import examples
+from effort import examples, rest_robust
 
 # ------------------------------------------------------------------------------------------------------------- widths
 
@@ -105,6 +105,7 @@ def run_on_fields(rng, n_classes, width):
     return posterior, labels, messages, beliefs, np.array(changes)
 
 
+@pytest.mark.robust
 @examples(40)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -117,7 +118,7 @@ def test_both_widths_give_the_same_bits(seed, n_classes, run):
         assert np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", ["DawidSkene", "HiddenMarkov", "MarkovField"])
+@pytest.mark.parametrize("name", rest_robust(["DawidSkene", "HiddenMarkov", "MarkovField"]))
 def test_both_widths_give_the_same_fit(name, monkeypatch):
     crowd = {
         "DawidSkene": lambda: cs.simulate.independent(200, n_workers=8, n_classes=3, seed=1),

@@ -391,7 +391,8 @@ def test_graphs_are_matched_by_id(build):
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_blocks_and_threads_change_nothing(inference, monkeypatch):
     crowd = network(200)
-    options = {"inference": inference, "tol": 0, "max_iter": 10}
+    coupling = "learn" if inference == "mean_field" else 0.5
+    options = {"inference": inference, "tol": 0, "max_iter": 10, "coupling": coupling}
     whole = cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph)
     monkeypatch.setattr(blocks, "BLOCK_SIZE", 100)
     one, three = (
