@@ -93,7 +93,7 @@ def random_chain(seed, n_classes, n_items, zeros=0.0):
 # -------------------------------------------------------------------------------------------------- forward-backward
 
 
-@pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_classes", rest_robust([1, 2, 3, 5], 3))
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
 @pytest.mark.parametrize("seed", rest_robust(range(3)))
 def test_forward_backward_is_enumeration(n_classes, zeros, seed):

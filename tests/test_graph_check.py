@@ -196,11 +196,12 @@ def situation(name):
             ["errors of workers on neighbouring items have a correlation of -0.01.", RIGHT],
             None,
         ),
-        (
+        pytest.param(
             "weak workers, shuffled",
             CHANCE,
             [],
             "The graph may not be informative about these labels: neighbouring items do not clearly agree",
+            marks=pytest.mark.robust,
         ),
         ("coin flips", NO_SAY, [], None),
         ("all agree", AGREES, [UNKNOWN], None),

@@ -214,10 +214,9 @@ def test_the_list(folder):
 # The real ones.
 
 
+@pytest.mark.robust
 @needs_data
-@pytest.mark.parametrize(
-    "entry", [pytest.param(e, id=e.name, marks=[pytest.mark.robust] * (e.name == "pico")) for e in CATALOGUE]
-)
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in CATALOGUE])
 def test_the_numbers_are_those_of_the_data(entry):
     data = load(entry.name)
     r = data.responses
