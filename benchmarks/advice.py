@@ -1,6 +1,6 @@
 """What `fuse` says in situations whose truth is known.
 
-Writes the table of docs/advice.md, which is the same in every run:
+Writes the tables of docs/advice.md that list what is found, and in which situation. They are the same in every run:
 
     python benchmarks/advice.py
 """
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
+from consilience.checks.register import CHECKS
 from consilience.inference.recipes.votes import find_tied
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.masks import draw_masks  # noqa: E402
 
 TABLE = ROOT / "docs" / "measured" / "advice.md"
+KINDS = ROOT / "docs" / "measured" / "findings.md"
 
 
 class Situation(NamedTuple):
@@ -136,15 +138,21 @@ def listen(make: Callable[[], Situation]) -> Said:
 
 
 def describe(said: Said) -> str:
-    """Return everything that was said, as one cell of a table."""
-    comparison = said.fused.comparison_
-    parts = [f"**{comparison.verdict}**{'' if comparison.tested else ', not tested'}", *said.sentences]
-    check = getattr(said.fused, "graph_check_", None)
-    if check is not None:
-        parts.append(str(check))
-    if len(parts) == 1:
-        parts.append(f"{comparison.describe_test().capitalize()}.")
-    return "<br>".join(part.replace("|", "\\|") for part in parts)
+    """Return the verdict, the kinds of what was found, and what else was warned of, as one cell of a table."""
+    comparison, findings = said.fused.comparison_, said.fused.findings_
+    verdict = f"**{comparison.verdict}**{'' if comparison.tested else ', not tested'}"
+    kinds = dict.fromkeys(f"`{finding.kind}`" for finding in findings)
+    told = {str(finding.warning()) for finding in findings}
+    others = [sentence.replace("|", "\\|") for sentence in said.sentences if sentence not in told]
+    return "; ".join([verdict, *([", ".join(kinds)] if kinds else []), *others])
+
+
+def list_kinds() -> str:
+    """Return all kinds of findings as Markdown, from the register."""
+    rows = [(kind, str(check.find.__doc__).partition("\n")[0]) for kind, check in CHECKS.items()]
+    return (
+        "\n".join(["| kind | what was found |", "|---|---|", *(f"| `{kind}` | {when} |" for kind, when in rows)]) + "\n"
+    )
 
 
 def tabulate() -> str:
@@ -160,3 +168,4 @@ if __name__ == "__main__":
     text = tabulate()
     print(text)
     TABLE.write_text(text)
+    KINDS.write_text(list_kinds())

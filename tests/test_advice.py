@@ -37,6 +37,10 @@ EXPECTED = {
 }
 
 
+def test_all_kinds_of_findings_are_listed():
+    assert advice.list_kinds() == advice.KINDS.read_text()
+
+
 def test_all_situations_are_tried():
     assert list(EXPECTED) == list(advice.SITUATIONS)
 

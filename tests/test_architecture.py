@@ -6,6 +6,7 @@ import ast
 import json
 import sys
 import types
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -17,18 +18,21 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.answers.columns import to_column
+from consilience.checks import register as checks
 from consilience.engines import ENGINES
 from consilience.engines.local import Threads
+from consilience.errors import DataWarning, Sentence
 from consilience.formats import register as formats
 from consilience.formats.annotation_tools import Answer, SharedRecords
 from consilience.formats.records import Identity, write_records
-from consilience.formats.writing import check_table_path
+from consilience.formats.writing import check_table_path, write_table
 from consilience.inference.powers import raise_to
 from consilience.inference.structures.base import BlockwiseParameters, Structure, Summary
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.inference.workers.register import WORKERS
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
+from consilience.results.findings import Finding
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 
 ROOT = Path(__file__).parents[1]
@@ -352,3 +356,63 @@ def test_a_new_annotation_tool_says_how_its_records_look(tmp_path, monkeypatch):
     cs.write_spans(cs.read_spans(tmp_path / "there.jsonl"), tmp_path / "back.bubbles", "bubbles")
     spans = json.loads((tmp_path / "back.bubbles").read_text(encoding="utf-8"))["bubbles"]
     assert spans == record["bubbles"]
+
+
+# --------------------------------------------------------------------------------------------------------- a new check
+
+
+def test_every_check_is_in_its_register():
+    found = {check.find for check in checks.CHECKS.values()}
+    assert len(found) == len(checks.CHECKS)
+    for kind, check in checks.CHECKS.items():
+        source = ast.parse(Path(sys.modules[check.find.__module__].__file__).read_text("utf-8"))
+        body = next(
+            node for node in ast.walk(source) if isinstance(node, ast.FunctionDef) and node.name == check.find.__name__
+        )
+        kinds = {
+            call.args[0].value
+            for call in ast.walk(body)
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("Finding", "Finding.told")
+        }
+        assert kinds == {kind}
+        assert check.find.__doc__.count("\n") == 0
+
+
+@pytest.mark.parametrize("warns", [True, False])
+def test_a_new_check_is_one_line(warns, tmp_path, monkeypatch):
+    def find_toys(subject):
+        """The answers are toys."""
+        n_answers = subject.sample.responses.n_responses
+        remedies = ("Put them away.", Sentence("Or give {gold}."))
+        kind = DataWarning if warns else None
+        yield Finding("toys", "bad", f"All {n_answers} answers are toys.", remedies, "workers", category=kind)
+
+    monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, later=not warns))
+    crowd = cs.simulate.independent(200, n_workers=6, n_classes=2, accuracy=(0.6, 0.9), seed=1)
+    r = crowd.responses
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fused = cs.fuse(r)
+    said = [str(each.message) for each in caught]
+    assert ("All 1200 answers are toys. Put them away. Or give gold=." in said) is warns
+    assert fused.findings_[-1].kind == "toys"
+    table = {"item": r.items[r.item_of_answer()], "worker": r.workers[r.worker], "label": r.labels[r.label]}
+    write_table(pa.table(table), str(tmp_path / "answers.csv"))
+    outputs = ("--report", tmp_path / "report.html", "--save", tmp_path / "crowd.model")
+    shown = run("fuse", tmp_path / "answers.csv", *outputs)
+    assert ("Warning: All 1200 answers are toys. Put them away. Or give --gold." in shown.stderr) is warns
+    assert ("\n  - All 1200 answers are toys.\n" in shown.stdout) is not warns
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "All 1200 answers are toys." in page
+    assert "Put them away. Or give gold= (--gold on the command line)." in page
+    figures = json.loads(run("fuse", tmp_path / "answers.csv", "--json").stdout)
+    assert figures["findings"][-1] == {
+        "kind": "toys",
+        "level": "bad",
+        "problem": "All 1200 answers are toys.",
+        "remedies": ["Put them away.", "Or give --gold."],
+        "place": "workers",
+        "warned": warns,
+    }
+    # A loaded model is looked at again.
+    assert cs.load(tmp_path / "crowd.model").findings_[-1].kind == "toys"

@@ -23,7 +23,8 @@ from consilience.checks.comparison import (
     share_kept,
     vote_without,
 )
-from consilience.checks.doubts import doubt_gain
+from consilience.checks.labels import find_no_gain
+from consilience.checks.subject import Subject
 from consilience.inference.hidden_fits import Fold, Judged
 from consilience.inference.hidden_scores import shrink_rows
 from consilience.inference.sources import InMemory
@@ -81,10 +82,16 @@ def test_one_rule_for_better(gain, error, verdict):
     assert comparison.better is (verdict == "better")
     assert "1 of 100 labels differs from majority vote" in str(comparison)
     assert "inf" not in str(comparison)
-    for has_gold in (False, True):
-        text = str(doubt_gain(comparison, "DawidSkene", has_gold))
-        assert ("evaluate" in text) is not has_gold
-        assert ("no clear difference" in text) is (verdict == "no different" and math.isfinite(error))
+    r = cs.Responses.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
+    model = cs.DawidSkene().fit(r)
+    found = dataclasses.replace(model.fusion_, comparison=comparison)
+    for gold in (None, match_gold({0: 0}, r, r.classes)):
+        findings = list(find_no_gain(Subject(model.recipe(), found, InMemory(r, gold), None)))
+        assert len(findings) == (verdict != "better")
+        for finding in findings:
+            text = str(finding.warning())
+            assert ("evaluate" in text) is (gold is None)
+            assert ("no clear difference" in text) is (verdict == "no different" and math.isfinite(error))
 
 
 @pytest.mark.parametrize(

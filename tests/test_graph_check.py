@@ -23,7 +23,7 @@ from real_data import FOLDER, gold_of, needs_data
 AGREES = "The graph is informative about these labels: neighbouring items agree more than by chance"
 NO_SAY = "The graph has almost no effect on these labels ("
 CHANCE = "Neighbouring items do not clearly agree more than by chance ("
-ALIKE = "But workers tend to make the same error on neighbouring items (correlation "
+ALIKE = "Workers tend to make the same error on neighbouring items of the graph (correlation "
 UNKNOWN = "There are too few answers to tell whether workers make the same error on neighbouring items."
 RIGHT = "Only known labels can tell whether the changed labels are right."
 
@@ -457,7 +457,7 @@ def test_the_command_says_it(tmp_path, monkeypatch):
     (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
     result = run("fuse", "answers.csv", "--graph", "edges.csv", "--save", "masks.model", "--calibration", "none")
     assert result.exit_code == 0, result.output
-    assert "So the graph is not used." in " ".join(result.stdout.split())
+    assert "The graph is not used: all labels come from the answers alone." in " ".join(result.stdout.split())
     assert "per agreeing neighbour, for items that nobody answered" in " ".join(result.stdout.split())
     assert "Warning: Workers tend to make the same error on neighbouring items of the graph" in result.stderr
     assert "coupling=" not in result.stderr  # there is no such option

@@ -326,18 +326,19 @@ def test_the_headline_promises_no_more_than_is_known(name, words):
 def test_every_verdict_has_its_words(fused, changes, level, badge, headline):
     model = copy.copy(fused)
     figures = {"expected_accuracy": 0.9, "expected_accuracy_low": 0.85, "expected_accuracy_high": 0.95, "n_differ": 9}
-    model.comparison_ = dataclasses.replace(fused.comparison_, **{**figures, **changes})
+    compared = dataclasses.replace(fused.comparison_, **{**figures, **changes})
+    model.adopt(dataclasses.replace(fused.fusion_, comparison=compared, findings=None))
     subject = gather(model)
     verdict = overview.judge(subject)
     assert (verdict.level, verdict.badge) == (level, badge)
     assert verdict.headline.startswith(headline)
-    assert all(note.problem and note.remedies for note in overview.list_notes(subject, []))
+    assert all(note.problem and note.remedies for note in overview.list_notes(subject))
 
 
 def test_noise_is_called_so_and_workers_are_not_blamed():
     page = page_of(fuse_matrix(np.random.default_rng(0).integers(0, 3, (400, 6))))
     assert page.all("h1")[0][1] == "Do not rely on these labels: the answers show no signal."
-    notes = overview.list_notes(gather(fuse_matrix(np.random.default_rng(0).integers(0, 3, (400, 6)))), [])
+    notes = overview.list_notes(gather(fuse_matrix(np.random.default_rng(0).integers(0, 3, (400, 6)))))
     assert len(notes) == 1
     assert notes[0].level == "bad"
 
@@ -357,11 +358,11 @@ def test_copies_and_useless_workers_are_named():
     names = ["a", "b", "c", "d", "e", "f", "twin of d", "spam", "random"]
     model = cs.fuse(cs.Responses.from_matrix(np.column_stack([matrix, matrix[:, 3], spam, random]), workers=names))
     subject = gather(model)
-    notes = overview.list_notes(subject, workers.tabulate(subject))
+    notes = overview.list_notes(subject)
     text = " ".join(note.problem for note in notes)
     assert "('d', 'twin of d')" in text
-    assert "1 worker gives nearly always the same label (spam). 11.1% of the answers are theirs." in text
-    assert "tell little: their answers hardly depend on what is right (f, random)." in text
+    assert "1 worker gives nearly always the same label ('spam'). 11.1% of the answers are theirs." in text
+    assert "tell little: their answers hardly depend on what is right ('f', 'random')." in text
 
 
 def test_a_worker_who_is_more_often_wrong_than_right_is_named():
@@ -371,8 +372,8 @@ def test_a_worker_who_is_more_often_wrong_than_right_is_named():
     said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 10, (500, 6))) % 10)
     names = ["a", "b", "c", "d", "often right", "often wrong"]
     subject = gather(cs.fuse(cs.Responses.from_matrix(said, workers=names)))
-    notes = overview.list_notes(subject, workers.tabulate(subject))
-    assert notes[0].problem.startswith("1 worker is more often wrong than right (often wrong). 16.7% of the answers")
+    notes = overview.list_notes(subject)
+    assert notes[0].problem.startswith("1 worker is more often wrong than right ('often wrong'). 16.7% of the answers")
     assert not any("often right" in note.problem for note in notes)
 
 
@@ -439,13 +440,6 @@ def test_two_wrong_answers_are_no_bias():
     data["label"] += ["b", "b"]
     rows = workers.tabulate(gather(cs.fuse(data)))
     assert {row["bias"] for row in rows} == {""}
-
-
-def test_ids_of_copies_are_no_remarks():
-    worker = {"remarks": "near-copy of x; contrary", "accuracy_high": 0.9}
-    assert overview.find_remark(worker) == ""
-    assert overview.find_remark(worker | {"accuracy_high": 0.4}) == overview.OFTEN_WRONG
-    assert overview.find_remark(worker | {"remarks": "one label; near-copy of x"}) == "one label"
 
 
 @pytest.mark.parametrize(
@@ -662,13 +656,16 @@ def test_texts_show_their_spans():
 def test_networks_say_what_the_graph_does():
     network = cs.simulate.network(150, seed=1)
     fused = cs.fuse(network.responses, graph=network.graph)
-    assert overview.note_graph(fused) == []
     sound = fused.graph_check_
-    fused.graph_check_ = dataclasses.replace(sound, error_correlation=0.5, error_correlation_error=0.01)
-    assert "the same error on neighbouring items" in overview.note_graph(fused)[0].problem
-    fused.graph_check_ = dataclasses.replace(sound, agreement=0.0, changed=0.1)
-    assert "may not be informative" in overview.note_graph(fused)[0].problem
-    fused.graph_check_ = sound
+
+    def find(**changes):
+        check = dataclasses.replace(sound, **changes)
+        again = fused.fresh().adopt(dataclasses.replace(fused.fusion_, graph_check=check, findings=None))
+        return " ".join(note.problem for note in overview.list_notes(gather(again)) if note.kind == "graph")
+
+    assert find() == ""
+    assert "the same error on neighbouring items" in find(error_correlation=0.5, error_correlation_error=0.01)
+    assert "may not be informative" in find(agreement=0.0, changed=0.1)
     text = page_of(fused).text()
     assert str(fused.graph_check_) in text
     assert f"{fused.coupling_:.2f}" in text

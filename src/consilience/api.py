@@ -10,7 +10,8 @@ from .answers.arrays import Crowd
 from .answers.graph import Graph
 from .answers.tagging import looks_iob2
 from .arguments import is_among
-from .checks.judging import GraphVerdict, judge, settle_graph
+from .checks.graph_check import GraphVerdict, settle_graph
+from .checks.judging import judge
 from .engines import open_engine
 from .errors import (
     ParameterError,
@@ -165,10 +166,10 @@ def settle_masks(masks: Masks, given: dict[str, Any], engine: Any) -> Settled:
     graph = recipe.align(source.responses, sample.graph())
     with open_engine(engine) as opened, quietly():
         found = fit_source(recipe, source, graph, opened, Asked(count_copies_once=True))
-        found, changed, verdict = settle_graph(recipe, found, source, graph, opened)
+        found, verdict = settle_graph(recipe, found, source, graph, opened)
     if "coupling" in given:
         return Settled("markov-field", given, masks.graph(), verdict)
-    listeners = {"listeners": recipe.listeners, **changed}["listeners"]
+    listeners = {"listeners": recipe.listeners, **verdict.changed}["listeners"]
     if verdict.check.silent or (listeners == "unanswered" and masks.are_complete()):
         return Settled("dawid-skene", alone, None, verdict)
     settled = {"coupling": found.coupling, "listeners": listeners}

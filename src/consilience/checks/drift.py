@@ -51,6 +51,7 @@ answers each.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -59,15 +60,17 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, to_column, to_values
 from ..answers.responses import Responses
-from ..errors import ParameterError, Sentence
+from ..errors import ParameterError, Sentence, plural, shorten
 from ..inference.cells import sum_by
 from ..inference.copy_groups import number_groups
 from ..inference.structures.independent import IndependentParameters
 from ..kernels.drift import LEAST_VARIANCE, judge_answers
 from ..kernels.types import Floats, freeze, read_only
+from ..results.findings import Finding
 from ..results.fusion import Fusion
 from ..results.predicting import weigh_copies
 from ..results.tables import describe_answers
+from .subject import Subject
 
 # Workers are not judged by fewer answers, nor by fewer items or sequences.
 FEWEST_ANSWERS, FEWEST_UNITS = 20, 10
@@ -89,6 +92,8 @@ SETTLED = 0.01
 # Less is rounding: what others tell about difficulty, and how far times are apart.
 NOTHING = 1e-6
 TINY = 1e-300
+# Workers that a finding lists.
+MOST_NAMES = 5
 
 
 class Drift(NamedTuple):
@@ -357,10 +362,10 @@ def reject(chances: Floats, n_tests: int) -> NDArray[np.bool_]:
     return rejected
 
 
-def say_fall(first: float, last: float) -> str:
+def describe_fall(first: float, last: float) -> str:
     """Return a remark.
 
-    >>> say_fall(0.9, 0.614)
+    >>> describe_fall(0.9, 0.614)
     'accuracy falls from 90% to 61%'
     """
     return f"accuracy falls from {first:.0%} to {last:.0%}"
@@ -376,7 +381,7 @@ def tabulate_drift(found: Drift) -> dict[str, Column]:
         "change_high": found.high,
     }
     remarks = [
-        say_fall(first, last) if falls else ""
+        describe_fall(first, last) if falls else ""
         for first, last, falls in zip(found.first.tolist(), found.last.tolist(), found.falls.tolist(), strict=True)
     ]
     columns = {name: to_column(np.asarray(values)) for name, values in figures.items()}
@@ -387,6 +392,26 @@ def name_falls(columns: dict[str, Column], found: Drift) -> dict[str, Column]:
     """Return the columns of the worker report with a remark for each worker whose accuracy falls."""
     remarks = to_values(columns["remarks"]).tolist()
     for m in np.flatnonzero(found.falls).tolist():
-        remark = say_fall(found.first[m], found.last[m])
+        remark = describe_fall(found.first[m], found.last[m])
         remarks[m] = f"{remarks[m]}; {remark}" if remarks[m] else remark
     return columns | {"remarks": to_column(remarks)}
+
+
+def find_falls(subject: Subject) -> Iterator[Finding]:
+    """The accuracy of workers falls over time."""
+    found = subject.fusion
+    if not subject.makes_sense or not has_order(found):
+        return
+    drift = find_drift(found)
+    rows = np.flatnonzero(drift.falls)
+    if not len(rows):
+        return
+    rows = rows[np.argsort(drift.change[rows], kind="stable")]
+    figures = [
+        f"{shorten(worker)}: {drift.first[m]:.0%} to {drift.last[m]:.0%}"
+        for m, worker in zip(rows[:MOST_NAMES], found.names.workers[rows[:MOST_NAMES]].tolist(), strict=True)
+    ]
+    more = f" and {len(rows) - MOST_NAMES:,} more" if len(rows) > MOST_NAMES else ""
+    problem = f"The accuracy of {plural(len(rows), 'worker')} falls over time ({', '.join(figures)}{more})."
+    remedy = "Look at their last answers. They may be tired, or the task may have changed."
+    yield Finding("drift", "care", problem, (remedy,), "workers", category=None)

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +43,18 @@ from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine
-from ..errors import quietly
+from ..errors import DataWarning, Sentence, quietly
 from ..inference.recipes.field import FieldRecipe
 from ..inference.recipes.independent import IndependentRecipe
 from ..inference.sources import InMemory
 from ..inference.structures.field import weight_unit
 from ..kernels.types import Floats
-from ..results.comparison import GraphCheck
+from ..results.comparison import CHECK_IDS, GraphCheck, describe_limit
+from ..results.findings import Finding, Words
 from ..results.fitting import Asked, fit_source
 from ..results.fusion import Fusion
+from ..results.predicting import weigh_copies
+from .subject import Subject
 
 # Vote shares of a smaller variance are the same but for rounding.
 SAME = 1e-20
@@ -237,3 +240,67 @@ def check_graph(recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Gra
         (here.labels.codes, shuffled.labels.codes, alone.labels.codes),
         unit,
     )
+
+
+class GraphVerdict(NamedTuple):
+    """What was found about a graph, and the parameters that were changed because of it."""
+
+    check: GraphCheck
+    changed: dict[str, Any]
+
+
+def settle_graph(
+    recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Graph, engine: Engine
+) -> tuple[Fusion, GraphVerdict]:
+    """Return a result of a field, and what was found about the graph.
+
+    Where a worker's errors run along the edges, neighbours repeat them. Then the field is fitted again, so that only
+    items that nobody answered hear their neighbours; unless the user gave a coupling.
+    """
+    # What the classifier said of the items need not be learned again.
+    counted = weigh_copies(found, source.responses, np.arange(source.responses.n_workers))
+    known = replace(source, responses=counted, features=None, log_prior=found.given.log_prior)
+    check = check_graph(recipe, found, known, graph, engine)
+    if not (check.sound and check.repeats_errors and recipe.learns_coupling):
+        return found, GraphVerdict(check, {})
+    changed: dict[str, Any] = {"coupling": found.coupling, "listeners": "unanswered"}
+    asked = Asked(found.copies, count_copies_once=True)
+    again = fit_source(replace(recipe, **changed), source, graph, engine, asked)
+    # The scores tell where the coupling comes from.
+    return replace(again, coupling_scores=found.coupling_scores), GraphVerdict(check, changed)
+
+
+def find_poor_graph(subject: Subject) -> Iterator[Finding]:
+    """A graph tells nothing about the labels, or errors run along its edges."""
+    check, recipe = subject.fusion.graph_check, subject.recipe
+    if check is None or check.silent:
+        return
+    if check.sound and check.repeats_errors:
+        remedy: Words = "To see whether it helps, compare both results on known labels."
+        if subject.limits_graph:
+            coupling = float(f"{check.coupling / check.usual_weight:.3g}")
+            words = "To use it for all items, give {coupling}, and compare both results on known labels."
+            remedy = Sentence(words, coupling=coupling)
+        problem = check.describe_errors()
+        if subject.limits_graph or (isinstance(recipe, FieldRecipe) and recipe.listeners == "unanswered"):
+            problem += f" {describe_limit(bool(subject.sample.find_told().all()))}"
+        yield Finding(
+            "graph",
+            "care",
+            problem,
+            (remedy,),
+            "network",
+            category=DataWarning if subject.limits_graph else None,
+        )
+    elif not check.sound and check.changed > 0:
+        yield Finding(
+            "graph",
+            "care",
+            f"The graph may not be informative about these labels: {check.describe_doubt()}. With a learned coupling "
+            f"it changes {check.changed:.1%} of them; a shuffled graph changes {check.shuffled_changed:.1%}.",
+            (
+                *([] if check.agrees or not check.measured else [CHECK_IDS]),
+                "Fuse without it, unless known labels show that it helps.",
+            ),
+            "network",
+        )

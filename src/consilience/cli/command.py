@@ -22,15 +22,18 @@ import sys
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
 
 from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Python, Spelling, cut
+
+if TYPE_CHECKING:
+    from ..results.findings import Finding
 
 FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signal
 
@@ -330,6 +333,13 @@ def tell(content: Callable[[], Record], show: Callable[[], None]) -> None:
         print_json(content())
     elif not is_asked("quiet"):
         show()
+
+
+def describe_findings(findings: Iterable[Finding]) -> list[Record]:
+    """Return what checks found in the words of this command, and whether it was warned of."""
+    context = click.get_current_context()
+    spell, told = spell_options(context.command), context.meta[WARNINGS]
+    return [each.to_record(spell) | {"warned": _to_line(each.warning().say(spell)) in told} for each in findings]
 
 
 def print_json(content: Record) -> None:

@@ -31,6 +31,7 @@ from .terminal import (
     measure,
     open_console,
     print_facts,
+    print_findings,
     print_table,
     print_title,
     quote_blanks,
@@ -57,6 +58,7 @@ def print_summary(summary: Summary) -> None:
     )
     print_facts(console, _facts(summary))
     console.print()
+    print_findings(console, summary.findings)
     neighbours = summary.chain or summary.field
     if neighbours is not None:
         print_title(console, "Neighbours in a sequence" if summary.chain else "Neighbours in the graph")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options as shared
-from .command import Command, is_asked, tell
+from .command import Command, describe_findings, is_asked, tell
 from .options import read_options
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ def describe(
         "verdict_before": None if before is None else before.verdict,
         "verdict": None if comparison is None else comparison.verdict,
         "reason": found.verdict,
+        "findings": describe_findings(model.findings_),
         "mean_confidence": model.fusion_.labelled.mean_confidence,
         "copies": model.copies_,
         "changes": changed.to_pylist(),
@@ -195,7 +196,7 @@ def describe(
 def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
     """Print what is new, which labels changed, and the verdict before and after."""
     from ..errors import plural, to_sentence
-    from .summary import knows_all, say_verdict
+    from .summary import describe_verdict, knows_all
     from .terminal import (
         MOST_KEY,
         Column,
@@ -204,6 +205,7 @@ def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, 
         format_number,
         open_console,
         print_facts,
+        print_findings,
         print_table,
         print_title,
         spare_width,
@@ -225,7 +227,7 @@ def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, 
     else:
         if before is not None:
             facts.append(("Before", to_sentence(before.describe_test())))
-        facts.append(("Verdict", to_sentence(say_verdict(model, comparison))))
+        facts.append(("Verdict", to_sentence(describe_verdict(model, comparison))))
         if found.verdict is not None:
             facts.append(("Reason", to_sentence(found.verdict)))
         if not knows_all(model):
@@ -234,6 +236,7 @@ def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, 
         facts.append(("Calibration", model.explain_calibration()))
     print_facts(console, facts)
     console.print()
+    print_findings(console, describe_findings(model.findings_))
     if changed.num_rows:
         hidden = changed.num_rows - MOST_ROWS
         more = f" ({hidden:,} more with --changes or --json)" if hidden > 0 else ""

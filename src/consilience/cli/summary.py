@@ -20,14 +20,14 @@ from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
 from ..preparing import Prepared
-from ..results.comparison import Comparison
+from ..results.comparison import Comparison, describe_limit
 from ..results.parts import StoredLabels
 from ..results.span_results import read_words
 from ..results.worker_report import rank_accuracy
 from ..storage.answers import StoredResponses
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans
-from .command import Record
+from .command import Record, describe_findings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +67,7 @@ class Summary:
     mean_confidence: float
     undecided: Record | None
     comparison: Record | None
+    findings: list[Record]
     most_reliable: list[Record]
     least_reliable: list[Record]
     classifier: Record | None
@@ -119,6 +120,7 @@ def summarise(model: Model, prepared: Prepared, labels: pa.Table | None, workers
         mean_confidence=model.expected_accuracy_ if labels is None else float(np.mean(labels["confidence"])),
         undecided=None if options.undecided is None else _count_undecided(model, options.undecided),
         comparison=_compare(model),
+        findings=describe_findings(model.findings_),
         most_reliable=best,
         least_reliable=worst,
         classifier=_describe_classifier(model),
@@ -276,9 +278,7 @@ def _describe_field(model: Model, answers: Responses | StoredResponses) -> Recor
     explanation = str(model.graph_check_)
     if model.listeners == "unanswered":
         all_answered = InMemory(answers).find_told().all()
-        used = "is not used" if all_answered else "is used only for items that nobody answered"
-        repeats = model.graph_check_.sound and model.graph_check_.repeats_errors
-        explanation += f" So the graph {used}." if repeats else f" The graph {used}."
+        explanation += f" {describe_limit(bool(all_answered), 'The graph')}"
     return {
         "coupling": model.coupling_,
         "usual_weight": model.usual_weight,
@@ -309,7 +309,7 @@ def _describe_classifier(model: Model) -> Record | None:
     return record
 
 
-def say_verdict(model: Model, comparison: Comparison) -> str:
+def describe_verdict(model: Model, comparison: Comparison) -> str:
     """Return the verdict in words, also where there was nothing to decide."""
     return ALL_KNOWN if knows_all(model) else comparison.describe_test()
 
@@ -333,7 +333,7 @@ def _compare(model: Model) -> Record | None:
         "agreement": comparison.agreement,
         **figures,
         "words": {
-            "verdict": say_verdict(model, comparison),
+            "verdict": describe_verdict(model, comparison),
             "record": comparison.describe_record() if has_record else None,
             "accuracy": None if knows_all(model) else comparison.describe_accuracy(),
             "alpha": comparison.describe_agreement(),

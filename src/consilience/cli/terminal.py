@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import plural
-from .command import make_inert
+from .command import Record, make_inert
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -180,6 +180,18 @@ def print_facts(console: Console, facts: Sequence[tuple[str, str]]) -> None:
         console.print(Text(f"  {name:{width}}  {first}".rstrip()))
         for line in rest:
             console.print(Text(f"  {'':{width}}  {line}"))
+
+
+def print_findings(console: Console, findings: Iterable[Record]) -> None:
+    """Print what checks found, except for what was warned of."""
+    problems = [make_inert(each["problem"]) for each in findings if not each["warned"]]
+    if not problems:
+        return
+    print_title(console, "What needs attention")
+    for problem in problems:
+        lines = textwrap.wrap(problem, console.width, initial_indent="  - ", subsequent_indent="    ")
+        console.print(Text("\n".join(lines)))
+    console.print()
 
 
 Rows = Iterable[Sequence[object] | None]

@@ -11,9 +11,11 @@ from ..answers.columns import to_column
 from ..answers.frames import build_frame
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import check_order, find_drift, has_order, name_falls, tabulate_drift
+from ..checks.judging import list_findings
 from ..errors import StoreError, parameter_error
 from ..planning.next_items import list_next_items, list_stop_items
 from ..planning.next_questions import list_questions
+from ..results.findings import Finding
 from ..results.fusion import Fusion
 from ..results.label_files import write_labels
 from ..results.previews import build_report
@@ -125,6 +127,14 @@ class Reporting(Model):
             is a dict with the probability of each pixel's class.
         """
         return to_masks(self.fusion_, masks)
+
+    @property
+    def findings_(self) -> list[Finding]:
+        """What checks found, the most serious first: what `fuse` warns of, and what a report says of workers and items.
+
+        A `Finding` has the attributes kind, level ("care" or "bad"), problem, remedies and place.
+        """
+        return list_findings(self.recipe(), self.fusion_)
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.

@@ -55,7 +55,7 @@ def suppose(has_content: bool) -> Given:
     return Given(("fuse", "answers.csv", *content), ("--report", "report.html"), ("known.csv",))
 
 
-def tell_again(given: Given | None, has_content: bool, has_spans: bool, holds_known: bool) -> Again:
+def plan_next_run(given: Given | None, has_content: bool, has_spans: bool, holds_known: bool) -> Again:
     """Return how to fuse again.
 
     Parameters
@@ -71,7 +71,7 @@ def tell_again(given: Given | None, has_content: bool, has_spans: bool, holds_kn
 
     Examples
     --------
-    >>> tell_again(Given(("update", "crowd.model"), (), ()), False, False, holds_known=False)
+    >>> plan_next_run(Given(("update", "crowd.model"), (), ()), False, False, holds_known=False)
     Again(command='consilience update crowd.model --gold gold.csv', python='', gives_known=False)
     """
     known = "" if holds_known else '"known.csv", '

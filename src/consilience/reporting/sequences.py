@@ -11,7 +11,7 @@ from ..answers.tagging import split_tag
 from ..inference.sources import InMemory
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField
-from ..results.comparison import describe_usual
+from ..results.comparison import describe_limit, describe_usual
 from ..results.span_results import are_tags, find_runs
 from .charts import Chart, draw_heat
 from .confusions import MOST_CLASSES, choose_classes, fold_table
@@ -94,12 +94,7 @@ def describe_network(subject: Subject) -> tuple[str, list[tuple[str, str]]] | No
         return "The graph was not checked. fuse does that.", figures
     words = str(check)
     if getattr(model, "listeners", "") == "unanswered":
-        used = (
-            "is not used"
-            if InMemory(subject.responses).find_told().all()
-            else "is used only for items that nobody answered"
-        )
-        words += f" The graph {used}."
+        words += f" {describe_limit(bool(InMemory(subject.responses).find_told().all()), 'The graph')}"
     figures += [
         ("Coupling on a shuffled graph", f"{check.shuffled_coupling:.2f}"),
         ("Neighbours of an item, on average", f"{check.degree:.1f}"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from ..inference.recipes.votes import find_tied
 from ..kernels.types import Floats
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
+from ..results.findings import Finding
 from ..results.tables import count_answers
 from .content import Content
 
@@ -41,6 +42,8 @@ class Subject:
         The fitted model.
     responses : Responses
         Its answers, with the classes of the model.
+    findings : sequence of Finding
+        What checks found.
     gold : Gold or None
         Known labels, by item.
     graph : Graph or None
@@ -49,17 +52,20 @@ class Subject:
         What an item looks like, by its index.
     n_labels : int
         How many items the model was fitted to. The report shows a random sample of those on disk.
-    on_disk : bool
-        Whether the model was fitted to answers on disk.
     """
 
     model: Any
     responses: Responses
+    findings: Sequence[Finding]
     gold: Gold | None = None
     graph: Any = None
     content: Callable[[int], Content | None] | None = None
     n_labels: int = 0  # how many items there are, if these are a sample
-    on_disk: bool = False
+
+    @cached_property
+    def kinds(self) -> set[str]:
+        """The kinds of what checks found."""
+        return {finding.kind for finding in self.findings}
 
     @property
     def is_sample(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..arguments import to_path
+from ..checks.judging import list_findings
 from ..errors import parameter_error, to_sentence
 from ..formats.writing import replace_file
 from ..models.base import Model
@@ -14,7 +15,7 @@ from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from ..results.parts import view_sample
 from . import answers, items, overview, sequences, workers
-from .again import Given, tell_again
+from .again import Given, plan_next_run
 from .changes import find_changes
 from .charts import import_converter
 from .confusions import draw_confusion
@@ -94,8 +95,8 @@ def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
     found = model.fusion_
-    on_disk, n_labels = found.source is not None, found.labelled.n_items
-    if on_disk:
+    findings, n_labels = list_findings(model.recipe(), found), found.labelled.n_items
+    if found.source is not None:
         found = view_sample(found)
         model = model.fresh().adopt(found)
     r = found.answers.with_classes(found.names.classes)
@@ -104,7 +105,7 @@ def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
         shown = find_content(content, r, folder)
     elif found.passages is not None and found.passages.texts is not None:
         shown = find_words(found.passages, r)
-    return Subject(model, r, found.given.gold, found.given.graph, shown, n_labels, on_disk=on_disk)
+    return Subject(model, r, findings, found.given.gold, found.given.graph, shown, n_labels)
 
 
 def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
@@ -124,7 +125,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         spans=overview.count_spans(subject, verdict.counts),
         figures=overview.list_figures(subject),
         facts=overview.list_facts(subject),
-        notes=overview.list_notes(subject, table),
+        notes=overview.list_notes(subject),
         changes=None if subject.is_sample else find_changes(subject),
         answers=answers.draw_answers(subject),
         class_chart=answers.draw_classes(subject),
@@ -154,7 +155,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         n_known=review.n_known,
         holds_known=review.holds_known,
         n_nameless=review.n_nameless,
-        again=tell_again(given, has_content, subject.has_spans, review.holds_known),
+        again=plan_next_run(given, has_content, subject.has_spans, review.holds_known),
         one_class=len(subject.classes) < 2,
         data={"review": review.data, "confusions": confusions._asdict()},
     )

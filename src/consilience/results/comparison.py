@@ -398,10 +398,9 @@ class GraphCheck:
     def describe_errors(self) -> str:
         """Say whether errors run along the edges, and what follows."""
         if self.repeats_errors:
-            result = "may spread errors" if self.changed == 0 else "may replace labels that were right"
             return (
-                "But workers tend to make the same error on neighbouring items (correlation "
-                f"{show(self.error_correlation)}), so the graph {result}."
+                "Workers tend to make the same error on neighbouring items of the graph (correlation "
+                f"{self.error_correlation:.2f}), so the graph may spread errors."
             )
         if self.error_correlation_error > UNCLEAR:
             found = "There are too few answers to tell whether workers make the same error on neighbouring items."
@@ -410,6 +409,13 @@ class GraphCheck:
         return (
             found if self.changed == 0 else f"{found} Only known labels can tell whether the changed labels are right."
         )
+
+
+def describe_limit(all_answered: bool, graph: str = "It") -> str:
+    """Return in words for which items a graph is used that only those hear which nobody answered."""
+    if all_answered:
+        return f"{graph} is not used: all labels come from the answers alone."
+    return f"{graph} is used only for items that nobody answered; all other labels come from the answers alone."
 
 
 def describe_usual(weight: float) -> str:

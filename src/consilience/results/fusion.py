@@ -57,6 +57,7 @@ from ..specs import (
 )
 from .batches import Past
 from .comparison import Comparison, GraphCheck
+from .findings import Finding
 from .intervals import Intervals
 
 Value = TypeVar("Value")
@@ -317,6 +318,8 @@ class Fusion:
     checked: bool = False  # whether `fuse` has compared it with majority vote
     comparison: Comparison | None = None
     graph_check: GraphCheck | None = None
+    # What checks of `fuse` found; None if they were not made, or for a result that was loaded.
+    findings: Annotated[tuple[Finding, ...] | None, NOT_SAVED] = None
     update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
 
     @property

@@ -88,6 +88,10 @@ class Recipe(ABC):
     #: Why answers cannot come in batches; None if they can.
     why_no_batches: ClassVar[str | None] = None
 
+    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
+        """Return the warning that a fit stopped before it settled; None if it need not settle."""
+        return None
+
     @abstractmethod
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
@@ -294,19 +298,24 @@ class LatentRecipe(Recipe):
         """Return the structure for a batch of a stream that is not the first."""
         return self.make_structure(r)
 
+    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:
+        """Return the warning that a fit stopped before it settled; None if it was not asked to settle."""
+        if len(trace) < 2 or self.tol <= 0 or self.max_iter <= 0:
+            return None
+        gain = (trace[-1] - trace[-2]) / max(n_responses, 1)
+        return ConvergenceWarning(
+            f"{self.model} stopped after {self.max_iter} iterations while its objective still gained {gain:.1e} per "
+            "answer.",
+            Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
+            Sentence("Or accept the fit with a higher {tol}."),
+            keyword="max_iter",
+        )
+
     def warn_of_iterations(self, fit: Fit, n_responses: int) -> None:
         """Say that a fit stopped before it settled."""
-        if self.tol > 0 and self.max_iter > 0 and not fit.converged:
-            gain = (fit.trace[-1] - fit.trace[-2]) / max(n_responses, 1)
-            warn(
-                ConvergenceWarning(
-                    f"{self.model} stopped after {self.max_iter} iterations while its objective still gained "
-                    f"{gain:.1e} per answer.",
-                    Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
-                    Sentence("Or accept the fit with a higher {tol}."),
-                    keyword="max_iter",
-                )
-            )
+        warning = None if fit.converged else self.explain_stop(fit.trace, n_responses)
+        if warning is not None:
+            warn(warning)
 
 
 def place(

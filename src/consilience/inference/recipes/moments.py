@@ -69,6 +69,17 @@ class MomentRecipe(Recipe):
                 )
             )
 
+    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
+        """Return the warning that the sweeps ended before they settled; None if they were not asked to."""
+        if self.tol <= 0:
+            return None
+        return ConvergenceWarning(
+            f"MomentMatching stopped after {self.max_iter} sweeps before it settled.",
+            Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
+            Sentence("Or accept the fit with a higher {tol}."),
+            keyword="max_iter",
+        )
+
     def match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:
         """Return aligned, shrunk matrices and the prior; warn of what stands in the way."""
         given = fixed_prior(self, r)
@@ -83,15 +94,9 @@ class MomentRecipe(Recipe):
             tol=self.tol,
             callback=self.callback,
         )
-        if self.tol > 0 and not found.converged:
-            warn(
-                ConvergenceWarning(
-                    f"MomentMatching stopped after {self.max_iter} sweeps before it settled.",
-                    Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
-                    Sentence("Or accept the fit with a higher {tol}."),
-                    keyword="max_iter",
-                )
-            )
+        stopped = None if found.converged else self.explain_stop(start, r.n_responses)
+        if stopped is not None:
+            warn(stopped)
         for obstacle in find_obstacles(answers, found.confusion):
             warn(DataWarning(f"Moments cannot identify the model. {obstacle}"))
         return found

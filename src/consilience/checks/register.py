@@ -1,0 +1,46 @@
+"""The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
+
+A check is a function of a `Subject` that yields a `Finding` for each thing it found, and whose docstring says in one
+line when it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..results.findings import Finding
+from . import answers, drift, graph_check, labels, workers
+from .subject import Subject
+
+
+class Check(NamedTuple):
+    """What looks at a result."""
+
+    find: Callable[[Subject], Iterable[Finding]]
+    later: bool = False  # whether it takes so long that it is done only for those who ask what was found
+
+
+# By the kind of what they find, the most serious first.
+CHECKS: dict[str, Check] = {
+    "silence": Check(answers.find_silence),
+    "classes": Check(answers.find_unsaid),
+    "columns": Check(answers.find_wrong_columns),
+    "unchecked": Check(labels.find_unchecked),
+    "noise": Check(labels.find_noise),
+    "collapse": Check(labels.find_collapse),
+    "no gain": Check(labels.find_no_gain),
+    "graph": Check(graph_check.find_poor_graph),
+    "copies": Check(workers.find_copies),
+    "workers": Check(workers.find_poor_workers, later=True),
+    "drift": Check(drift.find_falls, later=True),
+    "unsettled": Check(labels.find_unsettled),
+    "unanswered": Check(answers.find_unanswered),
+    "doubtful": Check(labels.find_doubtful, later=True),
+}
+
+
+def run_checks(subject: Subject, later: bool) -> tuple[Finding, ...]:
+    """Return what is found at once, or `later`."""
+    checks = [check.find for check in CHECKS.values() if check.later == later]
+    return tuple(finding for find in checks for finding in find(subject))

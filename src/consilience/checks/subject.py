@@ -1,0 +1,93 @@
+"""What checks look at: a result, the answers that it comes from, and how it differs from majority vote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from ..answers.graph import Graph
+from ..engines import open_engine
+from ..inference.recipes.base import Recipe
+from ..inference.recipes.votes import VoteRecipe
+from ..inference.sources import InMemory, OnDisk, Source
+from ..results.comparison import Comparison
+from ..results.fitting import learn_votes
+from ..results.fusion import Fusion, Labels
+from ..results.parts import StoredLabels, view_sample
+from .comparison import Differences, are_checked, find_differences
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A result that is checked.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        How it was fitted.
+    fusion : Fusion
+        The result.
+    sample : InMemory
+        The answers as they were given: all of those in memory, some of those on disk.
+    graph : Graph or None
+        How items hang together.
+    differences : Differences or None
+        How labels differ from those of majority vote, if they were compared.
+    limits_graph : bool
+        Whether only items that nobody answered hear their neighbours, because of what the check of the graph found.
+    """
+
+    recipe: Recipe
+    fusion: Fusion
+    sample: InMemory
+    graph: Graph | None
+    differences: Differences | None = None
+    limits_graph: bool = False
+
+    @classmethod
+    def of(cls, recipe: Recipe, found: Fusion) -> Subject:
+        """Return what checks look at, of a result that was fitted before."""
+        source: Source | None = found.source
+        if source is None:
+            source = InMemory(found.answers.with_classes(found.names.classes), found.given.gold)
+        sample, differences = find_sample(found, source), None
+        if found.comparison is not None and found.comparison.collapsed and found.in_memory:
+            with open_engine(None) as engine:
+                vote = learn_votes(VoteRecipe(), sample, None, engine, None)
+            differences = find_differences(found.labels, vote.labels, sample)
+        return cls(recipe, found, sample, found.given.graph, differences)
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The comparison with majority vote."""
+        return self.fusion.comparison
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The labels of the sample."""
+        return self.fusion.labels if self.fusion.in_memory else view_sample(self.fusion).labels
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether there are other items than those of the sample."""
+        return self.fusion.labelled.n_items > self.sample.responses.n_items
+
+    @cached_property
+    def is_checked(self) -> bool:
+        """Whether anything checks the answers; see `are_checked`. A single item needs none."""
+        return self.sample.responses.n_items < 2 or are_checked(self.sample, self.graph)
+
+    @property
+    def makes_sense(self) -> bool:
+        """Whether the labels tell anything about workers and items: not if they are noise, or have collapsed."""
+        return self.comparison is None or not (self.comparison.by_chance or self.comparison.collapsed)
+
+
+def find_sample(found: Fusion, source: Source) -> InMemory:
+    """Return the answers as they were given: all of those in memory, some of those on disk."""
+    if isinstance(source, OnDisk):
+        sample = cast(StoredLabels, found.labelled).sample
+        assert sample is not None
+        return InMemory(sample.responses, sample.gold(source.answers))
+    return cast(InMemory, source)

@@ -1,0 +1,70 @@
+"""What a check finds: worded once, and shown by warnings, terminal, `--json` and report. See `consilience.checks`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from ..errors import ConsilienceWarning, DataWarning, Sentence, Spelling
+
+Words: TypeAlias = str | Sentence
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that the user should know about a result.
+
+    Attributes
+    ----------
+    kind : str
+        What was found: the name of its check in the register.
+    level : {"care", "bad"}
+        How serious it is: whether labels call for care, or should not be relied on.
+    problem : str or Sentence
+        What was found, with its figures.
+    remedies : tuple of str or Sentence
+        What to do about it.
+    place : {"", "answers", "workers", "network", "review"}
+        The section of the report that shows more.
+    keyword : str or None
+        The parameter that is at fault, if it is one.
+    category : type or None
+        The warning that `fuse` gives; None if it gives none: reading or fitting may have warned already.
+
+    Examples
+    --------
+    >>> found = Finding("silence", "care", "Most are silent.", (Sentence("Use {abstain}.", abstain="answer"),))
+    >>> found.warning()
+    DataWarning('Most are silent.', "Use abstain='answer'.")
+    >>> found.spelled(lambda name, value: f"--{name} {value}").remedies
+    ('Use --abstain answer.',)
+    """
+
+    kind: str
+    level: Literal["care", "bad"]
+    problem: Words
+    remedies: tuple[Words, ...] = ()
+    place: str = ""
+    keyword: str | None = None
+    category: type[ConsilienceWarning] | None = DataWarning
+
+    @classmethod
+    def told(cls, kind: str, warning: ConsilienceWarning) -> Finding:
+        """Return what was warned of when answers were read, or fitted."""
+        return cls(kind, "care", warning.problem, warning.remedies, keyword=warning.keyword, category=None)
+
+    def warning(self) -> ConsilienceWarning:
+        """Return the finding as a warning."""
+        return (self.category or ConsilienceWarning)(self.problem, *self.remedies, keyword=self.keyword)
+
+    def spelled(self, spell: Spelling) -> Finding:
+        """Return the finding in plain text, without remedies that name a parameter which `spell` does not know."""
+        problem, *remedies = (
+            part.say(spell) if isinstance(part, Sentence) else part for part in (self.problem, *self.remedies)
+        )
+        return replace(self, problem=problem or str(self.problem), remedies=tuple(filter(None, remedies)))
+
+    def to_record(self, spell: Spelling) -> dict[str, Any]:
+        """Return what `--json` shows."""
+        record = asdict(self.spelled(spell))
+        return {name: record[name] for name in ("kind", "level", "problem", "remedies", "place")}
