@@ -199,7 +199,8 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("coupling", None, "the coupling is not that of HiddenMarkov"),
         ("coupling_scores", [[1.0, 2.0, 3.0]], "coupling_scores cannot be [1.0, 2.0, 3.0]"),
         ("comparison", {"n_items": "4"}, "the entry of comparison 'alpha', 'alpha_high'"),
-        ("passages", {}, "the entry of passages 'documents', 'end'"),
+        ("task", {"name": "spans"}, "the entry of task 'documents', 'end'"),
+        ("task", {"name": "masks"}, "task cannot be"),
         ("more", 1, "there is no entry of the result 'more'"),
     ],
 )

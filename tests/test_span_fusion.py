@@ -20,9 +20,9 @@ from consilience.answers.tagging import tag_transitions
 from consilience.errors import DataWarning, InputError, NotFittedError
 from consilience.kernels.chain import follow_paths
 from consilience.kernels.types import freeze
-from consilience.metrics.spans import find_continuations, find_spans, split_tags
-from consilience.results.span_results import find_runs, follow_alone, judge_runs, raise_odds
+from consilience.results.span_results import raise_odds
 from consilience.tasks.spans import SpanCollector
+from consilience.tasks.tag_runs import find_continuations, find_runs, find_spans, follow_alone, judge_runs, split_tags
 from consilience.tasks.texts import Marks
 from effort import examples
 
@@ -99,7 +99,7 @@ def test_confidence_of_a_fit_is_that_of_its_chain():
         r.item_of_answer(),
         model.fusion_.learned.log_weights.reshape(r.n_workers, -1, r.n_classes)[r.worker, r.label],
     )
-    chain = model.fusion_.learned.structure
+    chain, task = model.fusion_.learned.structure, model.fusion_.task
     bounds = r.sequences.offsets
     for document in range(5):
         part = slice(bounds[document], bounds[document + 1])
@@ -107,8 +107,8 @@ def test_confidence_of_a_fit_is_that_of_its_chain():
         truth = enumerate_spans(np.exp(logs[part] - logs[part].max()), *factors, model.classes_)
         for row, name in enumerate(table["document"]):
             if name == document:
-                start = list(r.passages.start[r.passages.offsets[document] :]).index(table["start"][row])
-                end = list(r.passages.end[r.passages.offsets[document] :]).index(table["end"][row]) + 1
+                start = list(task.start[task.offsets[document] :]).index(table["start"][row])
+                end = list(task.end[task.offsets[document] :]).index(table["end"][row]) + 1
                 tags = tuple(model.fusion_.labels.codes[part][start:end])
                 assert table["confidence"][row] == pytest.approx(truth[start, end, tags], rel=0, abs=1e-9)
 
@@ -201,7 +201,7 @@ def rewrite(path, target, **changed):
     """Copy a saved model, with other arrays or without them."""
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
         for name in old.namelist():
-            short = name.removeprefix("arrays/passages/").removeprefix("columns/passages/").partition(".")[0]
+            short = name.removeprefix("arrays/task/").removeprefix("columns/task/").partition(".")[0]
             data = old.read(name)
             if short in changed and changed[short] is None:
                 continue

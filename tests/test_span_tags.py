@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.errors import DataWarning, InputError
 from consilience.tasks import texts as texts_module
+from consilience.tasks.span_task import SpansTask
 from consilience.tasks.spans import SpanCollector
 from consilience.tasks.texts import tokenise
 from effort import examples
@@ -128,11 +129,11 @@ def test_tags_give_back_the_layer_that_is_fused(spans):
             with pytest.raises(InputError, match="both text and a reader"):
                 spans.to_responses()
             return
-        r = spans.to_responses()
+        task, r = SpansTask.pose(spans)
     assert r.sequences.ids.tolist() == sorted(usable)
     item = r.item_of_answer()
     token = np.arange(r.n_items) + np.repeat(
-        r.passages.first_tokens() - r.sequences.offsets[:-1], np.diff(r.sequences.offsets)
+        task.offsets[task.fused] - r.sequences.offsets[:-1], np.diff(r.sequences.offsets)
     )
     for document, worker in readings:
         if document not in usable:
@@ -144,7 +145,7 @@ def test_tags_give_back_the_layer_that_is_fused(spans):
         tags = r.labels[r.label[own]].tolist()
         found, places = [], item[own]
         for tag, place in zip(tags, places, strict=True):
-            start, end = int(r.passages.start[token[place]]), int(r.passages.end[token[place]])
+            start, end = int(task.start[token[place]]), int(task.end[token[place]])
             if tag[0] == "B":
                 found.append([start, end, tag[2:]])
             elif tag[0] == "I":

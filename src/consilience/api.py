@@ -30,7 +30,7 @@ from .models.markov_field import MarkovField
 from .models.register import MODELS, model_class
 from .preparing import Prepared, prepare
 from .results.fitting import Asked, fit_source, open_source
-from .tasks.masks import Masks, cut_tiles, is_small
+from .tasks.base import Links
 
 log = logging.getLogger("consilience")
 
@@ -126,15 +126,16 @@ def fuse_prepared(
     parameters: dict[str, Any],
 ) -> Any:
     """Fuse what was opened; see `fuse`."""
-    source, answers, graph, gold = prepared
+    source, answers, graph, gold, task = prepared
     verdict = None
-    if graph is None and isinstance(source, Masks) and is_among(model, ("auto", "markov-field")):
-        model, parameters, graph, verdict = settle_masks(source, parameters, engine)
+    links = task.find_links(source) if graph is None and is_among(model, ("auto", "markov-field")) else None
+    if links is not None:
+        model, parameters, graph, verdict = settle_links(links, parameters, engine)
     chosen = choose_model(model, answers, graph, parameters)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
     recipe = chosen.recipe()
-    opened = open_source(recipe, answers, gold, features, item_prior)
+    opened = open_source(recipe, answers, gold, features, item_prior, task)
     aligned = recipe.align(opened.responses, graph) if isinstance(opened, InMemory) else None
     with open_engine(engine) as working:
         found = fit_source(recipe, opened, aligned, working, Asked(count_copies_once=True))
@@ -143,7 +144,7 @@ def fuse_prepared(
 
 
 class Settled(NamedTuple):
-    """How masks are to be fused: name and parameters of the model, its graph, and what is known of that already."""
+    """How items with links are to be fused: model, parameters and graph, and what is known of the graph already."""
 
     model: str
     parameters: dict[str, Any]
@@ -151,29 +152,30 @@ class Settled(NamedTuple):
     verdict: GraphVerdict | None = None
 
 
-def settle_masks(masks: Masks, given: dict[str, Any], engine: Any) -> Settled:
-    """Return how to fuse masks, large ones as a part of them shows; see `mask_sample`."""
-    if is_small(masks):
-        return Settled("markov-field", given, masks.graph())
+def settle_links(links: Links, given: dict[str, Any], engine: Any) -> Settled:
+    """Return how to fuse items that are linked by what they are; many of them as a part shows."""
+    if links.are_few:
+        return Settled("markov-field", given, links.make_graph())
     check_parameters(MarkovField, given)
     alone = {name: value for name, value in given.items() if name in DawidSkene.defaults()}
-    sample = cut_tiles(masks)
+    sample = links.take_part()
     if sample is None:
         return Settled("dawid-skene", alone, None)
-    log.info("Trying the graph on a part of the pixels")
     recipe = MarkovField(**given).recipe()
-    source = cast(InMemory, open_source(recipe, sample.to_responses()))
-    graph = recipe.align(source.responses, sample.graph())
+    (task, answers), part = sample
+    log.info("Trying the graph on a part of the %ss", task.item)
+    source = cast(InMemory, open_source(recipe, answers, task=task))
+    graph = recipe.align(source.responses, part)
     with open_engine(engine) as opened, quietly():
         found = fit_source(recipe, source, graph, opened, Asked(count_copies_once=True))
         found, verdict = settle_graph(recipe, found, source, graph, opened)
     if "coupling" in given:
-        return Settled("markov-field", given, masks.graph(), verdict)
+        return Settled("markov-field", given, links.make_graph(), verdict)
     listeners = {"listeners": recipe.listeners, **verdict.changed}["listeners"]
-    if verdict.check.silent or (listeners == "unanswered" and masks.are_complete()):
+    if verdict.check.silent or (listeners == "unanswered" and links.are_answered()):
         return Settled("dawid-skene", alone, None, verdict)
     settled = {"coupling": found.coupling, "listeners": listeners}
-    return Settled("markov-field", {**given, **settled}, masks.graph(), verdict)
+    return Settled("markov-field", {**given, **settled}, links.make_graph(), verdict)
 
 
 def choose_model(

@@ -118,6 +118,12 @@ class OneOf(NamedTuple):
     parts: tuple[type, ...]
 
 
+class ByName(NamedTuple):
+    """The value is one of several parts, each of which has a name that is saved with it."""
+
+    list_parts: Callable[[], Mapping[str, type]]
+
+
 class NotSaved(NamedTuple):
     """The value is not saved: what is loaded has the default of the field."""
 

@@ -19,7 +19,6 @@ from ..errors import listing
 from ..kernels.types import Floats, Integers, Truths
 from .classes import merge_spellings, spell_as
 from .columns import Codes, Column, Values, objects, to_column
-from .contents import Passages, Pictures
 from .items import Sequences
 from .vocabulary import count_codes, lookup
 
@@ -125,10 +124,8 @@ class AnswerArrays(Crowd):
     silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
     # Where near-copies count once: one worker of the group of each, the same for all of its members.
     leader: Indices | None = None
-    passages: Passages | None = None  # of tokens: the texts that they are in
     gold: Mapping[Any, Any] | None = None  # known labels that the table of answers came with
     format: str = ""  # the form of table they were read from, if it was none with one row per answer
-    pictures: Pictures | None = None  # where items are pixels: the images that they are in
     origin: tuple[str, str] | None = None  # path and format of the file they were read from
     order: Floats | None = None  # when each answer was given, see `ordering`; NaN where it is not known
 
@@ -214,7 +211,6 @@ class AnswerArrays(Crowd):
             keys=self.keys[items],
             offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
             gold=None,
-            pictures=None,
             **self._pick(answers),
         )
 

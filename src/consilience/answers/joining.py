@@ -160,10 +160,6 @@ class Touched(NamedTuple):
 
 def _check_kinds(old: Responses, new: Responses) -> None:
     """Raise an error for answers that cannot be joined."""
-    if old.pictures is not None or new.pictures is not None:
-        raise InputError("Masks cannot be added to a fit.", "Fit again, to the masks of all readers.")
-    if old.passages is not None or new.passages is not None:
-        raise InputError("Spans of texts cannot be added to a fit.", "Fit again, to the spans of all workers.")
     if (old.sequences is None) != (new.sequences is None):
         there, here = ("are not", "are") if old.sequences is None else ("are", "are not")
         raise InputError(

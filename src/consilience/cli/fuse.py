@@ -262,7 +262,7 @@ def fuse(columns: dict[str, str], **arguments: Any) -> None:
         if options.undecided is not None:
             labels = model.to_frame(undecided=options.undecided)
         display.say("Writing")
-        kind, write_result = choose_writer(model, prepared.source, labels, target, engine)
+        kind, write_result = choose_writer(model, labels, target, engine)
         files = write_files(options, model, workers, kind, write_result)
     summary = replace(summary, files=files, seconds=round(time.perf_counter() - started, 3))
     tell(lambda: asdict(summary), lambda: print_summary(summary))
@@ -422,30 +422,19 @@ def fit(options: Options, prepared: Prepared, engine: Any, display: Display) -> 
 
 
 def choose_writer(
-    model: Any, source: object, labels: pa.Table | None, target: Format | None, engine: Any
+    model: Any, labels: pa.Table | None, target: Format | None, engine: Any
 ) -> tuple[str, Callable[[str], object]]:
     """Return what the results are called, and what writes them: as a table, or in the format of their source."""
-    from ..answers.responses import Responses
-    from ..formats.masks import write_masks
-    from ..formats.targets import write_labels, write_spans
+    from ..formats.targets import ResultWriters
     from ..formats.writing import write_table
-    from ..tasks.masks import Masks
-    from ..tasks.spans import Spans
 
-    if isinstance(source, Spans):
-        if target is None:
-            return "spans", lambda path: write_table(model.to_spans(), path)
-        return "spans", lambda path: write_spans(model.to_span_set(), path)
+    found = model.fusion_
+    task = found.task
     if labels is None:
-        return "labels", lambda path: model.write(path, engine)
+        return task.results, lambda path: model.write(path, engine)
     if target is None:
-        return "labels", partial(write_table, labels)
-    if isinstance(source, Masks):
-        return "labels", lambda path: write_masks(model.to_masks(), path)
-    assert isinstance(source, Responses)
-    assert source.origin is not None
-    origin, question = source.origin[0], source.columns.get("label")
-    return "labels", lambda path: write_labels(labels, path, origin, target.name, question)
+        return task.results, lambda path: write_table(task.tabulate(found, labels), path)
+    return task.results, lambda path: task.write(found, labels, path, ResultWriters(target))
 
 
 def write_files(
@@ -473,7 +462,7 @@ def write_report(options: Options, model: Any, path: str) -> None:
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
     given = split_arguments("fuse", options.gold or (options.source,))
-    given = given._replace(keeps=bool(options.gold) and model.fusion_.passages is not None)
+    given = given._replace(keeps=bool(options.gold) and model.fusion_.task.cut_by_known)
     write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 

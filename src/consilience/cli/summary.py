@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ..answers.columns import to_column
 from ..answers.responses import Responses
 from ..answers.vocabulary import count_codes, lookup
-from ..formats.register import span_formats
-from ..formats.sources import Opened
+from ..formats.register import find_by_name
 from ..inference.sources import InMemory
 from ..models.fitted import FittedModel as Model
 from ..models.hidden_markov import HiddenMarkov
@@ -22,11 +21,8 @@ from ..models.markov_field import MarkovField
 from ..preparing import Prepared
 from ..results.comparison import Comparison, describe_limit
 from ..results.parts import StoredLabels
-from ..results.span_results import read_words
 from ..results.worker_report import rank_accuracy
 from ..storage.answers import StoredResponses
-from ..tasks.masks import Masks
-from ..tasks.spans import Spans
 from .command import Record, describe_findings
 
 if TYPE_CHECKING:
@@ -109,7 +105,7 @@ def summarise(model: Model, prepared: Prepared, labels: pa.Table | None, workers
         answers=answers.n_responses,
         classes=model.classes_.tolist(),
         outside_classes=_count_outside(model, answers),
-        spans=_describe_spans(model, source),
+        spans=prepared.task.summarise(source, model.fusion_),
         gold=count_known(model),
         iterations=model.n_iter_,
         converged=model.converged_,
@@ -200,29 +196,10 @@ def _choose_workers(workers: Any, all_workers: bool) -> tuple[list[Record], list
 
 def _name_format(prepared: Prepared) -> str | None:
     """Return the format of the source, None for a table with one row per answer."""
-    source, answers = prepared.source, prepared.answers
-    if isinstance(source, StoredResponses) or isinstance(answers, StoredResponses):
+    if isinstance(prepared.answers, StoredResponses):
         return None
-    if isinstance(source, Masks):
-        return "masks"
-    origin = source.origin
-    is_tool = origin is not None and origin[1] in {each.name for each in span_formats()}
-    return origin[1] if origin is not None and is_tool else answers.format or None
-
-
-def _describe_spans(model: Model, opened: Opened | StoredResponses) -> Record | None:
-    """Return the number of fused spans and their mean confidence, where spans were fused."""
-    if not isinstance(opened, Spans):
-        return None
-    fused = model.to_span_set().marks
-    n_spans = len(fused.start)
-    certain = None if fused.confidence is None or not n_spans else float(fused.confidence.mean())
-    return {
-        "marked": len(opened.marks.start),
-        "documents": len(opened.documents),
-        "fused": n_spans,
-        "mean_confidence": certain,
-    }
+    found = find_by_name(prepared.task.find_format(prepared.source))
+    return found.name if found is not None and found.kind != "table" else prepared.answers.format or None
 
 
 def rank_workers(report: Any) -> tuple[NDArray[np.int64], int]:
@@ -245,7 +222,7 @@ def find_least_certain(model: Model, labels: Any) -> list[Record]:
     rows = np.argsort(confidence, kind="stable")[:N_ITEMS]
     keys = labels.column_names[: labels.column_names.index("label")]
     records: list[Record] = labels.select([*keys, "label", "confidence"]).take(rows).to_pylist()
-    words = read_words(model.fusion_, rows)
+    words = model.fusion_.task.show(rows)
     if words is not None:
         named = zip(words, records, strict=True)
         records = [{**{key: record[key] for key in keys}, "text": word, **record} for word, record in named]

@@ -18,6 +18,7 @@ from ..formats.sources import open_spans
 from ..metrics.spans import SpanScore, compare_spans
 from ..models.fitted import FittedModel
 from ..tasks.span_tables import check_texts, find_span_columns, find_truth, read_sole_spans, renumber
+from ..tasks.span_task import SpansTask
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED, Marks, pick_marks
 
@@ -81,7 +82,7 @@ def open_both(labels: Any, gold: Any) -> tuple[Any, Any]:
     if find_span_columns(gold) is None:
         return labels, gold
     if isinstance(labels, FittedModel):
-        found = labels.to_span_set() if labels.fusion_.passages is not None else labels
+        found = labels.to_span_set() if isinstance(labels.fusion_.task, SpansTask) else labels
     else:
         found = open_path(open_spans(labels))
     if isinstance(found, Spans):

@@ -22,10 +22,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.contents import UNANSWERED, Colours, Pictures
 from ..arguments import is_among, to_path
 from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
-from ..tasks.mask_arrays import MaskCollector
+from ..tasks.mask_arrays import UNANSWERED, Colours, MaskCollector, Pictures
 from ..tasks.masks import FusedMasks, Masks
 from .arrays import NPY, NPZ, PNG, Picture, is_stack, pack, read_arrays, read_picture, write_picture
 from .files import PathLike, make_folder

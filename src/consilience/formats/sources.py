@@ -121,6 +121,11 @@ def open_masks(source: Any, images: Values) -> Any:
     return read_masks(path, folders="images" if by_image else "readers")
 
 
+def open_known(given: object, brought: object) -> object:
+    """Return what is known of what was brought: spans or masks at a path if they are known, else what is there."""
+    return open_masks(given, brought.images) if isinstance(brought, Masks) else open_path(open_spans(given))
+
+
 def find_source(path: str, format: Any = None) -> Format | None:
     """Return the format of spans, of answers in a tool's file, or of masks that is at a path; None for other tables.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ from ..answers.frames import open_frame
 from ..answers.responses import LAYOUTS, Responses
 from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error, plural
-from ..tasks.masks import Masks
+from ..tasks.masks import FusedMasks, Masks
+from ..tasks.register import need_task
 from ..tasks.spans import Spans
 from .files import PathLike, is_folder
 from .masks import write_masks
@@ -170,6 +172,25 @@ def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None
     write(spans, target)
 
 
+@dataclass(frozen=True)
+class ResultWriters:
+    """What writes results in one format, for the task that they belong to."""
+
+    format: Format
+
+    def write_spans(self, spans: Spans, path: str) -> None:
+        """Write spans in texts."""
+        write_spans(spans, path, self.format.name)
+
+    def write_masks(self, masks: FusedMasks, path: str) -> None:
+        """Write masks of images."""
+        write_masks(masks, path)
+
+    def write_labels(self, labels: object, path: str, origin: str, question: str | None) -> None:
+        """Write a table of labels, which answer a question, into a copy of the file at `origin`."""
+        write_labels(labels, path, origin, self.format.name, question)
+
+
 # --------------------------------------------------------------------------------------------------- conversion
 
 
@@ -191,19 +212,7 @@ class Content(NamedTuple):
     unused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        opened = self.opened
-        if isinstance(opened, Spans):
-            return (
-                f"{plural(len(opened.marks.start), 'span')} by {plural(len(opened.workers), 'worker')} in "
-                f"{plural(len(opened.documents), 'document')}"
-            )
-        if isinstance(opened, Masks):
-            masks = plural(sum(map(len, opened.codes)), "mask")
-            return f"{masks} by {plural(len(opened.readers), 'reader')} of {plural(len(opened.codes), 'image')}"
-        return (
-            f"{plural(opened.n_responses, 'answer')} by {plural(opened.n_workers, 'worker')} about "
-            f"{plural(opened.n_items, 'item')}"
-        )
+        return need_task(self.opened).describe(self.opened)
 
 
 def read_content(path: str, format: str | None = None, **columns: Any) -> Content:

@@ -33,6 +33,8 @@ from ..storage.answers import StoredResponses
 from ..storage.layout import StoredBlock
 from ..storage.opening import Opening
 from ..storage.sampling import Sample, draw_sample, list_units, pick_sample
+from ..tasks.base import AnyTask
+from ..tasks.table_task import TABLE
 from .copy_groups import choose_leaders, count_once, number_groups, share_votes
 from .steps import Steps
 from .workers.base import WorkerModel
@@ -101,6 +103,7 @@ class InMemory(Source):
     gold: Gold | None = None
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `item_priors`
     features: Features | None = None  # what describes the items
+    task: AnyTask = TABLE  # what the items are
 
     @classmethod
     def of_codes(cls, r: Responses, known: NDArray[np.int32] | None) -> InMemory:

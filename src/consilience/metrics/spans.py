@@ -1,8 +1,6 @@
 """Scores of spans: entities, populations, anything that is marked in texts, by tags or by offsets.
 
-Tags are B, I and O of each token. Spans are read from them as conlleval reads them, whatever the scheme: a span begins
-at B (S, U), where the type changes, and at I (E, L) after O or after the end of a span; it goes on while neither
-happens. So an I-X after O begins a span.
+Tags are B, I and O of each token; `consilience.tasks.tag_runs` says how spans are read from them.
 
 Spans that are given by their offsets may overlap and nest, and need no tokens. *Strict*: a span counts if start, end
 and type are all right. *Relaxed*: the share of a span's characters counts that lies in spans of its type on the other
@@ -12,24 +10,19 @@ recall over known ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..answers.tagging import split_tag
 from ..arguments import to_floats
 from ..errors import InputError, first_line, shorten
 from ..kernels.types import Floats
+from ..tasks.tag_runs import BEGIN, INSIDE, OUTSIDE, TagSpans, find_spans, split_tags
 from ..tasks.texts import Marks
 
 if TYPE_CHECKING:
     from ..tasks.spans import Spans
-
-_OUTSIDE, _BEGIN, _INSIDE, _END, _SINGLE = range(5)
-# BILOU's L and U are what BIOES calls E and S.
-_LETTERS = {"O": _OUTSIDE, "B": _BEGIN, "I": _INSIDE, "E": _END, "L": _END, "S": _SINGLE, "U": _SINGLE}
 
 
 class SpanScore(NamedTuple):
@@ -41,14 +34,6 @@ class SpanScore(NamedTuple):
     n_gold: int
     n_predicted: int
     n_correct: int
-
-
-class TagSpans(NamedTuple):
-    """TagSpans of a run of tags: first token, token after the last, type."""
-
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    kind: NDArray[np.int64]
 
 
 def span_f1(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> float:
@@ -128,9 +113,9 @@ def count_invalid_transitions(tags: Any, lengths: ArrayLike | None = None) -> in
     flat, sizes = _flatten(tags, lengths)
     prefix, kind = split_tags(flat)
     before, kind_before = np.roll(prefix, 1), np.roll(kind, 1)
-    before[_firsts(sizes)] = _OUTSIDE
-    follows = np.isin(before, (_BEGIN, _INSIDE)) & (kind == kind_before)
-    return int(((prefix == _INSIDE) & ~follows).sum())
+    before[_firsts(sizes)] = OUTSIDE
+    follows = np.isin(before, (BEGIN, INSIDE)) & (kind == kind_before)
+    return int(((prefix == INSIDE) & ~follows).sum())
 
 
 def _firsts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -160,41 +145,6 @@ def _both(gold: Any, predicted: Any, lengths: ArrayLike | None) -> tuple[TagSpan
     prefix, kind = split_tags([*true, *found])
     spans = [find_spans(prefix[part], kind[part], first) for part in (slice(0, len(true)), slice(len(true), None))]
     return spans[0], spans[1], len(true)
-
-
-def find_spans(prefix: NDArray[np.int64], kind: NDArray[np.int64], first: NDArray[np.bool_]) -> TagSpans:
-    """Return the spans of tags given as prefix and type codes; `first` marks the first token of each sequence."""
-    before, kind_before = np.roll(prefix, 1), np.roll(kind, 1)
-    before[first] = _OUTSIDE
-    inside = prefix != _OUTSIDE
-    closed = np.isin(before, (_OUTSIDE, _END, _SINGLE))
-    begins = inside & (np.isin(prefix, (_BEGIN, _SINGLE)) | closed | (kind != kind_before))
-    start = np.flatnonzero(begins)
-    # A span ends before the next token that is outside, begins another, or belongs to another sequence.
-    ends = np.flatnonzero(np.concatenate([~inside | begins | first, [True]]))
-    stop = ends[np.searchsorted(ends, start, side="right")]
-    return TagSpans(start, stop, kind[start])
-
-
-def find_continuations(prefix: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which tag goes on with a span, [before, after], as `find_spans` reads them."""
-    open_before, goes_on = np.isin(prefix, (_BEGIN, _INSIDE)), np.isin(prefix, (_INSIDE, _END))
-    return np.asarray(open_before[:, None] & goes_on & (kind[:, None] == kind))
-
-
-def split_tags(tags: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return prefix codes and type numbers of tags; each distinct tag is parsed once."""
-    parsed: dict[Any, tuple[int, int]] = {}
-    kinds: dict[str, int] = {}
-    odd = [tag for tag in tags if not isinstance(tag, str)]  # which may have no hash
-    for tag in odd[:1] or dict.fromkeys(tags):
-        parts = split_tag(tag, _LETTERS)
-        if parts is None:
-            raise InputError(f"{shorten(tag)} is no tag: expected O, or B, I, E, S, L or U with a type, such as B-PER.")
-        prefix = _LETTERS[parts[0]]
-        parsed[tag] = (prefix, -1 if prefix == _OUTSIDE else kinds.setdefault(parts[1], len(kinds)))
-    codes = np.array([parsed[tag] for tag in tags], dtype=np.int64).reshape(-1, 2)
-    return codes[:, 0], codes[:, 1]
 
 
 def _flatten(tags: Any, lengths: ArrayLike | None) -> tuple[list[Any], NDArray[np.int64]]:

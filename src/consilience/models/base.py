@@ -23,7 +23,8 @@ from ..results.fusion import Fusion
 from ..results.notebooks import show_model
 from ..results.predicting import Applied, add_content
 from ..storage.answers import StoredResponses
-from .inputs import as_responses
+from ..tasks.base import Posed
+from .inputs import open_posed
 
 Value = TypeVar("Value")
 
@@ -174,8 +175,10 @@ class Model(Fitted):
         """
         recipe = self.recipe()
         recipe.check()
-        crowd = responses if isinstance(responses, StoredResponses) else as_responses(responses)
-        return self.adopt(fit(recipe, crowd, graph, gold, features, item_prior, engine))
+        if isinstance(responses, StoredResponses):
+            return self.adopt(fit(recipe, responses, graph, gold, features, item_prior, engine))
+        task, answers = open_posed(responses)
+        return self.adopt(fit(recipe, answers, graph, gold, features, item_prior, engine, task=task))
 
     def fit_predict(self, responses: Any, **given: Any) -> Values:
         """Fit, and return the labels. Parameters are those of `fit`."""
@@ -187,16 +190,17 @@ class Model(Fitted):
         """Return what was learned, ready to be applied to other answers."""
         fusion, recipe = self.fusion_, self.recipe()
         recipe.check()
-        r = None if responses is None and features is not None else self.read(responses)
+        r = None if responses is None and features is not None else self.read(responses).answers
         return Applied(recipe, fusion, add_content(recipe, fusion, r, features, item_prior), graph, gold, engine)
 
-    def read(self, responses: Any) -> Responses:
+    def read(self, responses: Any) -> Posed:
         """Return other answers, their labels written as those of the fit if these are in their normal form."""
         names = self.fusion_.names
         if not names.normalised:
-            return as_responses(responses)
+            return open_posed(responses)
         given = isinstance(responses, Responses)
-        return (responses if given else as_responses(responses, normalise=True)).spelled_as(names.labels)
+        posed = open_posed(responses) if given else open_posed(responses, normalise=True)
+        return posed._replace(answers=posed.answers.spelled_as(names.labels))
 
     def predict_proba(
         self,

@@ -1,4 +1,4 @@
-"""What users hand in as answers, as `Responses`."""
+"""What users hand in as answers, and the tasks that these belong to."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from ..answers.responses import Responses
 from ..errors import InputError, ParameterError, Sentence, listing
-from ..formats.sources import COLUMNS, Opened, open_source, read_source
+from ..formats.sources import COLUMNS, open_source, read_source
 from ..storage.answers import StoredResponses
-from ..tasks.masks import Masks
-from ..tasks.spans import Spans
+from ..tasks.base import Posed
+from ..tasks.register import find_task, need_task
 
 
-def open_answers(source: Any, **columns: Any) -> Opened:
-    """Return answers in any form as `Responses`, `Spans` or `Masks`: as they are, or read from a table or a path.
+def open_answers(source: Any, **columns: Any) -> Any:
+    """Return answers in any form as what a task takes, such as `Responses`: as they are, or read.
 
     A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
     """
@@ -23,7 +23,7 @@ def open_answers(source: Any, **columns: Any) -> Opened:
             "Answers on disk are only for fit and fuse, and here they must be in memory.",
             "Read them with read_responses.",
         )
-    if not isinstance(source, (Responses, Spans, Masks)):
+    if find_task(source) is None:
         read = open_source if isinstance(source, (str, os.PathLike)) else read_source
         return read(source, **{"gold": False, **columns})
     if columns:
@@ -34,7 +34,12 @@ def open_answers(source: Any, **columns: Any) -> Opened:
 
 
 def as_responses(source: Any, **columns: Any) -> Responses:
-    """Return answers in any form as `Responses`, those of spans and masks too; see `open_answers`.
+    """Return answers in any form as `Responses`; see `open_posed`."""
+    return open_posed(source, **columns).answers
+
+
+def open_posed(source: Any, **columns: Any) -> Posed:
+    """Return answers in any form, with the task that they belong to; see `open_answers`.
 
     Whoever calls it cannot name columns. So errors name the function that can.
     """
@@ -45,7 +50,7 @@ def as_responses(source: Any, **columns: Any) -> Responses:
         call = "read_responses(path, " if is_path else "Responses.from_frame(df, "
         remedies = [_name_reader(remedy, call) for remedy in error.remedies]
         raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
-    return opened if isinstance(opened, Responses) else opened.to_responses()
+    return need_task(opened).pose(opened)
 
 
 def _name_reader(remedy: str | Sentence, call: str) -> str | Sentence:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..results.tables import list_disagreements, report_classifier
 from ..storage.answers import StoredResponses
 from .base import Found
 from .fitted import FittedModel
-from .inputs import as_responses
+from .inputs import open_posed
 
 
 def calibrated_of(found: Fusion) -> Calibrated:
@@ -177,8 +178,10 @@ class StreamingModel(LatentModel):
                 keyword="responses",
             )
         if not self.is_fitted:
-            return self.adopt(fit_first(recipe, as_responses(responses), gold, engine))
-        return self.adopt(fit_next(recipe, self.fusion_, self.read(responses), gold, engine, half_life))
+            task, answers = open_posed(responses)
+            return self.adopt(replace(fit_first(recipe, answers, gold, engine), task=task))
+        task, answers = self.read(responses)
+        return self.adopt(replace(fit_next(recipe, self.fusion_, answers, gold, engine, half_life), task=task))
 
     def _describe(self) -> str:
         n_batches = self.fusion_.n_batches

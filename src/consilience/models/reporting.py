@@ -20,11 +20,12 @@ from ..results.fusion import Fusion
 from ..results.label_files import write_labels
 from ..results.previews import build_report
 from ..results.saving import save_fusion
-from ..results.span_results import collect_spans, tabulate_spans
-from ..results.tables import describe_answers, list_undecided, to_masks
+from ..results.tables import describe_answers, list_undecided
 from ..results.undecided import Undecided, check_confidence, count_kept
 from ..results.worker_report import name_copies
+from ..tasks.mask_task import draw_masks
 from ..tasks.masks import FusedMasks, Masks
+from ..tasks.span_task import collect_spans, tabulate_spans
 from ..tasks.spans import Spans
 from .base import Model
 
@@ -102,14 +103,15 @@ class Reporting(Model):
         >>> fused.to_spans().column_names
         ['document', 'start', 'end', 'label', 'text', 'confidence']
         """
-        return build_frame(tabulate_spans(self.fusion_), self.fusion_.backend)
+        found = self.fusion_
+        return build_frame(tabulate_spans(found.task, found), found.backend)
 
     def to_span_set(self) -> Spans:
         """Return the fused spans with their texts as a `Spans`, of one worker who is called "consilience".
 
         It holds all documents that the model was fitted to, and the confidence of each span.
         """
-        return collect_spans(self.fusion_)
+        return collect_spans(self.fusion_.task, self.fusion_)
 
     def to_masks(self, masks: Masks | None = None) -> FusedMasks:
         """Return one mask for each image, for a model that was fitted to `Masks`.
@@ -126,7 +128,7 @@ class Reporting(Model):
             A dict with an array for each image, of the values that the readers' masks hold. Its attribute `confidence`
             is a dict with the probability of each pixel's class.
         """
-        return to_masks(self.fusion_, masks)
+        return draw_masks(self.fusion_.task, self.fusion_.labels, masks)
 
     @property
     def findings_(self) -> list[Finding]:

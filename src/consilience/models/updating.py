@@ -40,10 +40,10 @@ from ..results.comparison import explain_move
 from ..results.fitting import Asked, GoingOn, fit_source
 from ..results.fusion import Fusion
 from ..storage.answers import StoredResponses
-from ..tasks.masks import Masks
-from ..tasks.spans import Spans
+from ..tasks.base import AnyTask, Refusal
+from ..tasks.register import find_task, need_task
+from ..tasks.table_task import TABLE
 from .base import Model
-from .inputs import as_responses
 
 # A model is fitted from the beginning when so many of the answers have come or changed.
 SHARE = 0.1
@@ -126,7 +126,8 @@ def update_model(model: Model, responses: Any, graph: Any, gold: Any, engine: An
     check_join_policy(duplicates)
     if responses is None and graph is None and gold is None:
         raise ParameterError("There is nothing to add.", "Give new answers, known labels or edges.")
-    new, retracted = read_batch(responses, old, duplicates)
+    new, retracted, task = read_batch(responses, old, duplicates)
+    refuse(task.no_joining)
     joined = join_responses(old, new, duplicates, retracted)
     recipe.check()
     r = recipe.prepare(joined.responses)
@@ -156,14 +157,7 @@ def check_answers(found: Fusion) -> Responses:
             "A fit to answers on disk cannot go on.",
             "Fit again, to all files. Or fit a new model batch by batch, with partial_fit.",
         )
-    if found.passages is not None:
-        raise InputError(
-            "A fit to spans of texts cannot go on.", "Fit again, to the spans of all workers, with all known spans."
-        )
-    if found.pictures is not None:
-        raise InputError(
-            "A fit to masks cannot go on.", "Fit again, to the masks of all readers, with all known masks."
-        )
+    refuse(found.task.no_update)
     if found.given.has_priors or found.guidance is not None:
         raise ParameterError(
             "This model was fitted with features or priors of items, which it does not keep.",
@@ -172,33 +166,51 @@ def check_answers(found: Fusion) -> Responses:
     return found.answers
 
 
-def read_batch(source: Any, old: Responses, duplicates: str) -> tuple[Responses, Retracted]:
+def refuse(refusal: Refusal | None) -> None:
+    """Raise an error if a task cannot do something."""
+    if refusal is not None:
+        raise InputError(refusal.problem, refusal.remedy)
+
+
+class Batch(NamedTuple):
+    """New answers, those that they retract, and the task of the new ones."""
+
+    answers: Responses
+    retracted: Retracted = NOTHING
+    task: AnyTask = TABLE
+
+
+def read_batch(source: Any, old: Responses, duplicates: str) -> Batch:
     """Return new answers in any form, and those that they retract."""
     if source is None:
-        return no_answers(old), NOTHING
+        return Batch(no_answers(old))
     if isinstance(source, StoredResponses):
         raise ParameterError("New answers must be in memory.", "Read them with read_responses.")
-    if isinstance(source, (Responses, Spans, Masks)):
-        return as_responses(source), NOTHING
+    kind = find_task(source)
+    if kind is not None:
+        posed = kind.pose(source)
+        return Batch(posed.answers, task=posed.task)
     if not isinstance(source, (str, os.PathLike)):
-        return read_further(open_frame(source), old, duplicates)
+        return Batch(*read_further(open_frame(source), old, duplicates))
     path = os.fspath(source)
     if find_source(path) is not None:  # of an annotation tool
         with tell_duplicates():
-            return as_responses(open_source(path, gold=False, duplicates=duplicates)), NOTHING
+            opened = open_source(path, gold=False, duplicates=duplicates)
+            posed = need_task(opened).pose(opened)
+            return Batch(posed.answers, task=posed.task)
     table, form = open_table(path)
-    return read_further(table, old, duplicates, form)
+    return Batch(*read_further(table, old, duplicates, form))
 
 
 def read_like(model: Model, source: Any) -> Responses:
     """Return other answers, read as those of the fit were, as far as the model has them."""
     old = model.fusion_.given.answers
     if old is None:
-        return model.read(source)
-    new, _ = read_batch(source, old, "error")
+        return model.read(source).answers
+    new = read_batch(source, old, "error").answers
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
-    return model.read(new)
+    return model.read(new).answers
 
 
 def join_gold(before: Fusion, joined: Joined, r: Responses, gold: Any) -> tuple[Gold | None, int]:

@@ -31,7 +31,6 @@ from ..answers.hashing import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels.types import Floats
 from ..results.fusion import Fusion, Labelled, Labels
-from ..results.span_results import read_words
 from ..results.undecided import find_open
 
 # Every fifth entry of the list is drawn at random, from the third on.
@@ -70,7 +69,7 @@ def list_next_items(found: Fusion, n: int, words: bool = False) -> dict[str, Col
     chosen = choose_next_items(found, n)
     rows = chosen.items
     columns = {name: column.take(rows) for name, column in labels.keys.items()}
-    texts = read_words(found, rows) if words else None
+    texts = found.task.show(rows) if words else None
     if texts is not None:
         columns["text"] = to_column(texts or pa.nulls(0, pa.string()))
     columns["random"] = to_column(chosen.drawn)

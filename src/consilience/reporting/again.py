@@ -55,7 +55,7 @@ def suppose(has_content: bool) -> Given:
     return Given(("fuse", "answers.csv", *content), ("--report", "report.html"), ("known.csv",))
 
 
-def plan_next_run(given: Given | None, has_content: bool, has_spans: bool, holds_known: bool) -> Again:
+def plan_next_run(given: Given | None, has_content: bool, argument: str, holds_known: bool) -> Again:
     """Return how to fuse again.
 
     Parameters
@@ -64,20 +64,20 @@ def plan_next_run(given: Given | None, has_content: bool, has_spans: bool, holds
         The arguments of the command; None if there was none.
     has_content : bool
         Whether it was said what the items look like.
-    has_spans : bool
-        Whether spans were fused.
+    argument : str
+        What the answers are called in Python.
     holds_known : bool
         Whether gold.csv holds the labels that were known before. If not, their files are given beside it.
 
     Examples
     --------
-    >>> plan_next_run(Given(("update", "crowd.model"), (), ()), False, False, holds_known=False)
+    >>> plan_next_run(Given(("update", "crowd.model"), (), ()), False, "answers", holds_known=False)
     Again(command='consilience update crowd.model --gold gold.csv', python='', gives_known=False)
     """
     known = "" if holds_known else '"known.csv", '
     gold = f'"{GOLD}"' if holds_known else f'[{known}"{GOLD}"]'
-    python = f"fused = consilience.fuse({'spans' if has_spans else 'answers'}, gold={gold})"
-    if has_spans and given is None:
+    python = f"fused = consilience.fuse({argument}, gold={gold})"
+    if argument != "answers" and given is None:
         return Again("", python, not holds_known)
     supposed = given or suppose(has_content)
     command = write_command(supposed, holds_known)

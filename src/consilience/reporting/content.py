@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..answers.columns import Column, find_missing, spell_surrogates, to_column, to_values
-from ..answers.contents import Passages
 from ..answers.frames import open_series
 from ..answers.item_tables import key_names, open_item_table
 from ..answers.responses import Responses
@@ -24,6 +23,7 @@ from ..answers.tables import Table
 from ..errors import InputError, Sentence, listing
 from ..formats.arrays import shrink_picture
 from ..formats.reading import open_path
+from ..tasks.base import AnyTask
 
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 # The most characters of a text that are shown.
@@ -78,15 +78,10 @@ def find_content(
     return show
 
 
-def find_words(passages: Passages, r: Responses) -> Callable[[int], Content | None]:
-    """Return a function that tells the word that each token is, of a model that was fitted to texts."""
-    sequences = r.sequences
-    assert sequences is not None
-
-    def show(index: int) -> Content | None:
-        return Content(passages.read_words([index], sequences.offsets)[0])
-
-    return show
+def show_item(task: AnyTask, index: int) -> Content | None:
+    """Return what an item looks like by what it is, such as a word."""
+    shown = task.show(np.array([index]))
+    return None if shown is None else Content(shown[0])
 
 
 def open_columns(content: Any, r: Responses) -> tuple[list[Column], Column]:

@@ -187,7 +187,7 @@ class Review(NamedTuple):
 def prepare_review(subject: Subject) -> Review:
     """Return the items to review, with what a person sees and what is written to gold.csv."""
     has_names = not find_nameless(subject.model.classes_).any()
-    n = N_REVIEW if subject.model.fusion_.pictures is None and len(subject.classes) > 1 and has_names else 0
+    n = N_REVIEW if subject.task.reviewed and len(subject.classes) > 1 and has_names else 0
     found = choose_next_items(subject.model.fusion_, n)
     sequences = subject.responses.sequences
     nameless = find_nameless(subject.responses.items) if sequences is None else find_nameless(sequences.ids)

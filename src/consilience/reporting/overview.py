@@ -6,16 +6,12 @@ import math
 import shlex
 from typing import NamedTuple
 
-import numpy as np
-
-from ..answers.columns import find_missing, to_values
 from ..checks.labels import DOUBTFUL
 from ..errors import Python, plural, spell_in_python, to_sentence
 from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from ..results.comparison import LEAST_HIDDEN, Comparison, is_unclear
 from ..results.findings import Finding
-from ..results.span_results import find_fused_spans
 from .subject import Subject
 
 # The least expected accuracy that is shown as good.
@@ -179,29 +175,13 @@ def count_labels(subject: Subject, name: str, number: int, share: float) -> Figu
     return Figure(name, f"{number:,}", f"{share:.1%} of the {subject.called}")
 
 
-def count_spans(subject: Subject, counts: bool) -> str:
-    """Return in words how many spans the labels make, and if probabilities count, how sure these are.
-
-    Nothing of models that were not fitted to spans of texts.
-    """
-    if not subject.has_spans:
-        return ""
-    _, confidence, types = find_fused_spans(subject.model.fusion_)
-    if not types:
-        return "There are no spans among the labels."
-    told = f"The labels make {plural(len(types), 'span')}"
-    if not counts or len(find_missing(confidence)):  # files of earlier releases hold none
-        return f"{told}."
-    return f"{told}, with a mean confidence of {np.mean(to_values(confidence)):.1%}."
-
-
 def list_facts(subject: Subject) -> list[tuple[str, str]]:
     """Return what was fused, in names and words."""
     r, model = subject.responses, subject.model
     sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), 'sequence')}"
-    words = f" {'word' if r.n_items == 1 else 'words'}" if subject.has_spans else ""
+    counted = f"{r.n_items:,}" if subject.called == "labels" else plural(r.n_items, subject.task.item)
     facts = [
-        ("Items", f"{subject.n_labels:,}" if subject.is_sample else f"{r.n_items:,}{words}{sequences}"),
+        ("Items", f"{subject.n_labels:,}" if subject.is_sample else f"{counted}{sequences}"),
         ("Workers", f"{r.n_workers:,}"),
         ("Answers", f"{int(model.fusion_.n_answers.sum()):,}"),
         ("Classes", f"{r.n_classes:,}"),

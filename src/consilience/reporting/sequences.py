@@ -12,7 +12,7 @@ from ..inference.sources import InMemory
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField
 from ..results.comparison import describe_limit, describe_usual
-from ..results.span_results import are_tags, find_runs
+from ..tasks.tag_runs import are_tags, find_runs
 from .charts import Chart, draw_heat
 from .confusions import MOST_CLASSES, choose_classes, fold_table
 from .subject import Subject, spell, to_name
@@ -125,9 +125,7 @@ def list_examples(subject: Subject) -> list[Example]:
     fits = length[eligible] <= LONGEST
     alone = np.add.reduceat(np.append(subject.n_answers, 0), starts)[eligible] < 2 * length[eligible]
     order = np.lexsort((-doubt, -differs, ~fits, alone))
-    model = subject.model
-    passages = model.fusion_.passages
-    with_text = passages is not None and passages.texts is not None and are_tags(model.classes_)
+    with_text = subject.task.read(0) is not None and are_tags(subject.model.classes_)
     make = show_text if with_text else show_tracks
     return [make(subject, int(eligible[n]), colours) for n in order[:N_EXAMPLES]]
 
@@ -208,13 +206,10 @@ def shorten_tag(name: str) -> str:
 def show_text(subject: Subject, sequence: int, colours: list[int | None]) -> Example:
     """Return a text with the fused spans, and with those of each worker."""
     model, r = subject.model, subject.responses
-    passages = model.fusion_.passages
+    passage = subject.task.read(sequence)
+    assert passage is not None
+    text, *where = passage
     start, stop = bounds_of(subject, sequence)
-    document = int(passages.fused[sequence])
-    first = int(passages.offsets[document])
-    tokens = slice(first, first + stop - start)
-    where = passages.start[tokens], passages.end[tokens]
-    text = passages.texts[document]
 
     def mark(codes: NDArray[np.int64], names: list[str], values: Any, kinds: list[int | None]) -> list[Piece]:
         known = np.where(codes >= 0, codes, len(names))

@@ -21,7 +21,9 @@ from ..kernels.types import Floats
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
 from ..results.findings import Finding
+from ..results.fusion import Fusion
 from ..results.tables import count_answers
+from ..tasks.base import AnyTask
 from .content import Content
 
 # The most characters of a label or an id that are shown.
@@ -73,14 +75,15 @@ class Subject:
         return self.n_labels > self.n_items
 
     @property
-    def has_spans(self) -> bool:
-        """Whether the items are the words of texts in which workers marked spans."""
-        return self.model.fusion_.passages is not None
+    def task(self) -> AnyTask:
+        """What the items are."""
+        found: Fusion = self.model.fusion_
+        return found.task
 
     @property
     def called(self) -> str:
-        """What the labels are called."""
-        return "labels of words" if self.has_spans else "labels"
+        """What the labels are called, if the results are something else."""
+        return "labels" if self.task.results == "labels" else f"labels of {self.task.item}s"
 
     @property
     def n_items(self) -> int:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..arguments import to_path
 from ..checks.judging import list_findings
@@ -19,7 +22,7 @@ from .again import Given, plan_next_run
 from .changes import find_changes
 from .charts import import_converter
 from .confusions import draw_confusion
-from .content import find_content, find_words
+from .content import find_content, show_item
 from .page import import_jinja, render
 from .subject import Subject, spell
 
@@ -103,8 +106,8 @@ def gather(model: Any, content: Any = None, folder: str = "") -> Subject:
     shown = None
     if content is not None:
         shown = find_content(content, r, folder)
-    elif found.passages is not None and found.passages.texts is not None:
-        shown = find_words(found.passages, r)
+    elif found.task.show(np.arange(1)) is not None:
+        shown = partial(show_item, found.task)
     return Subject(model, r, findings, found.given.gold, found.given.graph, shown, n_labels)
 
 
@@ -115,14 +118,14 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
     shown = workers.choose_workers(table)
     confusions = workers.gather_confusions(subject, shown)
     review = items.prepare_review(subject)
-    has_content = subject.content is not None and not subject.has_spans
+    has_content = subject.content is not None
     chain = sequences.describe_chain(subject)
     compared = getattr(model, "comparison_", None)
     verdict = overview.judge(subject)
     return render(
         title=spell(title),
         verdict=verdict,
-        spans=overview.count_spans(subject, verdict.counts),
+        spans=subject.task.count(model.fusion_, verdict.counts),
         figures=overview.list_figures(subject),
         facts=overview.list_facts(subject),
         notes=overview.list_notes(subject),
@@ -155,7 +158,7 @@ def make_page(subject: Subject, title: str, given: Given | None = None) -> str:
         n_known=review.n_known,
         holds_known=review.holds_known,
         n_nameless=review.n_nameless,
-        again=plan_next_run(given, has_content, subject.has_spans, review.holds_known),
+        again=plan_next_run(given, has_content, subject.task.argument, review.holds_known),
         one_class=len(subject.classes) < 2,
         data={"review": review.data, "confusions": confusions._asdict()},
     )

@@ -47,6 +47,9 @@ from ..kernels.types import Floats
 from ..memory import release_unused
 from ..storage.answers import StoredResponses
 from ..storage.sampling import Sample, add_gold
+from ..tasks.base import AnyTask
+from ..tasks.table_task import TABLE
+from ..tasks.tag_runs import are_tags
 from .answer_worth import find_judged, sum_chances
 from .batches import Past
 from .calibration import Found, calibrate, score_known
@@ -54,7 +57,7 @@ from .fusion import Calibrated, Course, Fusion, Given, Guidance, Judgement, Labe
 from .interval_sums import Estimates, invert_scores, right_matrix, sum_up
 from .intervals import Confidence, Intervals, VoteSums, Whole, find_intervals, judge_shares, judge_votes
 from .parts import Judge, StoredLabels, Tally, VoteJudge, VoteTally, find_shares
-from .span_results import are_tags, judge_fit
+from .span_results import judge_fit
 
 
 class GoingOn(NamedTuple):
@@ -99,6 +102,7 @@ def open_source(
     gold: object = None,
     features: object = None,
     item_prior: object = None,
+    task: AnyTask = TABLE,
 ) -> Source:
     """Return answers with the classes that a model needs, with known labels, and with what else is known of the items.
 
@@ -114,7 +118,7 @@ def open_source(
     if isinstance(crowd, StoredResponses):
         return open_stored(recipe, crowd, gold, features, item_prior)
     r = recipe.prepare(crowd)
-    source = InMemory(r)
+    source = InMemory(r, task=task)
     if features is not None and isinstance(recipe, LatentRecipe) and recipe.max_iter == 0:
         raise ParameterError(
             "With max_iter=0 nothing is fitted, and no classifier can learn from features.",
@@ -168,11 +172,12 @@ def fit(
     item_prior: object = None,
     engine: object = None,
     asked: Asked = NOTHING_ELSE,
+    task: AnyTask = TABLE,
 ) -> Fusion:
-    """Return what a model finds in answers."""
+    """Return what a model finds in answers, which belong to a task."""
     if isinstance(crowd, StoredResponses):
         refuse_disk(graph=graph)
-    source = open_source(recipe, crowd, gold, features, item_prior)
+    source = open_source(recipe, crowd, gold, features, item_prior, task)
     aligned = recipe.align(source.responses, graph) if isinstance(source, InMemory) else None
     with open_engine(engine) as opened:
         return fit_source(recipe, source, aligned, opened, asked)
@@ -182,8 +187,9 @@ def fit_source(
     recipe: Recipe, source: Source, graph: Graph | None, engine: Engine, asked: Asked = NOTHING_ELSE
 ) -> Fusion:
     """Return what a model finds in a source; the nodes of the graph are its items."""
-    links, given = None, Given()
+    links, given, task = None, Given(), cast(AnyTask, TABLE)
     if isinstance(source, InMemory):
+        task = source.task
         links = recipe.weigh_links(source.responses, graph)
         recipe.check_size(source.responses, links)
         # A new object, which shares the arrays and nothing that was derived from them meanwhile.
@@ -196,7 +202,7 @@ def fit_source(
     found = learn(recipe, used, links, engine, asked.going_on)
     later = Later(find_copies_later, recipe, source) if copies is None else Later.known(copies)
     given = given._replace(log_prior=found.given.log_prior, has_priors=found.given.has_priors)
-    return replace(found, copying=later, copies_count_once=used is not source, given=given)
+    return replace(found, copying=later, copies_count_once=used is not source, given=given, task=task)
 
 
 def find_copies_later(recipe: Recipe, source: Source) -> list[list[int]]:
@@ -354,8 +360,6 @@ def find_in_memory(
         "given": Given(log_prior=near.log_prior, has_priors=near.log_prior is not None),
         "span_confidence": spans,
         "guidance": None if guided is None else describe_guidance(near, guided, posterior, fit.codes),
-        "passages": r.passages,
-        "pictures": r.pictures,
     }
 
 
@@ -506,7 +510,6 @@ def learn_votes(
         prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
         offsets = None if r.sequences is None else r.sequences.offsets
         sums, n_answers = VoteSums.of(shares, labelled.confidence, prior, offsets), r.votes_per_worker()
-    passages, pictures = (r.passages, r.pictures) if isinstance(source, InMemory) else (None, None)
     return Fusion(
         model=recipe.model,
         names=Names.of(crowd),
@@ -523,8 +526,6 @@ def learn_votes(
         seed=recipe.seed,
         source=source if isinstance(source, OnDisk) else None,
         voting=source,
-        passages=passages,
-        pictures=pictures,
     )
 
 
@@ -578,6 +579,4 @@ def learn_by_moments(
         copying=Later.known([]),
         copies_count_once=False,
         given=Given(),
-        passages=r.passages,
-        pictures=r.pictures,
     )

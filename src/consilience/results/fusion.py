@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.columns import Column, Values, spell_surrogates, to_column
-from ..answers.contents import Passages, Pictures
 from ..answers.frames import BACKENDS
 from ..answers.gold import Gold
 from ..answers.graph import Graph
@@ -43,6 +42,7 @@ from ..specs import (
     PROBABILITIES,
     WHOLE_COUNTS,
     ArraySpec,
+    ByName,
     Check,
     ColumnSpec,
     Fault,
@@ -55,6 +55,9 @@ from ..specs import (
     Sizes,
     among,
 )
+from ..tasks.base import AnyTask
+from ..tasks.register import name_saved
+from ..tasks.table_task import TABLE
 from .batches import Past
 from .comparison import Comparison, GraphCheck
 from .findings import Finding
@@ -313,8 +316,7 @@ class Fusion:
     n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
     source: Annotated[Source | None, NOT_SAVED] = None  # of answers on disk
     voting: Annotated[Source | None, NOT_SAVED] = None  # of a vote: the answers as they were counted
-    passages: Passages | None = None  # of tokens: the texts that they are in
-    pictures: Annotated[Pictures | None, NOT_SAVED] = None  # where items are pixels: the images that they are in
+    task: Annotated[AnyTask, ByName(name_saved)] = TABLE  # what the items are
     checked: bool = False  # whether `fuse` has compared it with majority vote
     comparison: Comparison | None = None
     graph_check: GraphCheck | None = None

@@ -87,7 +87,6 @@ class KeptAnswers(NamedTuple):
             background=None if background is None else names.classes[[background]].tolist()[0],
             columns=self.columns,
             normalised=names.normalised,
-            passages=fusion.passages,
             format=self.format,
             order=self.order,
         )

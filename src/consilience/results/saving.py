@@ -22,17 +22,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers.columns import Column, decode_categories, to_column, to_values
-from ..answers.contents import Passages
-from ..answers.vocabulary import encode_in_order_of_appearance
-from ..errors import StoreError, listing, shorten
+from ..errors import listing, shorten
 from ..inference.classifiers import LinearJudge
 from ..inference.parameters import in_order_of_classes
 from ..inference.recipes.base import LatentRecipe, Recipe
 from ..inference.settings import Fitted
 from ..inference.structures.base import StructureParameters, Summary
-from ..kernels.types import freeze
 from ..specs import (
     ArraySpec,
+    ByName,
     Check,
     ColumnSpec,
     Fault,
@@ -71,23 +69,17 @@ def save_fusion(
     fusion: Fusion, parameters: Parameters, path: str | os.PathLike[str], *, answers: bool, texts: bool
 ) -> Path:
     """Write a result and the parameters of its model to one file; see `Model.save`."""
-    labelled, passages, guidance = fusion.labelled, fusion.passages, fusion.guidance
+    labelled, guidance = fusion.labelled, fusion.guidance
     if not isinstance(labelled, Labels):
         labelled = NoLabels(labelled.n_items, labelled.mean_confidence)
-    if passages is not None and not texts:
-        passages = passages._replace(texts=None)
-    if passages is not None and passages.texts is not None and isinstance(to_column(passages.texts), np.ndarray):
-        raise StoreError(
-            "Cannot save the texts: there is half a character (a lone surrogate) in them, which no encoding knows.",
-            "Save the model with texts=False.",
-        )
     if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
         guidance = guidance._replace(guide=None)
     # Copies in a vote are looked for when somebody asks for them.
     copying = fusion.copying if fusion.copying.is_known else Later.known([])
     # A graph cannot be cut into batches.
     judging = Later.known(fusion.judging.value._replace(past=None)) if fusion.is_network else fusion.judging
-    kept = replace(fusion, labelled=labelled, passages=passages, guidance=guidance, copying=copying, judging=judging)
+    task = fusion.task.to_saved(texts)
+    kept = replace(fusion, labelled=labelled, task=task, guidance=guidance, copying=copying, judging=judging)
     into = Contents({}, {})
     header = {
         "model": fusion.model,
@@ -213,6 +205,8 @@ def pack(value: Any, path: str, into: Contents, kind: object = None, mark: objec
     if isinstance(value, (StructureParameters, Summary)):
         into.arrays.update({join(path, name): np.asarray(getattr(value, name)) for name in type(value).specs})
         return dict.fromkeys(type(value).specs, _ARRAY)
+    if isinstance(mark, ByName):
+        return {"name": value.name, **_pack_part(value, path, into)}
     if is_dataclass(value) or (hasattr(value, "_fields") and get_origin(kind) is not tuple):
         return _pack_part(value, path, into)
     if isinstance(value, Mapping):
@@ -283,6 +277,11 @@ class Reader:
         if kind in (StructureParameters, Summary):
             found = self.recipe.structure_type if kind is StructureParameters else self.recipe.summary_type
             return found.from_state(self.read_arrays(entry, path, found.specs))
+        if isinstance(mark, ByName):
+            parts = mark.list_parts()
+            if not isinstance(entry, dict) or entry.get("name") not in parts:
+                raise refuse(path, entry)
+            return self.read_part(parts[entry["name"]], {name: entry[name] for name in entry if name != "name"}, path)
         return self.read_part(_choose(mark, entry) if isinstance(mark, OneOf) else kind, entry, path)
 
     def read_plain(self, kind: Any, mark: object, entry: Any, path: str) -> object:
@@ -374,31 +373,9 @@ def check_whole(fusion: Fusion, recipe: Recipe) -> None:
             if "sequence" not in labels.keys:
                 raise Fault("it has spans, but no sequences")
             check_confidence(fusion.span_confidence, labels.codes, labels.classes, labels.keys["sequence"])
-        if fusion.passages is not None:
-            check_passages(fusion.passages, labels.keys)
-    elif any(part is not None for part in (fusion.guidance, fusion.span_confidence, fusion.passages)):
+    elif fusion.guidance is not None or fusion.span_confidence is not None:
         raise Fault("it has features or texts, but no items")
-
-
-def check_passages(passages: Passages, keys: Mapping[str, Column]) -> None:
-    """Raise a `Fault` unless the tokens of fused documents are the items, and all tokens are within their texts."""
-    documents, texts, offsets, start, end, fused, _ = passages
-    if "sequence" not in keys:
-        raise Fault("it has texts, but no sequences")
-    sequence, n_documents = encode_in_order_of_appearance(keys["sequence"])[0], len(documents)
-    alike = len(start) == len(end) and len(offsets) == n_documents + 1 and offsets[0] == 0 and offsets[-1] == len(end)
-    if not alike or (np.diff(offsets) < 0).any() or (end <= start).any():
-        raise Fault("the tokens are not those of the documents")
-    if (np.diff(fused) <= 0).any() or (fused >= n_documents).any() or len(fused) != int(sequence.max()) + 1:
-        raise Fault("the documents are not those of the sequences")
-    if not np.array_equal(np.diff(offsets)[fused], np.bincount(sequence)):
-        raise Fault("the tokens are not the items")
-    if texts is not None:
-        lengths = np.array([len(text) for text in texts], np.int64)
-        if len(lengths) != n_documents or (end > np.repeat(lengths, np.diff(offsets))).any():
-            raise Fault("the tokens are not those of the texts")
-    for array in (offsets, start, end, fused):
-        freeze(array)
+    fusion.task.check_items(labels.keys if isinstance(labels, Labels) else None)
 
 
 # ---------------------------------------------------------------------------------------------------------- parameters

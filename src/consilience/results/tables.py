@@ -1,18 +1,15 @@
-"""Results as tables: labels, workers, the classifier of features, and masks."""
+"""Results as tables: labels, workers, and the classifier of features."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..answers.columns import Column, Values, to_column, to_values
-from ..answers.vocabulary import lookup
-from ..errors import ParameterError, Sentence, parameter_error
 from ..inference.cells import Cells
 from ..inference.guidance import ComparedOpinions
 from ..inference.recipes.base import VOTE_SMOOTHING
 from ..inference.sources import InMemory
 from ..kernels.types import Floats
-from ..tasks.masks import FusedMasks, Masks
 from .fusion import Fusion, Guidance, Labels
 from .undecided import check_confidence, find_open, leave_open
 from .worker_report import describe_voters, describe_workers
@@ -79,21 +76,3 @@ def list_disagreements(guidance: Guidance, labels: Labels, n: int | None) -> dic
     columns["classifier_label"] = to_column(classes[opinions.classifier_code[differ]])
     columns["classifier_confidence"] = to_column(opinions.classifier_share[differ])
     return columns
-
-
-def to_masks(found: Fusion, masks: Masks | None) -> FusedMasks:
-    """Return one mask for each image, of a model that was fitted to `Masks`."""
-    if masks is not None and not isinstance(masks, Masks):
-        raise parameter_error("masks", "to_masks", "the Masks that the model was fitted to", masks)
-    pictures = found.pictures if masks is None else masks.pictures
-    if pictures is None:
-        raise ParameterError(
-            "This model does not know of which images its items are pixels.",
-            Sentence("If it was fitted to Masks, and loaded from a file, give them with {masks}."),
-            keyword="masks",
-        )
-    labels = found.labels
-    codes = lookup(pictures.coding.labels, to_column(labels.classes))
-    if labels.n_items != pictures.offsets[-1] or (codes < 0).any():
-        raise ParameterError("These are not the masks that the model was fitted to.", keyword="masks")
-    return FusedMasks(pictures, codes.astype(np.int8)[labels.codes], labels.confidence)

@@ -5,15 +5,16 @@ Masks are held as codes of 8 bits: code c stands for the class `labels[c]`, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..answers.columns import Indices, Values, objects, to_column
-from ..answers.contents import UNANSWERED, ClassCodes, Coding, Colours, Pictures
 from ..answers.edges import NEIGHBOURHOODS
 from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted
 from ..arguments import is_whole
@@ -23,6 +24,80 @@ from ..errors import InputError, Sentence, first_line, listing, parameter_error
 MOST_CLASSES = 128
 # In arrays of numbers: no number.
 NOTHING = np.iinfo(np.int64).min
+# In codes of classes: no answer.
+UNANSWERED = -1
+
+ClassCodes: TypeAlias = NDArray[np.int8]
+
+
+class Colours(NamedTuple):
+    """How pixel values are shown in a picture.
+
+    Attributes
+    ----------
+    channels : int
+        0: a value is a number in the mask. 3 or 4: it is a colour, of 8 bits each for red, green, blue, and opacity.
+    palette : bytes or None
+        Of numbers: the colours in which a picture shows 0, 1, 2, ..., three bytes each.
+    """
+
+    channels: int = 0
+    palette: bytes | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """What the values in masks stand for.
+
+    Attributes
+    ----------
+    labels : ndarray
+        The classes.
+    values : ndarray
+        The number, or colour, that stands for each of them.
+    missing : int or None
+        The number of pixels without an answer.
+    dtype : dtype
+        Type of the arrays.
+    colours : Colours
+        How pictures show them.
+    suffix : str
+        What files are called: ".png" or ".npy".
+    """
+
+    labels: Values
+    values: Indices
+    missing: int | None
+    dtype: np.dtype[Any]
+    colours: Colours = field(default_factory=Colours)
+    suffix: str = ".npy"
+
+    def decode(self, codes: ClassCodes) -> Values:
+        """Return the array that has these codes. Colours are along its last axis."""
+        if self.colours.channels:
+            values = self.values.astype(np.uint32)[codes]
+            shifts = 8 * np.arange(self.colours.channels)[::-1]
+            return np.stack([(values >> shift).astype(np.uint8) for shift in shifts], axis=-1)
+        unanswered = codes < 0
+        if not unanswered.any():
+            return self.values.astype(self.dtype)[codes]
+        missing = UNANSWERED if self.missing is None else self.missing
+        wide = np.result_type(self.dtype, np.min_scalar_type(missing))
+        return np.where(unanswered, missing, self.values[codes]).astype(wide)
+
+
+class Pictures(NamedTuple):
+    """The images that the items are pixels of: their ids and shapes, and what values of pixels stand for."""
+
+    images: Values
+    shapes: tuple[tuple[int, ...], ...]
+    coding: Coding
+
+    @property
+    def offsets(self) -> Indices:
+        """Where the pixels of each image begin among the items, and their number."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
 class MaskCollector:

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..answers.columns import Indices, Values, objects, to_column
-from ..answers.contents import UNANSWERED, ClassCodes, Pictures
 from ..answers.edges import NEIGHBOURHOODS
 from ..answers.frames import read_names
 from ..answers.graph import Graph
@@ -31,7 +30,7 @@ from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
 from ..errors import InputError, listing, parameter_error, plural, shorten, warn_of
 from ..kernels.types import Floats, Truths
-from .mask_arrays import MaskCollector, to_numbers
+from .mask_arrays import UNANSWERED, ClassCodes, MaskCollector, Pictures, to_numbers
 
 # Tiles have this many pixels along each axis, in two dimensions and in three.
 N_TILES, SIDES = 12, {2: 48, 3: 13}
@@ -192,7 +191,6 @@ class Masks:
             labels=self.classes,
             classes=self.classes,
             keys=np.arange(n_pixels),
-            pictures=self.pictures,
         )
 
     def are_complete(self) -> bool:

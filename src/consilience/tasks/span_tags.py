@@ -21,12 +21,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.columns import Codes, Column, Indices, objects, to_column
-from ..answers.contents import Passages
 from ..answers.items import Sequences
 from ..answers.responses import Responses
 from ..errors import InputError, plural, shorten, warn_of
-from ..kernels.types import Integers, freeze
-from .texts import MarkedTexts, Marks, Placed, Tokenised, tokenise
+from ..kernels.types import Integers
+from .texts import MarkedTexts, Marks, Placed, Tokenised, Tokens, tokenise
 
 # Why a span is not fused.
 KEPT, OVERLAPS, BLANK, REPEATED = range(4)
@@ -96,11 +95,10 @@ def make_responses(spans: MarkedTexts, layers: Layers) -> Responses:
     """Return the tags that workers gave to the tokens; see `Spans.to_responses`."""
     _tell_left_out(spans, layers)
     tokens = layers.tokenised.tokens
-    n_tokens, n_readers = np.diff(tokens.offsets), np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
-    used = (n_tokens > 0) & (n_readers > 0)
+    n_tokens, n_readers = np.diff(tokens.offsets), count_readers(spans)
     _tell_unused(spans, n_tokens, n_readers)
-    documents = np.flatnonzero(used)
-    sizes, readers = n_tokens[used], n_readers[used]
+    documents = find_fused(spans, tokens)
+    sizes, readers = n_tokens[documents], n_readers[documents]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     readers_of_item = np.repeat(readers, sizes)
     offsets = np.concatenate([[0], np.cumsum(readers_of_item)]).astype(np.int64)
@@ -118,16 +116,17 @@ def make_responses(spans: MarkedTexts, layers: Layers) -> Responses:
         classes=classes,
         keys=Sequences(spans.documents[documents], bounds, position),
         backend=spans.backend,
-        passages=Passages(
-            spans.documents,
-            spans.texts,
-            freeze(tokens.offsets),
-            freeze(tokens.start),
-            freeze(tokens.end),
-            documents,
-            spans.origin,
-        ),
     )
+
+
+def count_readers(spans: MarkedTexts) -> Indices:
+    """Return how many workers read each document."""
+    return np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
+
+
+def find_fused(spans: MarkedTexts, tokens: Tokens) -> Indices:
+    """Return the documents that are fused: those that have a token and a reader."""
+    return np.flatnonzero((np.diff(tokens.offsets) > 0) & (count_readers(spans) > 0))
 
 
 def _write_tags(

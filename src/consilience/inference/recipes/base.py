@@ -22,7 +22,7 @@ from ...errors import ConvergenceWarning, ParameterError, Python, Sentence, warn
 from ...kernels.types import Floats, freeze
 from ..classifiers import check_classifier
 from ..copies import PlainFit, find_copies
-from ..copy_groups import find_same_masks, list_groups
+from ..copy_groups import list_groups
 from ..distributions import ESTIMATIONS
 from ..em import Fit, Parameters, Problem, Progress, expect_from_votes, infer_posterior, maximise, run_em
 from ..hidden_scores import CouplingScore
@@ -133,8 +133,9 @@ class Recipe(ABC):
 
     def find_copies(self, source: InMemory, engine: Engine) -> list[list[int]]:
         """Return the groups of near-copies, each by the indices of its workers."""
-        if source.responses.pictures is not None:
-            return find_same_masks(source.responses)
+        found = source.task.find_copies(source.responses)
+        if found is not None:
+            return found
 
         def fit_plain(part: Responses, known: NDArray[np.int32] | None) -> PlainFit:
             workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)

@@ -1,0 +1,264 @@
+"""Tasks: what users bring, how it becomes answers about items, and how results become what the user had.
+
+A table of answers, spans that workers marked in texts and masks that readers drew are all fused as answers of workers
+about items. A task knows what the items are: it turns what was read into answers, takes known labels in the user's
+form, shows items to a reader, and gives results in the user's form. Nothing else asks what the items are.
+
+A new task is a subclass of `Task` in a file of its own, and a line in `consilience.tasks.register`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.columns import Column, Indices, Values
+from ..answers.graph import Graph
+from ..answers.responses import Responses
+from ..kernels.types import Floats
+from .tag_runs import Runs
+
+Brought = TypeVar("Brought")
+
+
+class Labels(Protocol):
+    """Fused labels; see `consilience.results.fusion.Labels`."""
+
+    @property
+    def keys(self) -> Mapping[str, Column]:
+        """What identifies the items: item, or sequence and position."""
+
+    @property
+    def classes(self) -> Values:
+        """The classes."""
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """The label of each item, as an index into the classes."""
+
+    @property
+    def posterior(self) -> Floats:
+        """Class probabilities of each item."""
+
+    @property
+    def confidence(self) -> Floats:
+        """The probability of each label."""
+
+
+class Fused(Protocol):
+    """What a task needs of a result; see `consilience.results.fusion.Fusion`."""
+
+    @property
+    def model(self) -> str:
+        """The name of the model's class."""
+
+    @property
+    def backend(self) -> str:
+        """The frame library in which results are reported."""
+
+    @property
+    def labels(self) -> Labels:
+        """The fused labels."""
+
+    @property
+    def span_confidence(self) -> Floats | None:
+        """Of the spans among the labels of a chain, if these are tags."""
+
+
+class Writers(Protocol):
+    """What a file format can write; see `consilience.formats.targets.ResultWriters`."""
+
+    def write_spans(self, spans: Any, path: str) -> None:
+        """Write spans in texts."""
+
+    def write_masks(self, masks: Any, path: str) -> None:
+        """Write masks of images."""
+
+    def write_labels(self, labels: object, path: str, origin: str, question: str | None) -> None:
+        """Write a table of labels, which answer a question, into a copy of the file at `origin`."""
+
+
+def list_given(given: object) -> list[object]:
+    """Return what a user gives as one thing or several."""
+    return list(given) if type(given) in (list, tuple) else [given]  # type: ignore[call-overload]
+
+
+class Refusal(NamedTuple):
+    """Why something cannot be done, and what can be done instead."""
+
+    problem: str
+    remedy: str
+
+
+class Passage(NamedTuple):
+    """A text, and where the items of a sequence are in it."""
+
+    text: str
+    start: Indices
+    end: Indices
+
+
+class Posed(NamedTuple):
+    """What was brought, as answers, and the task that they belong to."""
+
+    task: AnyTask
+    answers: Responses
+
+
+@dataclass(frozen=True)
+class Links:
+    """How items hang together by what they are, such as the pixels of images.
+
+    Attributes
+    ----------
+    make_graph : callable
+        Returns the graph of all items.
+    are_few : bool
+        Whether the graph can be tried on all items.
+    take_part : callable
+        Returns a part of the items with its graph, on which it can be tried instead; None if it would tell nothing.
+    are_answered : callable
+        Tells whether all items have answers.
+    """
+
+    make_graph: Callable[[], Graph]
+    are_few: bool
+    take_part: Callable[[], tuple[Posed, Graph] | None]
+    are_answered: Callable[[], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Task(ABC, Generic[Brought]):
+    """What the items of a fit are. It is part of the result; its fields say what of it is saved.
+
+    Attributes
+    ----------
+    name : str
+        What files of models call it.
+    brought : type
+        What users bring.
+    is_saved : bool
+        Whether files of models hold it. If not, what is loaded is about a table.
+    item : str
+        What an item is called.
+    argument : str
+        What the answers are called in code.
+    results : str
+        What results are called.
+    reviewed : bool
+        Whether a person can judge items one by one.
+    cut_by_known : bool
+        Whether it depends on what is known what the items are.
+    no_update : Refusal or None
+        Why a fit cannot go on.
+    no_joining : Refusal or None
+        Why nothing of this kind can be added to a fit.
+    """
+
+    name: ClassVar[str]
+    brought: ClassVar[type]
+    is_saved: ClassVar[bool] = True
+    item: ClassVar[str] = "item"
+    argument: ClassVar[str] = "answers"
+    results: ClassVar[str] = "labels"
+    reviewed: ClassVar[bool] = True
+    cut_by_known: ClassVar[bool] = False
+    no_update: ClassVar[Refusal | None] = None
+    no_joining: ClassVar[Refusal | None] = None
+
+    # What was brought
+
+    @classmethod
+    @abstractmethod
+    def pose(cls, brought: Brought) -> Posed:
+        """Return what was brought as answers."""
+
+    @classmethod
+    @abstractmethod
+    def describe(cls, brought: Brought) -> str:
+        """Return in words what was brought."""
+
+    @classmethod
+    def find_format(cls, brought: Brought) -> str | None:  # noqa: ARG003
+        """Return the name of the format that it was read from, if it was."""
+        return None
+
+    @classmethod
+    def find_links(cls, brought: Brought) -> Links | None:  # noqa: ARG003
+        """Return how the items hang together, if they do so by what they are."""
+        return None
+
+    @classmethod
+    def leave_known(cls, brought: Brought) -> Brought:
+        """Return the same without known labels that were looked for beside the answers, where others are given."""
+        return brought
+
+    @classmethod
+    def take_known(
+        cls,
+        brought: Brought,
+        gold: object,
+        open_known: Callable[[object, object], object],  # noqa: ARG003
+    ) -> tuple[Brought, object]:
+        """Return what is to be fused when known labels are given in the user's form, and these as models take them.
+
+        `open_known` opens what is at a path, as something that is like what was brought.
+        """
+        return brought, gold
+
+    @classmethod
+    def choose_known(cls, brought: Brought, answers: Responses) -> object:  # noqa: ARG003
+        """Return the known labels that were brought beside the answers, if they are of use. A warning tells of them."""
+        return None
+
+    # Results
+
+    def to_saved(self, texts: bool) -> Task[Any]:  # noqa: ARG002 (where there are texts)
+        """Return what a file holds of the task, and whether it holds `texts`."""
+        return self
+
+    def check_items(self, keys: Mapping[str, Column] | None) -> None:
+        """Raise a `Fault` unless items with these keys can belong to the task; None: there are none in a file."""
+
+    def find_copies(self, r: Responses) -> list[list[int]] | None:  # noqa: ARG002
+        """Return groups of workers who copy each other; None where they are found as those of any answers are."""
+        return None
+
+    def show(self, items: Indices) -> list[str] | None:  # noqa: ARG002
+        """Return what some items look like, as text; None if nothing is known of it."""
+        return None
+
+    def read(self, sequence: int) -> Passage | None:  # noqa: ARG002
+        """Return the text whose words are the items of a sequence; None if there is none."""
+        return None
+
+    def place(self, runs: Runs) -> tuple[Indices, Indices]:
+        """Return where runs of labels start and end (excluded): at which of the items of their sequences."""
+        return runs.first - runs.offset, runs.stop - runs.offset
+
+    def summarise(self, brought: Brought, fused: Fused) -> dict[str, object] | None:  # noqa: ARG002
+        """Return the figures of results that are not the labels, None where there are no others."""
+        return None
+
+    def count(self, fused: Fused, is_sure: bool) -> str:  # noqa: ARG002
+        """Return in words how many results there are, where these are not the labels.
+
+        Their confidence is told if probabilities are to be relied on.
+        """
+        return ""
+
+    def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
+        """Return the results as a table, given that of the labels."""
+        return labels
+
+    @abstractmethod
+    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:
+        """Write results in the form that was brought, by a format that has it; `labels` is the table of labels."""
+
+
+AnyTask: TypeAlias = Task[Any]

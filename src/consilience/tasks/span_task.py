@@ -1,0 +1,303 @@
+"""The task of spans: the items are the tokens of texts, and tags of tokens become spans again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ..answers.columns import Column, Indices, Values, objects, spell_surrogates, to_column
+from ..answers.frames import build_frame
+from ..answers.responses import Responses
+from ..answers.tagging import split_tag
+from ..answers.vocabulary import encode_in_order_of_appearance
+from ..errors import DataWarning, InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn
+from ..kernels.types import Floats, freeze
+from ..specs import WHOLE_COUNTS, ArraySpec, ColumnSpec, Fault
+from .base import AnyTask, Fused, Labels, Passage, Posed, Refusal, Task, Writers, list_given
+from .span_tables import find_span_columns, read_sole_spans
+from .span_tags import find_fused
+from .spans import Spans
+from .tag_runs import LETTERS, Runs, are_tags, find_runs, follow_alone, judge_runs
+from .texts import FUSED, Marks, Origin, Tokens, sort_marks
+
+
+@dataclass(frozen=True, eq=False)
+class SpansTask(Task[Spans]):
+    """The texts whose tokens the items are.
+
+    Attributes
+    ----------
+    documents : ndarray
+        Ids of all documents, those without a reader included.
+    texts : list of str or None
+        Their texts; None if they were not saved.
+    offsets : int64 array (D + 1,)
+        Document d owns the tokens offsets[d]:offsets[d + 1].
+    start, end : int64 array
+        Where each token is in its text.
+    fused : int64 array
+        The document of each sequence; its tokens are the items.
+    origin : tuple of str or None
+        Path and format of the file.
+    """
+
+    documents: Annotated[Values, ColumnSpec("*", "values")]
+    texts: Annotated[list[str], ColumnSpec("*", "texts")] | None
+    offsets: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
+    start: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
+    end: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
+    fused: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
+    origin: tuple[str, str] | None
+
+    name = "spans"
+    brought = Spans
+    item = "word"
+    argument = "spans"
+    results = "spans"
+    cut_by_known = True
+    no_update = Refusal(
+        "A fit to spans of texts cannot go on.", "Fit again, to the spans of all workers, with all known spans."
+    )
+    no_joining = Refusal("Spans of texts cannot be added to a fit.", "Fit again, to the spans of all workers.")
+
+    @classmethod
+    def pose(cls, brought: Spans) -> Posed:
+        """Return the tags that workers gave to the tokens."""
+        answers, tokens = brought.to_responses(), brought.layers.tokenised.tokens
+        places = (freeze(tokens.offsets), freeze(tokens.start), freeze(tokens.end))
+        return Posed(
+            cls(brought.documents, brought.texts, *places, find_fused(brought, tokens), brought.origin), answers
+        )
+
+    @classmethod
+    def describe(cls, brought: Spans) -> str:
+        """Return how many spans there are, by whom and where."""
+        return (
+            f"{plural(len(brought.marks.start), 'span')} by {plural(len(brought.workers), 'worker')} in "
+            f"{plural(len(brought.documents), 'document')}"
+        )
+
+    @classmethod
+    def find_format(cls, brought: Spans) -> str | None:
+        """Return the name of the format that the spans were read from."""
+        return None if brought.origin is None else brought.origin.format
+
+    @classmethod
+    def take_known(
+        cls, brought: Spans, gold: object, open_known: Callable[[object, object], object]
+    ) -> tuple[Spans, object]:
+        """Return the spans with known ones, and the tags that these make.
+
+        Known spans cut tokens, so that they become a part of the spans. Those that the spans come with are then not
+        used.
+        """
+        given = [open_known(each, brought) for each in list_given(gold)]
+        given = [_read_known(each, brought) for each in given]
+        known = [each for each in given if isinstance(each, Spans)]
+        if not known:
+            return brought, given
+        spans = reduce(Spans.with_gold, known, brought.without_gold())
+        others, tags = [each for each in given if not isinstance(each, Spans)], spans.known_tags()
+        return spans, others if tags is None else [tags, *others]
+
+    @classmethod
+    def choose_known(cls, brought: Spans, answers: Responses) -> object:  # noqa: ARG003
+        """Return the tags of documents whose spans are known, if those of others are not."""
+        tags = brought.known_tags()
+        if tags is None:
+            return None
+        read = np.unique(brought.readings[:, 0])
+        n_known = int(np.isin(read, brought.gold_documents).sum())
+        leave = Sentence("To leave them out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
+        if n_known == len(read):
+            warn(
+                DataWarning(
+                    "The spans of every document are known. They are not used: there would be nothing to fuse.",
+                    "Compare the fused spans with them by evaluate.",
+                )
+            )
+            return None
+        known = f"{n_known:,} of {plural(len(read), 'document')}"
+        warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
+        return tags
+
+    def to_saved(self, texts: bool) -> SpansTask:
+        """Return the same, without texts if they are not wanted."""
+        if not texts:
+            return replace(self, texts=None)
+        if self.texts is not None and isinstance(to_column(self.texts), np.ndarray):
+            raise StoreError(
+                "Cannot save the texts: there is half a character (a lone surrogate) in them, which no encoding knows.",
+                "Save the model with texts=False.",
+            )
+        return self
+
+    def check_items(self, keys: Mapping[str, Column] | None) -> None:
+        """Raise a `Fault` unless the tokens of fused documents are the items, and all tokens are within their texts."""
+        if keys is None:
+            raise Fault("it has features or texts, but no items")
+        if "sequence" not in keys:
+            raise Fault("it has texts, but no sequences")
+        offsets, start, end, fused = self.offsets, self.start, self.end, self.fused
+        sequence, n_documents = encode_in_order_of_appearance(keys["sequence"])[0], len(self.documents)
+        alike = len(start) == len(end) and len(offsets) == n_documents + 1
+        alike = alike and offsets[0] == 0 and offsets[-1] == len(end)
+        if not alike or (np.diff(offsets) < 0).any() or (end <= start).any():
+            raise Fault("the tokens are not those of the documents")
+        if (np.diff(fused) <= 0).any() or (fused >= n_documents).any() or len(fused) != int(sequence.max()) + 1:
+            raise Fault("the documents are not those of the sequences")
+        if not np.array_equal(np.diff(offsets)[fused], np.bincount(sequence)):
+            raise Fault("the tokens are not the items")
+        if self.texts is not None:
+            lengths = np.array([len(text) for text in self.texts], np.int64)
+            if len(lengths) != n_documents or (end > np.repeat(lengths, np.diff(offsets))).any():
+                raise Fault("the tokens are not those of the texts")
+        for array in (offsets, start, end, fused):
+            freeze(array)
+
+    @cached_property
+    def bounds(self) -> Indices:
+        """Sequence s owns the items bounds[s]:bounds[s + 1]."""
+        return np.concatenate([[0], np.cumsum(np.diff(self.offsets)[self.fused])])
+
+    def show(self, items: Indices) -> list[str] | None:
+        """Return the words that some items are."""
+        if self.texts is None:
+            return None
+        number = np.searchsorted(self.bounds, items, side="right") - 1
+        document = self.fused[number]
+        token = self.offsets[document] + items - self.bounds[number]
+        places = zip(document.tolist(), self.start[token].tolist(), self.end[token].tolist(), strict=True)
+        return [spell_surrogates(self.texts[d][start:end]) for d, start, end in places]
+
+    def read(self, sequence: int) -> Passage | None:
+        """Return a text, and where its tokens are."""
+        if self.texts is None:
+            return None
+        document = int(self.fused[sequence])
+        tokens = slice(int(self.offsets[document]), int(self.offsets[document + 1]))
+        return Passage(self.texts[document], self.start[tokens], self.end[tokens])
+
+    def place(self, runs: Runs) -> tuple[Indices, Indices]:
+        """Return where spans start and end, in characters of their texts."""
+        first, last = runs.first - runs.offset, runs.stop - runs.offset - 1
+        base = self.offsets[self.fused][runs.sequence]
+        return self.start[base + first], self.end[base + last]
+
+    def summarise(self, brought: Spans, fused: Fused) -> dict[str, object]:
+        """Return how many spans were marked, and how many there are now, with their mean confidence."""
+        confidence = find_fused_spans(fused).confidence
+        return {
+            "marked": len(brought.marks.start),
+            "documents": len(brought.documents),
+            "fused": len(confidence),
+            "mean_confidence": float(confidence.mean()) if len(confidence) else None,
+        }
+
+    def count(self, fused: Fused, is_sure: bool) -> str:
+        """Return in words how many spans the labels make, and how sure these are."""
+        confidence = find_fused_spans(fused).confidence
+        if not len(confidence):
+            return "There are no spans among the labels."
+        told = f"The labels make {plural(len(confidence), 'span')}"
+        return f"{told}, with a mean confidence of {confidence.mean():.1%}." if is_sure else f"{told}."
+
+    def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
+        """Return the fused spans as a table."""
+        return build_frame(tabulate_spans(self, fused), fused.backend)
+
+    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
+        """Write the fused spans with their texts."""
+        writers.write_spans(collect_spans(self, fused), path)
+
+
+def _read_known(given: object, spans: Spans) -> object:
+    """Return a table of known spans as spans in the texts of these; anything else as it is."""
+    if isinstance(given, Spans) or find_span_columns(given) is None:
+        return given
+    return Spans.of(read_sole_spans(given, "gold", spans.documents, spans.texts))
+
+
+class FusedSpans(NamedTuple):
+    """The spans among fused labels, in order."""
+
+    runs: Runs
+    confidence: Floats
+    types: list[str]
+
+
+def number_sequences(labels: Labels) -> tuple[Indices, Values]:
+    """Return the number of the sequence of each item, and the ids of the sequences."""
+    if "sequence" not in labels.keys:
+        raise InputError("Only labels of sequences are spans, and these items are not in any.")
+    codes, ids = encode_in_order_of_appearance(labels.keys["sequence"])
+    return codes.astype(np.int64), ids
+
+
+def find_fused_spans(fused: Fused) -> FusedSpans:
+    """Return the fused spans."""
+    labels = fused.labels
+    sequence, _ = number_sequences(labels)
+    if not are_tags(labels.classes):
+        raise InputError(
+            f"Only tags such as B-PER, I-PER and O are spans. These labels are {listing(labels.classes.tolist())}."
+        )
+    runs = find_runs(labels.codes, labels.classes, sequence)
+    kinds = [(split_tag(name, LETTERS) or ("", ""))[1] for name in labels.classes.tolist()]
+    types = [kinds[code] for code in labels.codes[runs.first].tolist()]
+    confidence = fused.span_confidence
+    if confidence is None:  # tokens are independent of each other
+        confidence = judge_runs(follow_alone(labels.posterior, labels.codes, labels.classes, sequence), runs)
+    return FusedSpans(runs, confidence, types)
+
+
+def tabulate_spans(task: AnyTask, fused: Fused) -> dict[str, Column]:
+    """Return the columns of a table of the fused spans; see `Model.to_spans`."""
+    runs, confidence, types = find_fused_spans(fused)
+    _, ids = number_sequences(fused.labels)
+    start, end = task.place(runs)
+    text: Column = pa.nulls(len(types), pa.string())
+    if isinstance(task, SpansTask) and task.texts is not None:
+        places = zip(task.fused[runs.sequence].tolist(), start.tolist(), end.tolist(), strict=True)
+        text = to_column([task.texts[document][a:b] for document, a, b in places] or text)
+    return {
+        "document": to_column(ids[runs.sequence]),
+        "start": to_column(start),
+        "end": to_column(end),
+        "label": to_column(types or pa.nulls(0, pa.string())),
+        "text": text,
+        "confidence": to_column(confidence),
+    }
+
+
+def collect_spans(task: AnyTask, fused: Fused) -> Spans:
+    """Return the fused spans with their texts; see `Model.to_span_set`."""
+    if not isinstance(task, SpansTask) or task.texts is None:
+        of_spans = isinstance(task, SpansTask)
+        lack = "was saved without texts" if of_spans else "was fitted to tags"
+        raise NotFittedError(
+            f"This {fused.model} {lack}, and has no texts. to_spans() gives a table without them.",
+            "Save it with texts=True." if of_spans else "Fit it to a Spans.",
+        )
+    runs, confidence, types = find_fused_spans(fused)
+    start, end = task.place(runs)
+    labels = sorted(set(types))
+    numbers = {name: number for number, name in enumerate(labels)}
+    code = np.array([numbers[name] for name in types], np.int64)
+    marks = Marks(task.fused[runs.sequence], np.zeros(len(types), np.int64), start, end, code, confidence)
+    return Spans(
+        task.documents,
+        task.texts,
+        objects([FUSED]),
+        objects(labels),
+        sort_marks(marks),
+        np.stack([task.fused, np.zeros(len(task.fused), np.int64)], axis=1),
+        Tokens(task.offsets, task.start, task.end),
+        origin=None if task.origin is None else Origin(*task.origin),
+        backend=fused.backend,
+    )
