@@ -625,11 +625,11 @@ def test_labels_of_words_are_not_taken_for_spans():
     assert told[1] == f"The labels make {spans.num_rows} spans, with a mean confidence of {sure:.1%}."
     assert any("of the labels of words" in text for _, text in page.all("dd"))
     assert any(text == "B-PER" for attrs, text in page.all("bdi") if attrs.get("class") == "label")
-    assert overview.count_spans(gather(fused), counts=False) == f"The labels make {spans.num_rows} spans."
+    assert fused.fusion_.task.count(fused.fusion_, is_sure=False) == f"The labels make {spans.num_rows} spans."
     labels = fused.fusion_.labels
     outside = dataclasses.replace(labels, codes=np.full_like(labels.codes, fused.classes_.tolist().index("O")))
     fused.adopt(dataclasses.replace(fused.fusion_, labelled=outside))
-    assert overview.count_spans(gather(fused), counts=False) == "There are no spans among the labels."
+    assert fused.fusion_.task.count(fused.fusion_, is_sure=False) == "There are no spans among the labels."
 
 
 def test_only_short_labels_are_kept_in_one_line():

@@ -201,10 +201,10 @@ class SpansTask(Task[Spans]):
 
     def count(self, fused: Fused, is_sure: bool) -> str:
         """Return in words how many spans the labels make, and how sure these are."""
-        confidence = find_fused_spans(fused).confidence
-        if not len(confidence):
+        _, confidence, types = find_fused_spans(fused)
+        if not types:
             return "There are no spans among the labels."
-        told = f"The labels make {plural(len(confidence), 'span')}"
+        told = f"The labels make {plural(len(types), 'span')}"
         return f"{told}, with a mean confidence of {confidence.mean():.1%}." if is_sure else f"{told}."
 
     def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
