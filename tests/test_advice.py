@@ -41,12 +41,15 @@ def test_all_kinds_of_findings_are_listed():
     assert advice.list_kinds() == advice.KINDS.read_text()
 
 
+SLOW = ["5 million answers by 3,000 workers", "a graph with smooth errors"]
+
+
 def test_all_situations_are_tried():
     assert list(EXPECTED) == list(advice.SITUATIONS)
 
 
 @pytest.mark.filterwarnings("always")
-@pytest.mark.parametrize("name", rest_robust(sorted(EXPECTED, key=lambda name: "million" in name), len(EXPECTED) - 1))
+@pytest.mark.parametrize("name", rest_robust(sorted(EXPECTED, key=SLOW.count), len(EXPECTED) - len(SLOW)))
 def test_what_is_said_is_true(name):
     verdict, sentences = EXPECTED[name]
     said = advice.listen(advice.SITUATIONS[name])

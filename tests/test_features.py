@@ -496,6 +496,7 @@ def test_scikit_learn_is_optional(monkeypatch):
         cs.DawidSkene().fit(R, features=X)
 
 
+@pytest.mark.robust
 def test_noise_that_runs_along_a_graph_has_no_say():
     """Neighbours would tell an item's label to the classifier that judges it, if it learned from the field."""
     from sklearn.ensemble import RandomForestClassifier
@@ -634,6 +635,7 @@ def test_classifiers_that_fail_are_named():
         cs.DawidSkene(classifier=Broken()).fit(R, features=X)
 
 
+@pytest.mark.robust
 def test_random_classifiers_go_by_the_seed():
     from sklearn.ensemble import RandomForestClassifier
 

@@ -188,7 +188,7 @@ def situation(name):
             [ALIKE, "so the graph may "],
             "same error on neighbouring items of the graph (correlation 0.",
         ),
-        ("outlines, shuffled", NO_SAY, [], None),
+        pytest.param("outlines, shuffled", NO_SAY, [], None, marks=pytest.mark.robust),
         ("one reader", AGREES, [UNKNOWN], None),
         (
             "noise on pixels",
@@ -203,7 +203,7 @@ def situation(name):
             "The graph may not be informative about these labels: neighbouring items do not clearly agree",
             marks=pytest.mark.robust,
         ),
-        ("coin flips", NO_SAY, [], None),
+        pytest.param("coin flips", NO_SAY, [], None, marks=pytest.mark.robust),
         ("all agree", AGREES, [UNKNOWN], None),
         ("network", AGREES, ["errors of workers on neighbouring items have a correlation of ", RIGHT], None),
         ("shuffled", NO_SAY, [], None),
@@ -437,6 +437,7 @@ def test_listeners_that_cannot_be():
         cs.MarkovField(listeners="unanswered").fit(crowd.responses, graph=crowd.graph)
 
 
+@pytest.mark.robust
 def test_a_check_of_a_field_in_which_few_listen():
     masks = draw_masks(0, 32)
     fused, _ = fused_quietly(masks.responses, masks.graph)

@@ -255,14 +255,15 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
     ),
 )
 def test_predicting_the_fits_answers(decode, workers, tmp_path):
-    for r, gold in ((small(8), None), (small(8), {(0, 3): 1}), (weighted(8), None)):
-        model = cs.HiddenMarkov(decode=decode, workers=workers).fit(r, gold=gold)
+    for r, gold, coupling in ((small(8), None, 1.0), (small(8), {(0, 3): 1}, 0.5), (weighted(8), None, "learn")):
+        options = {"decode": decode, "workers": workers, "coupling": coupling}
+        model = cs.HiddenMarkov(**options).fit(r, gold=gold)
         fitted = model.uncalibrated_posterior_
         np.testing.assert_array_equal(model.predict_proba(r, gold=gold), raise_to(fitted, model.power_))
         np.testing.assert_array_equal(model.predict(r, gold=gold), model.labels_)
         if decode == "marginal":
             np.testing.assert_array_equal(model.labels_, model.classes_[fitted.argmax(axis=1)])
-        plain = cs.HiddenMarkov(decode=decode, workers=workers, calibration="none").fit(r, gold=gold)
+        plain = cs.HiddenMarkov(**options, calibration="none").fit(r, gold=gold)
         np.testing.assert_array_equal(plain.predict_proba(r, gold=gold), plain.posterior_)
         np.testing.assert_array_equal(plain.posterior_, fitted)
     model.save(tmp_path / "model")

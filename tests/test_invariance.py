@@ -234,12 +234,11 @@ def test_hashes_are_the_same_in_another_process():
         "print(hash_ids(objects(['a', 1, 2.5, frozenset('xyz'), (1, 'b'), None.__class__])).tolist())"
     )
     here = hash_ids(objects(["a", 1, 2.5, frozenset("xyz"), (1, "b"), type(None)])).tolist()
-    for seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        assert done.stdout.strip() == str(here)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == str(here)
 
 
 def test_equal_texts_have_equal_hashes():

@@ -97,6 +97,7 @@ def test_a_bare_null_is_refused(text, tmp_path):
         cs.read_responses(path)
 
 
+@pytest.mark.robust
 def test_the_second_reading_takes_no_more_memory_than_the_longest_line_needs(tmp_path):
     """A column of two types, or a long line, is read again; that took a gigabyte, however small the file."""
     path = tmp_path / "a.jsonl"

@@ -130,7 +130,7 @@ def masks(tmp_path, monkeypatch):
     return truth
 
 
-@pytest.mark.parametrize("by_image", [False, True])
+@pytest.mark.parametrize("by_image", rest_robust([True, False]))
 def test_known_masks(masks, by_image):
     if by_image:
         Path("known/y").mkdir()

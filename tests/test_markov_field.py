@@ -329,7 +329,7 @@ def test_the_papers_coupling_counts_a_spread_answer_once():
     np.testing.assert_array_equal(paper_couplings(r, graph), 6 / 2)
 
 
-@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("inference", rest_robust(INFERENCES))
 def test_equivariance(inference):
     crowd = network(150)
     r, rng = crowd.responses, np.random.default_rng(0)
@@ -547,7 +547,7 @@ def test_graphs_that_do_not_fit():
 # ------------------------------------------------------------------------------------------------------------- learning
 
 
-@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("inference", rest_robust(INFERENCES))
 @pytest.mark.parametrize("homophily", rest_robust([0.6, 0.4, 0.9]))
 def test_the_coupling_that_is_learned(inference, homophily):
     crowd = cs.simulate.network(4000, 10, 4, degree=5, homophily=homophily, seed=1)
@@ -589,7 +589,7 @@ def test_checking_the_graph():
     assert str(check).startswith("The graph has almost no effect on these labels (")
 
 
-@pytest.mark.parametrize("coupling", [1.0, "paper"])
+@pytest.mark.parametrize("coupling", rest_robust([1.0, "paper"]))
 def test_checking_a_coupling_that_is_given(coupling):
     """It is the same on any graph, and says nothing: for the check, one is learned."""
     crowd = network(1000, answers_per_item=None, degree=5, seed=1)

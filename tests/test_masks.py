@@ -477,6 +477,7 @@ def test_outlines_are_noticed_on_a_part_of_them(small_sample):
     assert np.array_equal(fused.labels_, cs.DawidSkene().fit(masks).labels_)
 
 
+@pytest.mark.robust
 @quiet
 def test_noise_is_smoothed(small_sample):
     truth = simulate(3, 56)[1]
@@ -503,6 +504,7 @@ def test_nothing_is_tried_on_small_masks(monkeypatch):
     assert settle_links(MasksTask.find_links(masks), {}, None).model == "markov-field"
 
 
+@pytest.mark.robust
 @quiet
 def test_careful_readers_are_no_copies_of_each_other():
     stacks = [simulate(30 + i, 64, (0.7, 0.7, 3.0, 3.0, 3.0))[0] for i in range(6)]

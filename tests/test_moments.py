@@ -850,6 +850,7 @@ def test_error_falls_as_one_over_the_root_of_n():
     assert 5 < np.mean(errors[1_000]) / np.mean(errors[100_000]) < 20
 
 
+@pytest.mark.robust
 def test_many_workers_need_no_tensor():
     crowd = cs.simulate.independent(200, n_workers=400, n_classes=4, seed=0)
     model = cs.MomentMatching(max_iter=3, tol=0).fit(crowd.responses)

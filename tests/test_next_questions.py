@@ -575,6 +575,7 @@ def test_a_campaign_with_real_answers_is_scored_where_the_truth_is_known():
     assert all(round(10 * a, 9) % 1 == 0 for a in part["accuracy"].to_pylist())
 
 
+@pytest.mark.robust
 def test_information_needs_fewer_answers_than_chance():
     crowd = cs.simulate.independent(200, n_workers=20, n_classes=5, accuracy=(0.3, 0.9), seed=7)
     policies = ("random", "information")

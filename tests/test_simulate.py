@@ -488,6 +488,7 @@ def test_oracle_of_sequences_knows_how_labels_follow():
     assert best > cs.metrics.accuracy(crowd.truth, cs.MajorityVote().fit(crowd.responses).labels_) + 0.1
 
 
+@pytest.mark.robust
 def test_oracle_of_a_network_is_a_ceiling():
     crowd = cs.simulate.network(4000, degree=4, good="most", answers_per_item=4, seed=2)
     best = cs.metrics.accuracy(crowd.truth, crowd.oracle().labels)

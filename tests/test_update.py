@@ -19,6 +19,7 @@ from consilience.errors import (
 )
 from consilience.models import updating
 from consilience.models.updating import SHARE
+from effort import rest_robust
 
 
 @pytest.fixture(params=[0, updating.LARGE], ids=["goes on", "starts again"])
@@ -102,7 +103,9 @@ def test_an_update_is_a_fit_to_all(model, large):
     np.testing.assert_allclose(updated.fusion_.intervals.workers, full.fusion_.intervals.workers, atol=5e-3)
 
 
-@pytest.mark.parametrize(("workers", "coupling"), [("confusion", 1.0), ("sequential", 0.5), ("confusion", "learn")])
+@pytest.mark.parametrize(
+    ("workers", "coupling"), rest_robust([("confusion", 1.0), ("sequential", 0.5), ("confusion", "learn")], 2)
+)
 def test_sequences_grow_and_come_new(workers, coupling, large):
     r = cs.simulate.sequences(60, length=10, n_workers=8, n_classes=3, seed=5).responses
     sequence, position = (np.asarray(column)[r.item_of_answer()] for column in r.key_columns().values())
