@@ -377,18 +377,7 @@ def test_a_new_annotation_tool_says_how_its_records_look(tmp_path, monkeypatch):
 def test_every_check_is_in_its_register():
     found = {check.find for check in checks.CHECKS.values()}
     assert len(found) == len(checks.CHECKS)
-    for kind, check in checks.CHECKS.items():
-        source = ast.parse(Path(sys.modules[check.find.__module__].__file__).read_text("utf-8"))
-        body = next(
-            node for node in ast.walk(source) if isinstance(node, ast.FunctionDef) and node.name == check.find.__name__
-        )
-        kinds = {
-            call.args[0].value
-            for call in ast.walk(body)
-            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("Finding", "Finding.told")
-        }
-        assert kinds == {kind}
-        assert check.find.__doc__.count("\n") == 0
+    assert all(check.find.__doc__.count("\n") == 0 for check in checks.CHECKS.values())
 
 
 @pytest.mark.parametrize("warns", [True, False])
@@ -398,9 +387,9 @@ def test_a_new_check_is_one_line(warns, tmp_path, monkeypatch):
         n_answers = subject.sample.responses.n_responses
         remedies = ("Put them away.", Sentence("Or give {gold}."))
         kind = DataWarning if warns else None
-        yield Finding("toys", "bad", f"All {n_answers} answers are toys.", remedies, "workers", category=kind)
+        yield Finding(f"All {n_answers} answers are toys.", remedies, "bad", category=kind)
 
-    monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, later=not warns))
+    monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, "workers", later=not warns))
     crowd = cs.simulate.independent(200, n_workers=6, n_classes=2, accuracy=(0.6, 0.9), seed=1)
     r = crowd.responses
     with warnings.catch_warnings(record=True) as caught:

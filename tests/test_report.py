@@ -454,7 +454,7 @@ def test_two_wrong_answers_are_no_bias():
 def test_words_fit_how_far_another_class_is_ahead(leads, words):
     behind = [items.Item("i", "a", 0.24, [("b", 0.24 + lead), ("a", 0.24)], [], None, "a", []) for lead in leads]
     assert not any(item.is_most_probable for item in behind)
-    assert items.say_lead(behind) == words
+    assert items.describe_lead(behind) == words
 
 
 def test_many_labels_of_an_item_are_summed_up():

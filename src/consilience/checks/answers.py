@@ -21,7 +21,7 @@ def find_silence(subject: Subject) -> Iterator[Finding]:
     n_stored = None if subject.fusion.source is None else subject.fusion.labelled.n_items
     warning = doubt_silence(subject.sample.responses, n_stored)
     if warning is not None:
-        yield Finding.told("silence", warning)
+        yield Finding.told(warning)
 
 
 def find_unsaid(subject: Subject) -> Iterator[Finding]:
@@ -40,8 +40,6 @@ def find_unsaid(subject: Subject) -> Iterator[Finding]:
     n_lost = int((r.class_of_label[r.label] < 0).sum())
     verb = "is no class" if len(left_out) == 1 else "are no classes"
     yield Finding(
-        "classes",
-        "care",
         f"Nobody said {listing(unsaid)}, which is among the classes, while {listing(left_out)} "
         f"({plural(n_lost, 'answer')}) {verb}.",
         tuple(f"Did you mean {label!r} by {name!r}?" for name, label in list(close.items())[:3]),
@@ -56,16 +54,12 @@ def find_wrong_columns(subject: Subject) -> Iterator[Finding]:
         return
     if r.n_labels == 1 and not r.silence_counts:
         yield Finding(
-            "columns",
-            "care",
             f"All answers in column {r.columns['label']!r} are {shorten(r.labels[0])}: there is nothing to fuse.",
             (Sentence("If another column holds the answers, name it with {label}."),),
             keyword="label",
         )
     elif r.n_workers == r.n_responses:
         yield Finding(
-            "columns",
-            "care",
             f"Each worker in column {r.columns['worker']!r} gave one answer: nothing can be learned about single "
             "workers.",
             (Sentence("If another column holds the workers, name it with {worker}."),),
@@ -83,6 +77,4 @@ def find_unanswered(subject: Subject) -> Iterator[Finding]:
     source = "class frequencies and neighbours" if has_neighbours else "class frequencies"
     verb, them = ("has", "it") if n_silent == 1 else ("have", "them")
     problem = f"{plural(n_silent, 'item')} {verb} no answer. What is said of {them} comes from {source} alone."
-    yield Finding(
-        "unanswered", "care", problem, (f"Have {them} answered, or leave {them} out.",), "answers", category=None
-    )
+    yield Finding(problem, (f"Have {them} answered, or leave {them} out.",), category=None)

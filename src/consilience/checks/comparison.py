@@ -42,15 +42,12 @@ from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
 from ..kernels.types import Floats
 from ..memory import release_unused
 from ..metrics.agreement import krippendorff_interval
-from ..results.comparison import UNANIMOUS, Comparison, count_differing
+from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
 from ..results.fitting import Asked, fit_source, learn_from_votes, learn_votes
 from ..results.fusion import Fusion, Labels, Later
 from ..results.intervals import choose
 from ..results.parts import StoredLabels
 from ..results.predicting import weigh_copies
-
-# With fewer hidden answers than this, nothing is tested.
-LEAST_HIDDEN = 20
 
 
 class Vote(NamedTuple):
@@ -181,13 +178,9 @@ def compare_labels(
 def withhold_accuracy(comparison: Comparison, checked: bool) -> Comparison:
     """Return the comparison without an expected accuracy, if nothing checks the answers or the fit has collapsed."""
     if comparison.collapsed or not checked:
-        return replace(
-            comparison,
-            expected_accuracy=math.nan,
-            expected_accuracy_low=math.nan,
-            expected_accuracy_high=math.nan,
-            expected_gain=math.nan,
-        )
+        names = ("expected_accuracy", "expected_accuracy_low", "expected_accuracy_high", "expected_gain")
+        unknown: dict[str, Any] = dict.fromkeys(names, math.nan)
+        return replace(comparison, **unknown)
     return comparison
 
 

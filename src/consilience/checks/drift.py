@@ -388,7 +388,7 @@ def tabulate_drift(found: Drift) -> dict[str, Column]:
     return {"answers": to_column(found.answers.astype(np.int64)), **columns, "remarks": to_column(remarks)}
 
 
-def name_falls(columns: dict[str, Column], found: Drift) -> dict[str, Column]:
+def add_falls(columns: dict[str, Column], found: Drift) -> dict[str, Column]:
     """Return the columns of the worker report with a remark for each worker whose accuracy falls."""
     remarks = to_values(columns["remarks"]).tolist()
     for m in np.flatnonzero(found.falls).tolist():
@@ -414,4 +414,4 @@ def find_falls(subject: Subject) -> Iterator[Finding]:
     more = f" and {len(rows) - MOST_NAMES:,} more" if len(rows) > MOST_NAMES else ""
     problem = f"The accuracy of {plural(len(rows), 'worker')} falls over time ({', '.join(figures)}{more})."
     remedy = "Look at their last answers. They may be tired, or the task may have changed."
-    yield Finding("drift", "care", problem, (remedy,), "workers", category=None)
+    yield Finding(problem, (remedy,), category=None)

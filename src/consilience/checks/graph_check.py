@@ -181,42 +181,6 @@ def centre(
     return errors, sparse.csr_matrix((np.ones(len(item)), (item, worker)), shape=shape)
 
 
-def mean_degree(graph: Graph) -> float:
-    """Return the mean number of neighbours of the items that have any."""
-    linked = graph.degrees[graph.degrees > 0]
-    return float(linked.mean()) if len(linked) else 0.0
-
-
-def judge_graph(
-    r: Responses, graph: Graph, couplings: tuple[float, float], labels: tuple[NDArray[np.int64], ...], unit: float = 1.0
-) -> GraphCheck:
-    """Return the check of a graph.
-
-    Parameters
-    ----------
-    r, graph
-        The answers, and the graph over their items.
-    couplings : pair of float
-        Learned on the graph, and on a shuffled one, for edges of the usual weight.
-    labels : three arrays
-        Found with the graph, with the shuffled one, and without any.
-    unit : float
-        The usual weight.
-    """
-    here, shuffled, alone = labels
-    correlation, error = min(correlate_errors(r, graph, found) for found in (here, alone))
-    return GraphCheck(
-        *couplings,
-        float(np.mean(here != alone)),
-        float(np.mean(shuffled != alone)),
-        mean_degree(graph),
-        *measure_agreement(r, graph),
-        correlation,
-        error,
-        unit,
-    )
-
-
 def check_graph(recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Graph, engine: Engine) -> GraphCheck:
     """Return whether a graph is informative, by a fit to a shuffled one, and whether errors run along its edges.
 
@@ -232,13 +196,22 @@ def check_graph(recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Gra
         here = found if recipe.learns_coupling else fit_source(learner, source, graph, engine, asked)
         shuffled = fit_source(learner, source, graph.shuffled(recipe.seed), engine, asked)
         alone = fit_source(independent, source, None, engine, asked)
-    unit = weight_unit(graph.weights)
-    return judge_graph(
-        source.responses,
-        graph,
-        (cast(float, here.coupling) * unit, cast(float, shuffled.coupling) * unit),
-        (here.labels.codes, shuffled.labels.codes, alone.labels.codes),
-        unit,
+    unit, r = weight_unit(graph.weights), source.responses
+    ours, shuffled_labels, plain = (each.labels.codes for each in (here, shuffled, alone))
+    linked = graph.degrees[graph.degrees > 0]
+    agreement, agreement_error = measure_agreement(r, graph)
+    correlation, correlation_error = min(correlate_errors(r, graph, labels) for labels in (ours, plain))
+    return GraphCheck(
+        coupling=cast(float, here.coupling) * unit,
+        shuffled_coupling=cast(float, shuffled.coupling) * unit,
+        changed=float(np.mean(ours != plain)),
+        shuffled_changed=float(np.mean(shuffled_labels != plain)),
+        degree=float(linked.mean()) if len(linked) else 0.0,
+        agreement=agreement,
+        agreement_error=agreement_error,
+        error_correlation=correlation,
+        error_correlation_error=correlation_error,
+        usual_weight=unit,
     )
 
 
@@ -284,23 +257,13 @@ def find_poor_graph(subject: Subject) -> Iterator[Finding]:
         problem = check.describe_errors()
         if subject.limits_graph or (isinstance(recipe, FieldRecipe) and recipe.listeners == "unanswered"):
             problem += f" {describe_limit(bool(subject.sample.find_told().all()))}"
-        yield Finding(
-            "graph",
-            "care",
-            problem,
-            (remedy,),
-            "network",
-            category=DataWarning if subject.limits_graph else None,
-        )
+        yield Finding(problem, (remedy,), category=DataWarning if subject.limits_graph else None)
     elif not check.sound and check.changed > 0:
         yield Finding(
-            "graph",
-            "care",
             f"The graph may not be informative about these labels: {check.describe_doubt()}. With a learned coupling "
             f"it changes {check.changed:.1%} of them; a shuffled graph changes {check.shuffled_changed:.1%}.",
             (
                 *([] if check.agrees or not check.measured else [CHECK_IDS]),
                 "Fuse without it, unless known labels show that it helps.",
             ),
-            "network",
         )

@@ -39,8 +39,6 @@ def find_unchecked(subject: Subject) -> Iterator[Finding]:
         look = Sentence("Look at those that the classifier doubts: {disagreements}.", disagreements=DOUBTED)
         checks, looks = "no other answer checks them", [look]
     yield Finding(
-        "unchecked",
-        "bad",
         f"{lack}: {checks}. The labels are little more than these answers, and their probabilities rest on what the "
         "model assumes.",
         (
@@ -48,6 +46,7 @@ def find_unchecked(subject: Subject) -> Iterator[Finding]:
             "Have at least some of the items answered by several workers.",
             Sentence("Or give known labels with {gold}."),
         ),
+        "bad",
     )
 
 
@@ -56,12 +55,11 @@ def find_noise(subject: Subject) -> Iterator[Finding]:
     comparison = subject.comparison
     if comparison is not None and comparison.by_chance and subject.is_checked:
         yield Finding(
-            "noise",
-            "bad",
             "These answers show no signal: the workers agree no more than by chance (Krippendorff's alpha "
             f"{comparison.alpha:.2f}, 95% interval {comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and "
             "hidden answers could not be predicted from the others. Do not rely on the labels.",
             ("Check that item, worker and label are the right columns, and that the workers understood the task.",),
+            "bad",
             category=ConsilienceWarning,
         )
 
@@ -82,11 +80,10 @@ def find_collapse(subject: Subject) -> Iterator[Finding]:
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
     yield Finding(
-        "collapse",
-        "bad",
         f"{describe_collapse(subject, comparison)} This can be correct, but it is typical of a fit that "
         "has collapsed. Check some of these items by hand before you use the labels.",
         tuple(remedies),
+        "bad",
         category=ConsilienceWarning,
     )
 
@@ -122,10 +119,9 @@ def find_no_gain(subject: Subject) -> Iterator[Finding]:
     if subject.sample.gold is None:
         remedies += ("To find out which is better, compare both with some known labels (evaluate).",)
     yield Finding(
-        "no gain",
-        "bad" if compared.verdict == "worse" else "care",
         describe_no_gain(compared, subject.fusion.model),
         remedies,
+        "bad" if compared.verdict == "worse" else "care",
         category=ConsilienceWarning,
     )
 
@@ -160,7 +156,7 @@ def find_unsettled(subject: Subject) -> Iterator[Finding]:
     course, source = subject.fusion.course, subject.fusion.source or subject.sample
     warning = None if course.converged else subject.recipe.explain_stop(course.trace, source.crowd.n_responses)
     if warning is not None:
-        yield Finding.told("unsettled", warning)
+        yield Finding.told(warning)
 
 
 def find_doubtful(subject: Subject) -> Iterator[Finding]:
@@ -175,4 +171,4 @@ def find_doubtful(subject: Subject) -> Iterator[Finding]:
     if subject.is_sample:
         problem = f"{share:.1%} of the labels have a confidence below {DOUBTFUL:.0%}."
     remedy = "Collect more answers for such items, or review those that would teach most."
-    yield Finding("doubtful", "care", problem, (remedy,), "review", category=None)
+    yield Finding(problem, (remedy,), category=None)

@@ -1,12 +1,13 @@
 """The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
 
-A check is a function of a `Subject` that yields a `Finding` for each thing it found, and whose docstring says in one
-line when it does.
+A check is a function of a `Subject` that yields a `Finding` for each thing it found. Its docstring says in one line
+what that is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..results.findings import Finding
@@ -18,6 +19,7 @@ class Check(NamedTuple):
     """What looks at a result."""
 
     find: Callable[[Subject], Iterable[Finding]]
+    place: str = ""  # the section of the report that shows more
     later: bool = False  # whether it takes so long that it is done only for those who ask what was found
 
 
@@ -30,17 +32,21 @@ CHECKS: dict[str, Check] = {
     "noise": Check(labels.find_noise),
     "collapse": Check(labels.find_collapse),
     "no gain": Check(labels.find_no_gain),
-    "graph": Check(graph_check.find_poor_graph),
-    "copies": Check(workers.find_copies),
-    "workers": Check(workers.find_poor_workers, later=True),
-    "drift": Check(drift.find_falls, later=True),
+    "graph": Check(graph_check.find_poor_graph, "network"),
+    "copies": Check(workers.find_copies, "workers"),
+    "workers": Check(workers.find_poor_workers, "workers", later=True),
+    "drift": Check(drift.find_falls, "workers", later=True),
     "unsettled": Check(labels.find_unsettled),
-    "unanswered": Check(answers.find_unanswered),
-    "doubtful": Check(labels.find_doubtful, later=True),
+    "unanswered": Check(answers.find_unanswered, "answers"),
+    "doubtful": Check(labels.find_doubtful, "review", later=True),
 }
 
 
 def run_checks(subject: Subject, later: bool) -> tuple[Finding, ...]:
     """Return what is found at once, or `later`."""
-    checks = [check.find for check in CHECKS.values() if check.later == later]
-    return tuple(finding for find in checks for finding in find(subject))
+    return tuple(
+        replace(finding, kind=kind, place=check.place)
+        for kind, check in CHECKS.items()
+        if check.later == later
+        for finding in check.find(subject)
+    )

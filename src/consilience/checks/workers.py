@@ -48,13 +48,10 @@ def find_copies(subject: Subject) -> Iterator[Finding]:
             "fully."
         )
     yield Finding(
-        "copies",
-        "care",
         f"{plural(sum(map(len, found.copies)), 'worker')} seem to copy each other, or a common source: "
         f"{', '.join(groups[:MOST_GROUPS])}{more}. They agree more often than independent workers of their accuracy "
         f"would. {counts}",
         tuple(remedies),
-        "workers",
     )
 
 
@@ -80,4 +77,4 @@ def find_poor_workers(subject: Subject) -> Iterator[Finding]:
         remedies = ["Look at their answers, and ask how they understood the task."]
         told = [weight] if remark in ("uninformative", "one label") else []
         problem = f"{who}. {share:.1%} of the answers are theirs."
-        yield Finding("workers", "care", problem, (*remedies, *told), "workers", category=None)
+        yield Finding(problem, (*remedies, *told), category=None)

@@ -10,7 +10,7 @@ from typing import Any
 from ..answers.columns import to_column
 from ..answers.frames import build_frame
 from ..arguments import check_truth, is_whole, to_path
-from ..checks.drift import check_order, find_drift, has_order, name_falls, tabulate_drift
+from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
 from ..checks.judging import list_findings
 from ..errors import StoreError, parameter_error
 from ..planning.next_items import list_next_items, list_stop_items
@@ -160,7 +160,7 @@ class Reporting(Model):
         found = self.fusion_
         columns = describe_answers(found)
         if has_order(found):
-            columns = name_falls(columns, find_drift(found))
+            columns = add_falls(columns, find_drift(found))
         columns = name_copies(columns, found.copies, found.names.workers)
         return build_report({"worker": to_column(found.names.workers), **columns}, found.backend)
 

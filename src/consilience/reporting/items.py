@@ -53,7 +53,7 @@ class Item(NamedTuple):
         return not self.probable or self.confidence >= self.probable[0][1]
 
 
-def say_lead(items: list[Item]) -> str:
+def describe_lead(items: list[Item]) -> str:
     """Say by how much, at most, the most probable class of some items is ahead of their label."""
     lead = 100 * max(item.probable[0][1] - item.confidence for item in items)
     if lead < 1:

@@ -84,7 +84,7 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     if compared.collapsed:
         headline = "Check these labels before you use them: one class takes the items of others."
         return Verdict("bad", "Classes collapsed", headline, [test])
-    lead = [*say_vote_accuracy(compared), test]
+    lead = [*describe_vote_accuracy(compared), test]
     if not isinstance(subject.model, LatentModel):
         lead.append(UNCALIBRATED)
     if compared.has_record and getattr(subject.model, "feature_findings_", None) is None:
@@ -104,7 +104,7 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     return Verdict("care", "No clear difference from majority vote", headline, lead, counts)
 
 
-def say_vote_accuracy(compared: Comparison) -> list[str]:
+def describe_vote_accuracy(compared: Comparison) -> list[str]:
     """Return what majority vote is expected to get right, or why that is not known; nothing if its labels are these."""
     low, high, gain = compared.expected_accuracy_low, compared.expected_accuracy_high, compared.expected_gain
     if math.isnan(gain) or is_unclear(compared.expected_accuracy, low, high):

@@ -16,42 +16,40 @@ class Finding:
 
     Attributes
     ----------
-    kind : str
-        What was found: the name of its check in the register.
-    level : {"care", "bad"}
-        How serious it is: whether labels call for care, or should not be relied on.
     problem : str or Sentence
         What was found, with its figures.
     remedies : tuple of str or Sentence
         What to do about it.
-    place : {"", "answers", "workers", "network", "review"}
-        The section of the report that shows more.
+    level : {"care", "bad"}
+        How serious it is: whether labels call for care, or should not be relied on.
     keyword : str or None
         The parameter that is at fault, if it is one.
     category : type or None
         The warning that `fuse` gives; None if it gives none: reading or fitting may have warned already.
+    kind, place : str
+        What was found, and the section of the report that shows more, as the register of checks says.
 
     Examples
     --------
-    >>> found = Finding("silence", "care", "Most are silent.", (Sentence("Use {abstain}.", abstain="answer"),))
+    >>> found = Finding("Most are silent.", (Sentence("Use {abstain}.", abstain="answer"),))
     >>> found.warning()
     DataWarning('Most are silent.', "Use abstain='answer'.")
     >>> found.spelled(lambda name, value: f"--{name} {value}").remedies
     ('Use --abstain answer.',)
     """
 
-    kind: str
-    level: Literal["care", "bad"]
     problem: Words
     remedies: tuple[Words, ...] = ()
-    place: str = ""
+    level: Literal["care", "bad"] = "care"
     keyword: str | None = None
     category: type[ConsilienceWarning] | None = DataWarning
+    kind: str = ""
+    place: str = ""
 
     @classmethod
-    def told(cls, kind: str, warning: ConsilienceWarning) -> Finding:
+    def told(cls, warning: ConsilienceWarning) -> Finding:
         """Return what was warned of when answers were read, or fitted."""
-        return cls(kind, "care", warning.problem, warning.remedies, keyword=warning.keyword, category=None)
+        return cls(warning.problem, warning.remedies, keyword=warning.keyword, category=None)
 
     def warning(self) -> ConsilienceWarning:
         """Return the finding as a warning."""
