@@ -22,7 +22,7 @@ import consilience as cs
 from command_line import CLEAN, run
 from consilience.answers.classes import ABSTAIN
 from consilience.answers.long_tables import DUPLICATES
-from consilience.cli import fuse as fuse_command
+from consilience.cli import commands, options
 from consilience.cli.command import make_inert, spell_options
 from consilience.cli.main import program
 from consilience.cli.terminal import fit_confusion, fit_text, fit_texts
@@ -322,10 +322,10 @@ def test_tagged_sequences(folder):
 
 
 def test_choices_are_those_of_the_library():
-    assert DUPLICATES == fuse_command.DUPLICATES
-    assert ESTIMATIONS == fuse_command.ESTIMATIONS
-    assert ABSTAIN == fuse_command.ABSTAIN
-    assert CALIBRATIONS == fuse_command.CALIBRATIONS
+    assert DUPLICATES == commands.DUPLICATES
+    assert ESTIMATIONS == commands.ESTIMATIONS
+    assert ABSTAIN == commands.ABSTAIN
+    assert CALIBRATIONS == options.CALIBRATIONS
 
 
 def test_columns_classes_weights_duplicates(folder):

@@ -15,7 +15,7 @@ import consilience as cs
 from command_line import run
 from consilience.answers.dialects.register import DIALECTS, LONG
 from consilience.answers.responses import LAYOUTS, to_long, to_wide
-from consilience.cli import formats as convert
+from consilience.cli import commands
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats.register import FORMATS, find_by_name, span_formats, writable_formats
 from consilience.formats.sources import find_source, open_source
@@ -585,7 +585,7 @@ def test_all_formats_are_listed():
     assert (by_name["csv"]["recognised_by"], by_name["parquet"]["recognised_by"]) == ("name", "content")
     assert {each["name"] for each in listed if not each["written"]} == {"mturk", "toloka", "appen", "matrix"}
     assert by_name["matrix"]["suffixes"] == [".npy"]
-    assert tuple(LAYOUTS) == convert.LAYOUTS
+    assert tuple(LAYOUTS) == commands.LAYOUTS
     shown = done("formats").stdout
     assert all(f"  {name} " in shown for name in NAMES)
     assert max(map(len, shown.splitlines())) <= 80

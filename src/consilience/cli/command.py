@@ -24,6 +24,9 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
+from inspect import cleandoc
+from textwrap import indent
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -174,7 +177,7 @@ class Command(click.Command):
                 option.check(ctx)
         return rest
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
         debug, quiet = is_asked("debug"), is_asked("quiet")
         spell = spell_options(self)
@@ -192,6 +195,50 @@ class Command(click.Command):
         except Exception as error:
             remedy = "" if debug else " Run again with --debug for the traceback."
             _leave(ctx, FAILURE, f"Failure: {type(error).__name__}: {str(error).rstrip('.')}.{remedy}", debug)
+
+
+def declare(
+    run: str,
+    groups: Mapping[str, Sequence[click.Option]],
+    *arguments: click.Argument,
+    name: str | None = None,
+    short: str | None = None,
+) -> Callable[[Callable[[], None]], Command]:
+    """Return what makes a command of a function without a body, whose docstring is the help.
+
+    Parameters
+    ----------
+    run : str
+        The function that does what the help says, and its module in this package, which is not imported before:
+        "fuse:fuse".
+    groups : mapping
+        The options, by the titles under which the help lists them.
+    *arguments : click.Argument
+        What is given without a name.
+    name : str, optional
+        What users type. Default: the name of the function.
+    short : str, optional
+        What it does, for the list of all commands. Default: the beginning of the help.
+    """
+
+    def run_later(**given: object) -> None:
+        home, _, function = run.partition(":")
+        getattr(import_module(f".{home}", __package__), function)(**given)
+
+    def make(function: Callable[[], None]) -> Command:
+        text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples\n--------\n")
+        lines = indent(examples, "  ").replace("\n\n", "\n\n\b\n")  # \b keeps lines apart
+        return Command(
+            name or function.__name__,
+            callback=run_later,
+            params=list(arguments),
+            help=text,
+            epilog=f"\b\nExamples:\n{lines}" if examples else None,
+            short_help=short,
+            groups=groups,
+        )
+
+    return make
 
 
 class WithoutPandas:

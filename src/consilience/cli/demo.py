@@ -6,18 +6,19 @@ import csv
 import io
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from ..errors import first_line
-from .command import Command
-from .options import DEBUG, read_options
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ..simulate.demo_crowd import Crowd
+from .. import metrics
+from ..answers.responses import Responses
+from ..api import fuse
+from ..errors import ConsilienceError, MissingDependencyError, first_line
+from ..metrics.parameters import rank_correlation
+from ..models.majority_vote import MajorityVote
+from ..reporting.again import Given
+from ..reporting.write import check_installed, write_page
+from ..simulate.demo_crowd import Crowd, make_crowd
+from .summary import rank_workers
+from .terminal import Column, Display, Screen, format_difference, format_number
 
 REPORT, ANSWERS = "demo-report.html", "demo-answers.csv"
 # Columns of the file of answers.
@@ -32,23 +33,8 @@ _NEXT = (
 )
 
 
-@click.command(
-    cls=Command,
-    short_help="Fuse a made-up crowd, compare with the truth, write a report.",
-    groups=read_options(f"Options:\n{DEBUG}"),
-)
 def demo() -> None:
-    """Fuse the answers of a made-up crowd, compare with the truth, and write a report.
-
-    demo-answers.csv and demo-report.html are written to the current folder. The report needs the extra: pip install
-    'consilience[report]'.
-    """
-    from ..answers.responses import Responses
-    from ..api import fuse
-    from ..models.majority_vote import MajorityVote
-    from ..simulate.demo_crowd import make_crowd
-    from .terminal import Display, open_console
-
+    """Fuse the answers of a made-up crowd, compare with the truth, and write a report."""
     with Display(quiet=False) as display:
         display.say("Drawing a crowd")
         crowd = make_crowd()
@@ -58,39 +44,33 @@ def demo() -> None:
         vote = MajorityVote().fit(responses)
         display.say("Writing the report")
         told = [write_answers(crowd), write_report(crowd, fused)]
-    console = open_console()
-    print_scores(console, crowd, vote, fused)
-    print_crowd(console, crowd, fused)
-    print_files(console, told)
-    print_next(console)
+    screen = Screen()
+    print_scores(screen, crowd, vote, fused)
+    print_crowd(screen, crowd, fused)
+    print_files(screen, told)
+    print_next(screen)
 
 
-def print_scores(console: Console, crowd: Crowd, vote: Any, fused: Any) -> None:
+def print_scores(screen: Screen, crowd: Crowd, vote: Any, fused: Any) -> None:
     """Print what the vote and the fit get right."""
-    from .terminal import Column, format_difference, format_number, print_table, print_title
-
     n_classes, n_workers, n_answers = len(fused.classes_), len(crowd.kinds), len(crowd.answers["label"])
-    print_title(
-        console, f"{len(crowd.truth):,} images, {n_classes} classes, {n_workers} workers, {n_answers:,} answers"
-    )
-    console.print("  Some workers are careful, some take wolves for dogs, and some do not look.")
-    console.print("  The truth is known here, to judge the labels by. The fit has not seen it.")
-    console.print()
+    screen.title(f"{len(crowd.truth):,} images, {n_classes} classes, {n_workers} workers, {n_answers:,} answers")
+    screen.line("  Some workers are careful, some take wolves for dogs, and some do not look.")
+    screen.line("  The truth is known here, to judge the labels by. The fit has not seen it.")
+    screen.line()
     scores = zip(score(crowd, vote).items(), score(crowd, fused).values(), strict=True)
     columns = [Column("", 28), Column("majority vote", 13, number=True), Column("consilience", number=True)]
     rows = [(name, format_number(by_vote), format_number(by_fit)) for (name, by_vote), by_fit in scores]
-    print_table(console, columns, rows)
-    console.print()
+    screen.table(columns, rows)
+    screen.line()
     gain = f"{100 * fused.comparison_.expected_gain:.1f} percentage points"
-    console.print(f"  {format_difference(fused.comparison_.n_differ)} from the vote's. Without knowing the truth, the")
-    console.print(f"  fit expects to be right {gain} more often than the vote.")
-    console.print()
+    screen.line(f"  {format_difference(fused.comparison_.n_differ)} from the vote's. Without knowing the truth, the")
+    screen.line(f"  fit expects to be right {gain} more often than the vote.")
+    screen.line()
 
 
 def score(crowd: Crowd, model: Any) -> dict[str, float]:
     """Return scores of a fitted model against the truth."""
-    from .. import metrics
-
     truth = list(crowd.truth.values())
     posterior, classes = model.posterior_, model.classes_.tolist()
     return {
@@ -101,12 +81,8 @@ def score(crowd: Crowd, model: Any) -> dict[str, float]:
     }
 
 
-def print_crowd(console: Console, crowd: Crowd, fused: Any) -> None:
+def print_crowd(screen: Screen, crowd: Crowd, fused: Any) -> None:
     """Print workers of each kind, most reliable first, with their true accuracy beside the one found."""
-    from ..metrics.parameters import rank_correlation
-    from .summary import rank_workers
-    from .terminal import Column, print_table, print_title
-
     report = fused.worker_report()
     records = report.take(rank_workers(report)[0]).to_pylist()
     true = true_accuracies(crowd)
@@ -119,17 +95,15 @@ def print_crowd(console: Console, crowd: Crowd, fused: Any) -> None:
         Column("worst confusion", 20),
         Column("remarks", 14),
     ]
-    print_title(console, "Accuracy of workers: the true one, and the one found without the truth")
-    print_table(console, columns, pick_workers(records, crowd.kinds, true))
-    console.print()
-    console.print(f"  Rank correlation over all {len(records)} workers: {correlation:.2f}")
-    console.print()
+    screen.title("Accuracy of workers: the true one, and the one found without the truth")
+    screen.table(columns, pick_workers(records, crowd.kinds, true))
+    screen.line()
+    screen.line(f"  Rank correlation over all {len(records)} workers: {correlation:.2f}")
+    screen.line()
 
 
 def pick_workers(records: list[Any], kinds: dict[str, str], true: dict[str, float]) -> list[tuple[str, ...]]:
     """Return the rows of the first two workers of each kind."""
-    from .terminal import format_number
-
     rows: list[tuple[str, ...]] = []
     for record in records:
         worker, kind = record["worker"], kinds[record["worker"]]
@@ -164,10 +138,6 @@ def write_answers(crowd: Crowd) -> str:
 
 def write_report(crowd: Crowd, fused: Any) -> str:
     """Write the report, unless it cannot be made or would replace a file that is not one. Return what to say of it."""
-    from ..errors import ConsilienceError, MissingDependencyError
-    from ..reporting.again import Given
-    from ..reporting.write import check_installed, write_page
-
     try:
         check_installed()
     except MissingDependencyError:
@@ -193,19 +163,15 @@ def may_replace(path: Path) -> bool:
         return False
 
 
-def print_files(console: Console, told: list[str]) -> None:
+def print_files(screen: Screen, told: list[str]) -> None:
     """Print which files were written, or why not."""
-    from .terminal import print_title
-
-    print_title(console, "Files")
+    screen.title("Files")
     for part in (line for each in told for line in each.splitlines()):
-        console.print(textwrap.fill(part, 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
-    console.print()
+        screen.line(textwrap.fill(part, 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+    screen.line()
 
 
-def print_next(console: Console) -> None:
+def print_next(screen: Screen) -> None:
     """Print what to run next."""
-    from .terminal import print_facts, print_title
-
-    print_title(console, "Next")
-    print_facts(console, _NEXT)
+    screen.title("Next")
+    screen.facts(_NEXT)

@@ -7,9 +7,6 @@ import os
 import textwrap
 from collections.abc import Sequence
 
-from rich.console import Console
-from rich.text import Text
-
 from ..answers.dialects.register import DIALECTS
 from ..errors import plural, to_sentence
 from ..formats import register
@@ -21,6 +18,7 @@ from .summary import ALL_KNOWN, Summary
 from .terminal import (
     MOST_KEY,
     Column,
+    Screen,
     fit_confusion,
     fit_text,
     format_columns,
@@ -29,14 +27,7 @@ from .terminal import (
     format_number,
     format_share,
     measure,
-    open_console,
-    print_facts,
-    print_findings,
-    print_table,
-    print_title,
     quote_blanks,
-    spare_width,
-    widen,
 )
 
 # The parameters to show, of those the model has.
@@ -52,25 +43,23 @@ _KEY_WIDTHS = {"item": 20, "sequence": 10, "position": 8, "text": 14}
 
 def print_summary(summary: Summary) -> None:
     """Print the whole summary on stdout."""
-    console = open_console()
-    print_title(
-        console, f"{'Labels' if summary.spans is None else 'Spans'} for {fit_text(name_of(summary.source), 60)}"
-    )
-    print_facts(console, _facts(summary))
-    console.print()
-    print_findings(console, summary.findings)
+    screen = Screen()
+    screen.title(f"{'Labels' if summary.spans is None else 'Spans'} for {fit_text(name_of(summary.source), 60)}")
+    screen.facts(_facts(summary))
+    screen.line()
+    screen.findings(summary.findings)
     neighbours = summary.chain or summary.field
     if neighbours is not None:
-        print_title(console, "Neighbours in a sequence" if summary.chain else "Neighbours in the graph")
-        for line in textwrap.wrap(make_inert(neighbours["explanation"]), console.width - 2):
-            console.print(f"  {line}")
-        console.print()
-    print_workers(console, summary)
-    console.print()
+        screen.title("Neighbours in a sequence" if summary.chain else "Neighbours in the graph")
+        for line in textwrap.wrap(make_inert(neighbours["explanation"]), screen.width - 2):
+            screen.line(f"  {line}")
+        screen.line()
+    print_workers(screen, summary)
+    screen.line()
     if summary.least_certain:
-        print_items(console, summary)
-        console.print()
-    print_facts(console, _ending(summary))
+        print_items(screen, summary)
+        screen.line()
+    screen.facts(_ending(summary))
 
 
 def _find_title(format: str) -> str:
@@ -169,9 +158,9 @@ def _describe_outside(summary: Summary, outside: Record) -> str:
     return f"{shown}{more}, in {number}. {meaning}."
 
 
-def print_workers(console: Console, summary: Summary) -> None:
+def print_workers(screen: Screen, summary: Summary) -> None:
     """Print the workers at both ends, from most to least reliable."""
-    spare = spare_width(console) // 2
+    spare = screen.spare // 2
     best, worst = summary.most_reliable, summary.least_reliable[::-1]
     n_hidden = summary.workers - summary.workers_with_few_answers - len(best) - len(worst)
     width = MOST_CONFUSION + 2 * spare
@@ -184,19 +173,17 @@ def print_workers(console: Console, summary: Summary) -> None:
             rows += [[], _describe(summary.classifier | {"worker": "(classifier)"}, width, with_interval)]
         remarks = any(row and row[-1] for row in rows)
         rows = [row if remarks or not row else row[:-1] for row in rows]
-        if measure(_worker_columns(MOST_NAME + spare, width, remarks), rows) <= console.width:
+        if measure(_worker_columns(MOST_NAME + spare, width, remarks), rows) <= screen.width:
             break
     # What is left of the line beside the other columns is for the names; the middle of longer ones is left out.
-    columns = widen(console, _worker_columns(NAME, width, remarks), rows, ["worker"], MOST_NAME + spare)
+    columns = screen.widen(_worker_columns(NAME, width, remarks), rows, ["worker"], MOST_NAME + spare)
     left_out = f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""
-    print_title(console, f"Workers, most reliable first{left_out}")
-    print_table(console, columns, rows)
+    screen.title(f"Workers, most reliable first{left_out}")
+    screen.table(columns, rows)
     if len(best) + len(worst) > 1:
-        console.print(Text(f"  {_describe_ranking([*best, *worst])}"))
+        screen.line(f"  {_describe_ranking([*best, *worst])}")
     if summary.workers_with_few_answers:
-        print_facts(
-            console, [(f"Not ranked: {plural(summary.workers_with_few_answers, 'worker')} with few answers", "")]
-        )
+        screen.facts([(f"Not ranked: {plural(summary.workers_with_few_answers, 'worker')} with few answers", "")])
 
 
 def _describe_ranking(workers: list[Record]) -> str:
@@ -236,9 +223,9 @@ def _shorten_remarks(worker: Record) -> str:
     return f"{others}near-copy ({worker['group']})" if copied else others
 
 
-def print_items(console: Console, summary: Summary) -> None:
+def print_items(screen: Screen, summary: Summary) -> None:
     """Print the items that are least certain."""
-    spare = spare_width(console) // 3
+    spare = screen.spare // 3
     keys = [name for name in _KEY_WIDTHS if name in summary.least_certain[0]]
     columns = [Column(name, _KEY_WIDTHS[name] + spare) for name in keys]
     columns += [
@@ -247,11 +234,11 @@ def print_items(console: Console, summary: Summary) -> None:
         Column("runner-up", 14 + spare),
         Column("probability", number=True),
     ]
-    print_title(console, "Least certain items")
+    screen.title("Least certain items")
     rows = [_describe_item(item, keys) for item in summary.least_certain]
-    print_table(console, widen(console, columns, rows, keys, MOST_KEY + spare), rows)
+    screen.table(screen.widen(columns, rows, keys, MOST_KEY + spare), rows)
     if any((item["runner_up_probability"] or 0) > item["confidence"] for item in summary.least_certain):
-        console.print("  Labels are chosen before calibration, so a runner-up can be ahead.")
+        screen.line("  Labels are chosen before calibration, so a runner-up can be ahead.")
 
 
 def _describe_item(item: Record, keys: Sequence[str]) -> list[object]:

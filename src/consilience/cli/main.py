@@ -16,13 +16,7 @@ import click
 
 from .. import __version__
 from .command import ALONE, FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
-from .demo import demo
-from .evaluate import evaluate
-from .formats import convert, formats
-from .fuse import fuse
-from .next_items import next_items
-from .saved import predict, report, update
-from .simulate import simulate
+from .commands import COMMANDS
 
 
 class Program(click.Group):
@@ -82,16 +76,8 @@ def program() -> None:
     """
 
 
-program.add_command(fuse)
-program.add_command(update)
-program.add_command(predict)
-program.add_command(evaluate)
-program.add_command(report)
-program.add_command(next_items)
-program.add_command(convert)
-program.add_command(formats)
-program.add_command(simulate)
-program.add_command(demo)
+for command in COMMANDS:
+    program.add_command(command)
 
 
 def open_closed_streams() -> None:

@@ -1,11 +1,12 @@
-"""Options, declared by text that looks like the help, and those that several commands share."""
+"""Options are declared by text that looks like the help. Here it is read, as are values that are more than a word."""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from textwrap import dedent
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 from click.types import convert_type
@@ -14,8 +15,13 @@ from ..answers.dialects.register import list_names
 from ..formats.register import FORMATS, usual_suffixes, writable_formats
 from .command import Option, keep_asked
 
+# Parameters of an option.
+Settings: TypeAlias = Mapping[str, Any]
+
 # As in the library, whose modules with these names take long to import.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
+CALIBRATIONS = ("hidden answers", "gold", "none")
+PRIORS = ("learn", "uniform")
 # Forms of tables, see `answers.dialects`.
 FORMS = tuple(list_names())
 # Formats that may be named.
@@ -23,27 +29,12 @@ NAMES = click.Choice([*(each.name for each in FORMATS), *FORMS])
 TABLES = usual_suffixes(writable_formats())
 
 COUNT, COUNT_OR_NONE, SHARE = click.IntRange(min=1), click.IntRange(min=0), click.FloatRange(0, 1)
-
-QUIET = "-q, --quiet  Print nothing but errors."
-AS_JSON = "--json  Print one JSON object instead of tables."
-DEBUG = "--debug  Show the traceback of an error."
-PRINTING = "\n".join((QUIET, AS_JSON, DEBUG))
-IGNORE = "--ignore COL  Where each worker has a column: one that holds no answers. May be given several times."
-DROP_MISSING = "--drop-missing  Leave out rows without an answer."
-NORMALISE = "--normalise  Take labels that differ only in case, spaces or Unicode form as the same."
-REPORT = "--report FILE  Write a report here: one HTML page to look at and to send."
-WORKERS_REPORT = "--workers-report FILE  Write a table of all workers here; suffixes as for -o."
-CONTENT = """
-  --content FILE  What the items look like: a table with a column item (or sequence and position), and one with the text
-      of each item or the path of its picture.
-"""
-OF_REPORT: Mapping[str, Any] = {"needs": ["--report"], "reason": "it says what the report shows of the items"}
 # What the class of commands reads, and their functions do not.
-_ASKED: dict[str, Any] = {"expose_value": False, "callback": keep_asked}
-_SHARED: dict[str, Mapping[str, Any]] = {"--quiet": _ASKED, "--json": _ASKED | {"name": "as_json"}, "--debug": _ASKED}
+_ASKED: Settings = {"expose_value": False, "callback": keep_asked}
+_SHARED: dict[str, Settings] = {"--quiet": _ASKED, "--json": {**_ASKED, "name": "as_json"}, "--debug": _ASKED}
 
 
-def read_options(text: str, settings: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, list[Option]]:
+def read_options(text: str, settings: Mapping[str, Settings] | None = None) -> dict[str, list[Option]]:
     """Return options in groups from text that looks like the help.
 
     A group has a title that ends in a colon. An option has names, and a value unless it is a flag: what it may be if it
@@ -84,7 +75,7 @@ def read_options(text: str, settings: Mapping[str, Mapping[str, Any]] | None = N
     return groups
 
 
-def _read_option(text: str, settings: Mapping[str, Mapping[str, Any]]) -> Option:
+def _read_option(text: str, settings: Mapping[str, Settings]) -> Option:
     """Return one option; see `read_options`."""
     head, _, help_text = text.partition("  ")
     help_text, _, default = " ".join(help_text.split()).removesuffix("]").partition(" [default: ")
@@ -102,3 +93,100 @@ def _read_option(text: str, settings: Mapping[str, Mapping[str, Any]]) -> Option
         given |= {"default": convert_type(given.get("type"))(default), "show_default": True}
     own = [given.pop("name")] if "name" in given else []
     return Option([*names, last, *own], **given)
+
+
+class Value(click.ParamType):  # type: ignore[type-arg]
+    """A value that a function reads; its `ValueError` says what is wrong."""
+
+    name = "text"
+
+    def __init__(self, read: Callable[[str], object]) -> None:
+        self.read = read
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """Return the value that a text stands for."""
+        try:
+            return self.read(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def split(text: str) -> list[str]:
+    """Return the parts of a text between commas; one in quotes may hold some.
+
+    >>> split('a, "b,c"'), split("")
+    (['a', 'b,c'], [''])
+    """
+    return next(csv.reader([text], skipinitialspace=True), []) or [""]
+
+
+def read_columns(text: str) -> dict[str, str]:
+    """Return columns by their roles."""
+    columns: dict[str, str] = {}
+    known = (*ROLES, "order", "gold")
+    for part in split(text):
+        role, sign, name = part.partition("=")
+        if role not in known or not sign or role in columns:
+            raise ValueError(
+                f"{text!r} must name columns such as item=HITId,worker=WorkerId,label=Answer.category, each of "
+                f"{', '.join(known)} at most once."
+            )
+        columns[role] = name
+    return columns
+
+
+def read_classes(text: str) -> list[str]:
+    """Return names of classes."""
+    if "" in split(text):
+        problem = f"{text!r} has an empty class."
+        raise ValueError(f"{problem} Separate classes by single commas, and quote one that holds a comma.")
+    return split(text)
+
+
+def read_prior(text: str) -> str | dict[str, float]:
+    """Return how frequent the classes are, or how that is found."""
+    parts = [part.rpartition("=") for part in split(text)]
+    try:
+        return text if text in PRIORS else {name: float(number if sign else "") for name, sign, number in parts}
+    except ValueError:
+        known = f"{text!r} is neither learn nor uniform, nor class probabilities such as cat=0.9,dog=0.1."
+        raise ValueError(known) from None
+
+
+def read_calibration(text: str) -> str | float:
+    """Return by what probabilities are calibrated."""
+    name = text.replace("-", " ")
+    try:
+        return name if name in CALIBRATIONS else float(text)
+    except ValueError:
+        known = ", ".join(each.replace(" ", "-") for each in CALIBRATIONS)
+        raise ValueError(f"{text!r} is neither one of {known}, nor a number.") from None
+
+
+def read_numbers(text: str) -> list[float]:
+    """Return a list of numbers."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{text!r} is no list of numbers, such as 0.7,0.3.") from None
+
+
+def read_accuracy(text: str) -> float | tuple[float, ...] | list[float]:
+    """Return one accuracy for all workers, the ends of a range, or one for each worker."""
+    numbers = read_numbers(text)
+    return numbers if len(numbers) > 2 else numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
+def read_length(text: str) -> int | tuple[int, ...]:
+    """Return the length of all sequences, or the ends of a range."""
+    ends = [int(part) for part in text.split(",")] if re.fullmatch(r"\s*[+-]?\d+\s*(,\s*[+-]?\d+\s*)?", text) else []
+    if not ends:
+        raise ValueError(f"{text!r} is no length such as 40, nor a range such as 5,30.")
+    return ends[0] if len(ends) == 1 else tuple(ends)
+
+
+def read_good(text: str) -> str | int:
+    """Return how many workers are better than random."""
+    if text not in ("most", "all") and not text.isdecimal():
+        raise ValueError(f"{text!r} is neither 'most' nor 'all' nor a number.")
+    return text if text in ("most", "all") else int(text)

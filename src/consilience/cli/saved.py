@@ -6,75 +6,30 @@ import os
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import pyarrow as pa
 
-from . import options as shared
-from .command import Command, describe_findings, is_asked, tell
-from .options import read_options
+from ..answers.responses import Responses
+from ..errors import DataWarning, InputError, plural, to_sentence, warn
+from ..formats.files import name_of
+from ..formats.sources import as_graph
+from ..formats.writing import write_table
+from ..models.fitted import FittedModel
+from ..models.loading import load
+from ..models.updating import check_answers, read_like
+from ..reporting.write import write_page
+from .command import describe_findings, is_asked, tell
+from .fuse import split_arguments
+from .outputs import check_content, check_outputs, check_page, write_together
+from .summary import describe_verdict, knows_all, tabulate_workers
+from .terminal import MOST_KEY, Column, Display, Screen, fit_text, format_columns, format_number
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..answers.responses import Responses
-    from ..models.fitted import FittedModel
-
-# As in `consilience.answers.joining`, which takes long to import.
-POLICIES = ("error", "last")
 # Rows shown in the table; the file and --json have all.
 MOST_ROWS = 10
 
-# \b keeps the lines of examples apart.
-_UPDATES = """\b
-Examples:
-  consilience fuse monday.csv -o labels.parquet --save crowd.model
-  consilience update crowd.model tuesday.csv -o labels.parquet
-  consilience update crowd.model corrections.csv --duplicates last --changes changes.csv
-"""
-_PREDICTIONS = """\b
-Examples:
-  consilience fuse answers.csv --save crowd.model
-  consilience predict crowd.model more.csv -o labels.csv
-"""
-_REPORTS = """\b
-Examples:
-  consilience fuse answers.csv --save crowd.model
-  consilience report crowd.model -o report.html
-"""
 
-
-@click.command(
-    cls=Command,
-    short_help="Add answers to a saved model, and fuse all of them.",
-    epilog=_UPDATES,
-    groups=read_options(
-        f"""
-        Options:
-          -o, --output FILE  Write the labels of all items here: {shared.TABLES}.
-          {shared.REPORT}
-          --save FILE  Write the updated model here. Default: MODEL itself.
-          {shared.PRINTING}
-        Answers:
-          --duplicates [{"|".join(POLICIES)}]  What to do when a worker answered an item before, with another label.
-              last: the new answer replaces the old one, and a row without a label retracts it. [default: error]
-        Known labels:
-          --gold FILE  Further known labels. May be given several times.
-        Content and graph:
-          {shared.CONTENT}
-          --graph FILE  Further edges between items, for a model with a graph.
-        Outputs:
-          --changes FILE  Write a table of the labels that have changed here.
-          {shared.WORKERS_REPORT}
-        """,
-        {
-            "--duplicates": {"needs": ["SOURCE"], "reason": "it is about new answers"},
-            "--content": shared.OF_REPORT,
-        },
-    ),
-)
-@click.argument("model")
-@click.argument("source", required=False)
 def update(
     model: str,
     source: str | None,
@@ -88,21 +43,7 @@ def update(
     report: str | None,
     content: str | None,
 ) -> None:
-    """Add the answers in SOURCE to a saved model, and fuse all of them.
-
-    MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
-    same roles. Items, workers and labels may be new. MODEL is replaced, together with the labels, when all is done. If
-    another run replaced it meanwhile, the update stops and writes nothing.
-    """
-    from ..formats.writing import write_table
-    from ..models.loading import load
-    from ..models.updating import check_answers
-    from ..reporting.write import write_page
-    from .fuse import split_arguments
-    from .outputs import check_content, check_outputs, check_page, write_together
-    from .summary import tabulate_workers
-    from .terminal import Display
-
+    """Add the answers in a file to a saved model, and fuse all of them."""
     started = time.perf_counter()
     if source is None and not gold and graph is None:
         raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
@@ -159,8 +100,6 @@ def find_version(path: str) -> tuple[int, ...] | None:
 
 def check_version(path: str, version: tuple[int, ...] | None) -> None:
     """Raise an error if a file is not the one that it was, so that no answers of another run are lost."""
-    from ..errors import InputError
-
     if find_version(path) != version:
         raise InputError(
             f"{path!r} has changed since it was read, perhaps by another update. Nothing was written.",
@@ -195,25 +134,8 @@ def describe(
 
 def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
     """Print what is new, which labels changed, and the verdict before and after."""
-    from ..errors import plural, to_sentence
-    from .summary import describe_verdict, knows_all
-    from .terminal import (
-        MOST_KEY,
-        Column,
-        fit_text,
-        format_columns,
-        format_number,
-        open_console,
-        print_facts,
-        print_findings,
-        print_table,
-        print_title,
-        spare_width,
-        widen,
-    )
-
-    console, found, r = open_console(), model.update_, model.responses_
-    print_title(console, f"Update of {fit_text(name, 60)}")
+    screen, found, r = Screen(), model.update_, model.responses_
+    screen.title(f"Update of {fit_text(name, 60)}")
     sizes = [plural(*size) for size in ((r.n_workers, "worker"), (r.n_items, "item"))]
     facts = [
         *([("Columns", format_columns(found.roles))] if found.roles else []),
@@ -234,14 +156,14 @@ def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, 
             facts.append(("Accuracy", to_sentence(comparison.describe_accuracy())))
     if hasattr(model, "explain_calibration"):
         facts.append(("Calibration", model.explain_calibration()))
-    print_facts(console, facts)
-    console.print()
-    print_findings(console, describe_findings(model.findings_))
+    screen.facts(facts)
+    screen.line()
+    screen.findings(describe_findings(model.findings_))
     if changed.num_rows:
         hidden = changed.num_rows - MOST_ROWS
         more = f" ({hidden:,} more with --changes or --json)" if hidden > 0 else ""
-        print_title(console, f"Labels that changed{more}")
-        keys, spare = changed.column_names[: changed.column_names.index("label_before")], spare_width(console) // 3
+        screen.title(f"Labels that changed{more}")
+        keys, spare = changed.column_names[: changed.column_names.index("label_before")], screen.spare // 3
         columns = [Column(key, 20 + spare) for key in keys]
         columns += [Column("before", 14 + spare), Column("now", 14 + spare)]
         columns += [Column("confidence", number=True), Column("new answers", number=True)]
@@ -256,41 +178,13 @@ def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, 
             for row in changed.slice(0, MOST_ROWS).to_pylist()
         ]
         rows += [None] if hidden > 0 else []
-        print_table(console, widen(console, columns, rows, keys, MOST_KEY + spare), rows)
-        console.print()
-    print_facts(console, [(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
+        screen.table(screen.widen(columns, rows, keys, MOST_KEY + spare), rows)
+        screen.line()
+    screen.facts([(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
 
 
-@click.command(
-    cls=Command,
-    short_help="Label items by what a saved model knows of the workers.",
-    epilog=_PREDICTIONS,
-    groups=read_options(
-        f"""
-        Options:
-          -o, --output FILE  Write the labels here: {shared.TABLES}.
-          {shared.PRINTING}
-        Known labels:
-          --gold FILE  Known labels. May be given several times.
-        Graph:
-          --graph FILE  Edges between the items, for a model with a graph.
-        """
-    ),
-)
-@click.argument("model")
-@click.argument("source")
 def predict(model: str, source: str, output: str | None, gold: tuple[str, ...], graph: str | None) -> None:
-    """Label the items in SOURCE by what a saved model knows of the workers. The model does not change.
-
-    MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
-    same roles. The answers in MODEL are not looked at: to add answers to its items, use `update`.
-    """
-    from ..formats.sources import as_graph
-    from ..formats.writing import write_table
-    from ..models.loading import load
-    from ..models.updating import read_like
-    from .outputs import check_outputs
-
+    """Label the items in a file by what a saved model knows of the workers."""
     check_outputs([output], [], [model, source, graph, *gold])
     fitted = load(model)
     responses = replace(read_like(fitted, source), backend="pyarrow")
@@ -309,8 +203,6 @@ def predict(model: str, source: str, output: str | None, gold: tuple[str, ...], 
 
 def warn_of_known(model: FittedModel, responses: Responses) -> None:
     """Warn if some of the items were there at the fit, whose answers are not looked at."""
-    from ..errors import DataWarning, plural, warn
-
     n_known = 0
     known = model.fusion_.given.answers
     if known is not None:
@@ -327,12 +219,8 @@ def warn_of_known(model: FittedModel, responses: Responses) -> None:
 
 def print_labels(responses: Responses, labels: Any, model: str, source: str, output: str | None) -> None:
     """Print how many labels there are, and how certain they are."""
-    from ..errors import plural
-    from ..formats.files import name_of
-    from .terminal import fit_text, format_columns, format_number, open_console, print_facts, print_title
-
-    console = open_console()
-    print_title(console, f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")
+    screen = Screen()
+    screen.title(f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")
     sizes = [plural(*size) for size in ((responses.n_workers, "worker"), (responses.n_items, "item"))]
     facts = [
         *([("Columns", format_columns(responses.columns))] if responses.columns else []),
@@ -340,36 +228,12 @@ def print_labels(responses: Responses, labels: Any, model: str, source: str, out
         ("Confidence", f"{format_number(float(labels['confidence'].to_numpy().mean()))} on average"),
         ("Labels", fit_text(output, 60) if output else "not written; give -o FILE to keep them"),
     ]
-    print_facts(console, facts)
+    screen.facts(facts)
 
 
-@click.command(
-    cls=Command,
-    short_help="Write a report on a saved model: one HTML page.",
-    epilog=_REPORTS,
-    groups=read_options(
-        f"""
-        Options:
-          -o, --output FILE  Write the page here. [default: report.html]
-          {shared.PRINTING}
-        Content:
-          {shared.CONTENT}
-        """
-    ),
-)
-@click.argument("model")
 def report(model: str, output: str, content: str | None) -> None:
-    """Write a report on a saved model: one HTML page to look at and to send.
-
-    MODEL is a file written by `fuse --save`. The page needs no network. It says whether to trust the labels, whom to
-    talk to and what to look at, and lets you review items.
-    """
+    """Write a report on a saved model."""
     import os
-
-    from ..models.loading import load
-    from ..reporting.write import write_page
-    from .outputs import check_content, check_outputs, check_page
-    from .terminal import fit_text, open_console, print_facts
 
     check_page(output)
     check_content(content)
@@ -377,5 +241,5 @@ def report(model: str, output: str, content: str | None) -> None:
     write_page(load(model), output, content, os.path.basename(model), os.path.dirname(content or ""))
     tell(
         lambda: {"model": model, "file": output},
-        lambda: print_facts(open_console(), [("Report", fit_text(output, 60))]),
+        lambda: Screen().facts([("Report", fit_text(output, 60))]),
     )

@@ -156,66 +156,63 @@ class Column(NamedTuple):
     number: bool = False
 
 
-def open_console() -> Console:
-    """Return where tables are printed: stdout, without any interpretation of the text."""
-    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
-
-
-def spare_width(console: Console) -> int:
-    """Return how many columns there are beyond eighty."""
-    return max(0, console.width - 80)
-
-
-def print_title(console: Console, title: str) -> None:
-    """Print a heading."""
-    console.print(Text(title, style="bold"))
-
-
-def print_facts(console: Console, facts: Sequence[tuple[str, str]]) -> None:
-    """Print names and what is to be said of them, in two columns; a sentence that is too long goes on below."""
-    width = max(len(name) for name, _ in facts)
-    room = max(20, console.width - width - 4)
-    for name, value in facts:
-        first, *rest = [value] if len(value) <= room or not value.endswith(".") else textwrap.wrap(value, room)
-        console.print(Text(f"  {name:{width}}  {first}".rstrip()))
-        for line in rest:
-            console.print(Text(f"  {'':{width}}  {line}"))
-
-
-def print_findings(console: Console, findings: Iterable[Record]) -> None:
-    """Print what checks found, except for what was warned of."""
-    problems = [make_inert(each["problem"]) for each in findings if not each["warned"]]
-    if not problems:
-        return
-    print_title(console, "What needs attention")
-    for problem in problems:
-        lines = textwrap.wrap(problem, console.width, initial_indent="  - ", subsequent_indent="    ")
-        console.print(Text("\n".join(lines)))
-    console.print()
-
-
 Rows = Iterable[Sequence[object] | None]
 
 
-def print_table(console: Console, columns: Sequence[Column], rows: Rows) -> None:
-    """Print rows under headings; a row that is None stands for rows left out."""
-    cells = _fill_cells(columns, rows)
-    widths = _find_widths(cells)
-    for n, row in enumerate(cells):
-        padded = [_align(*parts) for parts in zip(row, widths, columns, strict=True)]
-        console.print(Text(f"  {'  '.join(padded)}".rstrip(), style="" if n else "bold"))
+class Screen:
+    """Where results are shown: stdout, without any interpretation of the text."""
+
+    def __init__(self) -> None:
+        self._console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self.width = self._console.width
+        self.spare = max(0, self.width - 80)  # how many columns there are beyond eighty
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Print a line."""
+        self._console.print(Text(text.rstrip(), style=style))
+
+    def title(self, text: str) -> None:
+        """Print a heading."""
+        self.line(text, "bold")
+
+    def facts(self, facts: Sequence[tuple[str, str]]) -> None:
+        """Print names and what is to be said of them, in two columns; a sentence that is too long goes on below."""
+        width = max(len(name) for name, _ in facts)
+        room = max(20, self.width - width - 4)
+        for name, value in facts:
+            first, *rest = [value] if len(value) <= room or not value.endswith(".") else textwrap.wrap(value, room)
+            self.line(f"  {name:{width}}  {first}")
+            for line in rest:
+                self.line(f"  {'':{width}}  {line}")
+
+    def table(self, columns: Sequence[Column], rows: Rows) -> None:
+        """Print rows under headings; a row that is None stands for rows left out."""
+        cells = _fill_cells(columns, rows)
+        widths = _find_widths(cells)
+        for n, row in enumerate(cells):
+            padded = [_align(*parts) for parts in zip(row, widths, columns, strict=True)]
+            self.line(f"  {'  '.join(padded)}", "" if n else "bold")
+
+    def findings(self, findings: Iterable[Record]) -> None:
+        """Print what checks found, except for what was warned of."""
+        problems = [make_inert(each["problem"]) for each in findings if not each["warned"]]
+        if not problems:
+            return
+        self.title("What needs attention")
+        for problem in problems:
+            for line in textwrap.wrap(problem, self.width, initial_indent="  - ", subsequent_indent="    "):
+                self.line(line)
+        self.line()
+
+    def widen(self, columns: Sequence[Column], rows: Rows, names: Sequence[str], most: int) -> list[Column]:
+        """Return the columns, those of these names as much wider as the line has room, and at most so wide."""
+        room = max(0, self.width - measure(columns, rows)) // max(1, len(names))
+        return [each._replace(width=min(each.width + room, most)) if each.name in names else each for each in columns]
 
 
 def measure(columns: Sequence[Column], rows: Rows) -> int:
     """Return how wide a table is."""
     return sum(width + 2 for width in _find_widths(_fill_cells(columns, rows)))
-
-
-def widen(console: Console, columns: Sequence[Column], rows: Rows, names: Sequence[str], most: int) -> list[Column]:
-    """Return the columns, those of these names as much wider as the line has room, together, and at most so wide."""
-    rows = list(rows)
-    room = max(0, console.width - measure(columns, rows)) // max(1, len(names))
-    return [each._replace(width=min(each.width + room, most)) if each.name in names else each for each in columns]
 
 
 def _fill_cells(columns: Sequence[Column], rows: Rows) -> list[list[str]]:
