@@ -1,0 +1,116 @@
+"""The register of tasks: one class and one line bring a new kind of what users have."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.cli.fuse import choose_writer
+from consilience.errors import InputError
+from consilience.formats.register import find_by_name
+from consilience.reporting.write import gather, make_page
+from consilience.specs import ColumnSpec
+from consilience.tasks import register
+from consilience.tasks.base import Posed, Refusal, Task
+
+
+@dataclass(frozen=True)
+class Poll:
+    """Questions that were put to several people, and perhaps what is known to be right."""
+
+    answers: dict[str, dict[str, str]]  # by question and person
+    known: dict[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class PollTask(Task[Poll]):
+    """The items are questions."""
+
+    questions: Annotated[list[str], ColumnSpec("*", "texts")]
+
+    name = "poll"
+    brought = Poll
+    item = "question"
+    argument = "poll"
+    results = "verdicts"
+    no_update = Refusal("A poll cannot go on.", "Poll again.")
+
+    @classmethod
+    def pose(cls, brought):
+        rows = [(n, who, said) for n, by in enumerate(brought.answers.values()) for who, said in by.items()]
+        item, worker, label = zip(*rows, strict=True)
+        return Posed(
+            cls(list(brought.answers)), cs.Responses.from_frame({"item": item, "worker": worker, "label": label})
+        )
+
+    @classmethod
+    def describe(cls, brought):
+        return f"a poll of {len(brought.answers)} questions"
+
+    @classmethod
+    def take_known(cls, brought, gold, open_known):
+        known = open_known(gold, brought)
+        return brought, {n: known[text] for n, text in enumerate(brought.answers) if text in known}
+
+    @classmethod
+    def choose_known(cls, brought, answers):
+        return cls.take_known(brought, brought.known, lambda given, _: given)[1] or None
+
+    def show(self, items):
+        return [self.questions[item] for item in items.tolist()]
+
+    def count(self, fused, is_sure):
+        return f"The people have spoken about {len(fused.labels.codes)} questions."
+
+    def write(self, fused, labels, path, writers):
+        said = fused.labels.classes[fused.labels.codes].tolist()
+        Path(path).write_text(json.dumps(dict(zip(self.questions, said, strict=True))))
+
+
+@pytest.fixture
+def poll(monkeypatch):
+    monkeypatch.setattr(register, "TASKS", [*register.TASKS, PollTask])
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 120)
+    answers = {
+        f"Is {n} lucky?": {f"w{m}": ["no", "yes"][truth[n] ^ (rng.random() < 0.1 + 0.05 * m)] for m in range(5)}
+        for n in range(120)
+    }
+    return Poll(answers, {f"Is {n} lucky?": "yes" for n in range(3)})
+
+
+def test_a_task_is_read_fused_shown_and_written_by_one_line_in_the_register(poll, tmp_path):
+    fused = cs.fuse(poll)
+    assert fused.labels_[:3].tolist() == ["yes"] * 3  # by what is known
+    assert cs.fuse(poll, gold={"Is 3 lucky?": "no"}).fusion_.given.gold.codes[:4].tolist() == [-1, -1, -1, 0]
+    page = make_page(gather(fused), "poll")
+    assert "The people have spoken about 120 questions." in page
+    assert "labels of questions" in page
+    assert "120 questions" in page
+    assert "lucky?" in page
+    labels = fused.to_frame()
+    kind, write = choose_writer(fused, labels, find_by_name("prodigy"), None)
+    write(str(tmp_path / "verdicts.json"))
+    assert kind == "verdicts"
+    assert json.loads((tmp_path / "verdicts.json").read_text())["Is 5 lucky?"] == fused.labels_[5]
+    choose_writer(fused, labels, None, None)[1](str(tmp_path / "labels.csv"))
+    assert (tmp_path / "labels.csv").read_text().startswith("item,label,confidence")
+
+
+def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):
+    fused = cs.DawidSkene().fit(poll)
+    loaded = cs.load(fused.save(tmp_path / "model"))
+    assert isinstance(loaded.fusion_.task, PollTask)
+    assert loaded.fusion_.task.show(np.array([7])) == ["Is 7 lucky?"]
+    with pytest.raises(InputError, match=r"A poll cannot go on\. Poll again"):
+        loaded.update({"item": [1], "worker": ["w9"], "label": ["no"]})
+    assert (loaded.predict(poll) == fused.predict(poll)).all()
+
+
+def test_a_task_that_is_not_registered_is_not_read(tmp_path):
+    with pytest.raises(InputError):
+        cs.fuse(Poll({}, {}))
