@@ -49,7 +49,9 @@ def same_answers(one: cs.Responses, other: cs.Responses) -> None:
         elif isinstance(a, np.ndarray):
             assert a.dtype == b.dtype, field.name
             np.testing.assert_array_equal(a, b)
-        elif field.name not in ("features", "log_prior", "gold"):
+        elif field.name == "provenance":
+            assert a._replace(gold=None) == b._replace(gold=None)
+        else:
             assert a == b, field.name
 
 

@@ -46,6 +46,11 @@ class Prepared(NamedTuple):
     gold: Any
     task: AnyTask = TABLE
 
+    @property
+    def layout(self) -> str:
+        """The form of the table of answers, if it was none with one row per answer."""
+        return self.answers.provenance.format if isinstance(self.answers, Responses) else ""
+
 
 def prepare(
     source: Any,

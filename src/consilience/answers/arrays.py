@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -105,6 +105,30 @@ class Crowd(ABC):
         return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
 
 
+class Provenance(NamedTuple):
+    """Where answers were read.
+
+    Attributes
+    ----------
+    columns : dict
+        The column of the table that played each role.
+    format : str
+        The form of the table, if it was none with one row per answer.
+    origin : tuple of str or None
+        Path and format of the file.
+    gold : dict or None
+        Known labels that the table came with.
+    """
+
+    columns: Mapping[str, str] = {}
+    format: str = ""
+    origin: tuple[str, str] | None = None
+    gold: Mapping[Any, Any] | None = None
+
+
+UNKNOWN_PROVENANCE = Provenance()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AnswerArrays(Crowd):
     """What `Responses` hold, whose public attributes are told there, and what can be asked of them."""
@@ -119,21 +143,32 @@ class AnswerArrays(Crowd):
     keys: Values | Sequences  # what identifies the items
     backend: str = "pyarrow"  # the frame library in which results go back
     background: Any = None  # where silence is an answer: the class of items about which all are silent
-    columns: Mapping[str, str] = field(default_factory=dict)
     normalised: bool = False  # whether labels are in their normal form; then gold and priors are matched by that
     silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
     # Where near-copies count once: one worker of the group of each, the same for all of its members.
     leader: Indices | None = None
-    gold: Mapping[Any, Any] | None = None  # known labels that the table of answers came with
-    format: str = ""  # the form of table they were read from, if it was none with one row per answer
-    origin: tuple[str, str] | None = None  # path and format of the file they were read from
     order: Floats | None = None  # when each answer was given, see `ordering`; NaN where it is not known
+    provenance: Provenance = UNKNOWN_PROVENANCE  # where they were read
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
         for array in (self.offsets, self.worker, self.label, self.weight, self.order):
             if array is not None:
                 array.flags.writeable = False
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The column of the table that played each role; empty for matrices."""
+        return self.provenance.columns
+
+    @property
+    def gold(self) -> Mapping[Any, Any] | None:
+        """Known labels that the table of answers came with."""
+        return self.provenance.gold
+
+    def read_from(self, **known: Any) -> Self:
+        """Return the same answers, of which something else is known about where they were read."""
+        return replace(self, provenance=self.provenance._replace(**known))
 
     @property
     def n_items(self) -> int:
@@ -210,7 +245,7 @@ class AnswerArrays(Crowd):
             self,
             keys=self.keys[items],
             offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
-            gold=None,
+            provenance=self.provenance._replace(gold=None),
             **self._pick(answers),
         )
 

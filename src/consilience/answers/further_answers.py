@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def read_further(
             _check_unanswered(table.keep(rows), columns, old)
         table = table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
     if not table.n_rows and len(rows):
-        return replace(no_answers(old), columns=columns), taken_back
+        return no_answers(old).read_from(columns=columns), taken_back
     gold = columns_of_gold(table, old)
     policy = "error" if "weight" in columns else duplicates
     options = TableOptions(duplicates=policy, normalise=old.normalised, gold=gold, format=LONG)

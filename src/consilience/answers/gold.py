@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -387,7 +386,7 @@ def add_gold(answers: AnswerArrays, known: Known, source: str, named: bool) -> A
         )
     labels = known.label.tolist() if isinstance(known.label, np.ndarray) else known.label.to_pylist()
     gold = dict(zip(answers.items[known.item].tolist(), labels, strict=True))
-    return replace(answers, gold=gold, columns={**answers.columns, "gold": known.name})
+    return answers.read_from(gold=gold, columns={**answers.columns, "gold": known.name})
 
 
 def find_strange(answers: AnswerArrays, labels: Column) -> list[Any]:

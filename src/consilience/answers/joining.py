@@ -276,8 +276,7 @@ def _lay_together(
         workers=workers.values,
         labels=labels.values,
         keys=keys,
-        gold=None,
-        origin=None,
+        provenance=old.provenance._replace(gold=None, origin=None),
     )
 
 

@@ -13,7 +13,7 @@ from ..arguments import check_truth, is_among
 from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels.types import Floats, Integers, Truths
 from ..memory import release_unused
-from .arrays import AnswerArrays, keep_weights
+from .arrays import AnswerArrays, Provenance, keep_weights
 from .classes import choose_classes, choose_spelling, list_classes, merge_spellings
 from .columns import Codes, Indices, Values, find_missing, find_present, is_categorical, to_values
 from .dialects.register import Names, translate
@@ -110,11 +110,9 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
         classes=labels,
         keys=keys,
         backend=table.backend,
-        columns=columns,
         normalised=options.normalise,
-        format=table.format,
-        origin=origin,
         order=order,
+        provenance=Provenance(columns, table.format, origin),
     )
     del label
     answers = settle_duplicates(answers, options.duplicates, item, table)

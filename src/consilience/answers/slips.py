@@ -129,7 +129,7 @@ def doubt_abstention(r: AnswerArrays, source: Source) -> DataWarning | None:
     label, classes = r.labels.tolist()[code], [each for each in r.classes.tolist() if each != r.labels[code]]
     simple = len(classes) <= MOST_LISTED and not any(set(str(each)) & set(',"\n') for each in classes)
     others = Python(f"classes={classes!r}", ",".join(map(str, classes))) if simple else None
-    drop = "leave those cells empty" if r.format in ("wide", "matrix") else "remove those rows"
+    drop = "leave those cells empty" if r.provenance.format in ("wide", "matrix") else "remove those rows"
     drop = drop if source.tabular else "name it with {missing}"
     return DataWarning(
         f"The label {shorten(label)} is treated as an answer and as a class like any other "

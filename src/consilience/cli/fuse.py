@@ -204,7 +204,7 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     if options.ignore_gold or (gold and options.gold_column is None and found is None):
         columns["gold"] = False
     prepared = prepare(options.source, graph, gold, columns, gold_columns)
-    if options.ignore and getattr(prepared.source, "format", None) not in ("wide", "matrix"):
+    if options.ignore and prepared.layout not in ("wide", "matrix"):
         raise click.UsageError("--ignore is for tables in which each worker has a column. Leave it out.")
     return prepared
 

@@ -199,7 +199,7 @@ def _name_format(prepared: Prepared) -> str | None:
     if isinstance(prepared.answers, StoredResponses):
         return None
     found = find_by_name(prepared.task.find_format(prepared.source))
-    return found.name if found is not None and found.kind != "table" else prepared.answers.format or None
+    return found.name if found is not None and found.kind != "table" else prepared.layout or None
 
 
 def rank_workers(report: Any) -> tuple[NDArray[np.int64], int]:

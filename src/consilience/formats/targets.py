@@ -223,9 +223,10 @@ def read_content(path: str, format: str | None = None, **columns: Any) -> Conten
     table, form = open_table(path, format)
     responses = read_source(table, **columns, format=form)
     origin = table.origin
-    used = table.names if responses.format in _ALL_USED else responses.columns.values()
+    layout = responses.provenance.format
+    used = table.names if layout in _ALL_USED else responses.columns.values()
     unused = tuple(str(name) for name in table.names if name not in used)
-    return Content(responses, responses.format or (LONG if origin is None else origin[1]), unused)
+    return Content(responses, layout or (LONG if origin is None else origin[1]), unused)
 
 
 def choose_form(content: Content, path: str, to: str | None) -> str:

@@ -193,7 +193,7 @@ def fit_source(
         links = recipe.weigh_links(source.responses, graph)
         recipe.check_size(source.responses, links)
         # A new object, which shares the arrays and nothing that was derived from them meanwhile.
-        answers = replace(source.responses, gold=None)
+        answers = source.responses.read_from(gold=None)
         given = Given(answers, source.gold, None if graph is None else replace(graph))
     copies = asked.copies
     if copies is None and (asked.count_copies_once or not recipe.finds_copies_later):

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.arrays import Provenance
 from ..answers.columns import Column, Values, decode_categories, to_values
 from ..answers.dialects.register import DIALECTS
 from ..answers.edges import Edges
@@ -69,7 +70,7 @@ class KeptAnswers(NamedTuple):
         """Pack answers."""
         background = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
         codes = narrow(np.diff(r.offsets)), narrow(r.worker), narrow(r.label)
-        return cls(*codes, r.weight, r.order, dict(r.columns), r.format, background)
+        return cls(*codes, r.weight, r.order, dict(r.columns), r.provenance.format, background)
 
     def unpack(self, fusion: Fusion, keys: Values | Sequences) -> Responses:
         """Return the answers, with the names of what was learned from them."""
@@ -85,10 +86,9 @@ class KeptAnswers(NamedTuple):
             keys,
             backend=fusion.backend,
             background=None if background is None else names.classes[[background]].tolist()[0],
-            columns=self.columns,
             normalised=names.normalised,
-            format=self.format,
             order=self.order,
+            provenance=Provenance(self.columns, self.format),
         )
 
 

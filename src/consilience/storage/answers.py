@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.arrays import Crowd, keep_weights
+from ..answers.arrays import Crowd, Provenance, keep_weights
 from ..answers.columns import Values, to_column, to_values
 from ..answers.hashing import Hashes, combine_hashes, hash_ids
 from ..answers.items import Sequences
@@ -197,7 +197,7 @@ class StoredResponses(Crowd):
             labels=self.labels,
             classes=self.classes,
             keys=keys,
-            columns=self.columns,
+            provenance=Provenance(self.columns),
         )
 
     def _pick_from(self, number: int, units: NDArray[np.int64]) -> tuple[Any, ...]:

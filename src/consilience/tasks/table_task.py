@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from ..answers.columns import to_column
@@ -35,7 +35,7 @@ class TableTask(Task[Responses]):
     @classmethod
     def pose(cls, brought: Responses) -> Posed:
         """Return the answers themselves."""
-        return Posed(cls(brought.origin, brought.columns.get("label")), brought)
+        return Posed(cls(brought.provenance.origin, brought.columns.get("label")), brought)
 
     @classmethod
     def describe(cls, brought: Responses) -> str:
@@ -48,13 +48,13 @@ class TableTask(Task[Responses]):
     @classmethod
     def find_format(cls, brought: Responses) -> str | None:
         """Return the name of the format of the file."""
-        return None if brought.origin is None else brought.origin[1]
+        return None if brought.provenance.origin is None else brought.provenance.origin[1]
 
     @classmethod
     def leave_known(cls, brought: Responses) -> Responses:
         """Return the answers without the known labels that their table has."""
         columns = {role: name for role, name in brought.columns.items() if role != "gold"}
-        return replace(brought, gold=None, columns=columns)
+        return brought.read_from(gold=None, columns=columns)
 
     @classmethod
     def choose_known(cls, brought: Responses, answers: Responses) -> Mapping[object, object] | None:
