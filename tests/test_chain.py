@@ -16,9 +16,9 @@ import oracles
 from consilience.answers import blocks
 from consilience.answers.tagging import Transitions, free_transitions
 from consilience.inference.em import Parameters, Problem, expect, infer_posterior
+from consilience.inference.recipes.chain import lagged_moments, match_transitions, minimise_on_simplex
 from consilience.inference.structures.chain import Chain
 from consilience.inference.structures.independent import Independent
-from consilience.inference.transition_moments import lagged_moments, match_transitions, minimise_on_simplex
 from consilience.inference.workers.base import Prior
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.kernels.chain import forward_backward, viterbi

@@ -31,7 +31,7 @@ from consilience.evaluation.labels import evaluate
 from consilience.formats.reading import read_table
 from consilience.formats.writing import replace_file, write_table
 from consilience.inference.distributions import ESTIMATIONS
-from consilience.inference.parameters import CALIBRATIONS
+from consilience.inference.preconditions import CALIBRATIONS
 from consilience.simulate.demo_crowd import CLASSES, make_crowd
 from fuzz.kills import MAIN, children_hear_signals
 

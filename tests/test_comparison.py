@@ -25,8 +25,7 @@ from consilience.checks.comparison import (
 )
 from consilience.checks.labels import find_no_gain
 from consilience.checks.subject import Subject
-from consilience.inference.hidden_fits import Fold, Judged
-from consilience.inference.hidden_scores import shrink_rows
+from consilience.inference.hidden_fits import Fold, Judged, shrink_rows
 from consilience.inference.sources import InMemory
 from consilience.results.comparison import RECORD, Comparison
 from consilience.results.fusion import Later

@@ -16,9 +16,9 @@ from consilience.answers.hidden_answers import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.inference import copies
 from consilience.inference import copy_suspects as suspects
-from consilience.inference.copy_groups import are_groups, count_once
 from consilience.inference.moments import answers_to_match
-from consilience.inference.recipes.votes import VoteRecipe
+from consilience.inference.recipes.independent import VoteRecipe
+from consilience.inference.sources import are_groups, count_once
 from real_data import needs_data
 
 MEASURED = Path(__file__).parents[1] / "docs" / "measured" / "copies.md"

@@ -9,7 +9,7 @@ import consilience as cs
 from consilience.answers.hidden_answers import count_units, hide_answers
 from consilience.checks.comparison import compare_with_vote, settle
 from consilience.errors import InputError, ParameterError
-from consilience.inference.hidden_scores import SHRINKAGE, shrink_rows
+from consilience.inference.hidden_fits import SHRINKAGE, shrink_rows
 from consilience.inference.sources import InMemory
 
 

@@ -16,7 +16,7 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.errors import NotFittedError, ParameterError
-from consilience.inference.recipes.votes import VoteRecipe
+from consilience.inference.recipes.independent import VoteRecipe
 from consilience.results.fusion import Later
 from effort import examples
 

@@ -15,8 +15,7 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.errors import InputError, NotFittedError, ParameterError
-from consilience.inference.field_coupling import MULTIPLES
-from consilience.inference.recipes.field import paper_couplings
+from consilience.inference.recipes.field import MULTIPLES, paper_couplings
 from consilience.inference.structures.field import INFERENCES, MOST_COUPLING
 from effort import all_pairs, examples, rest_robust
 from strategies import matrices

@@ -9,7 +9,7 @@ import consilience as cs
 from consilience.answers import blocks, hashing, vocabulary
 from consilience.checks import comparison
 from consilience.inference import powers
-from consilience.inference.recipes import votes
+from consilience.inference.recipes import independent
 from consilience.metrics import agreement
 from consilience.metrics.agreement import krippendorff_interval
 from consilience.results import answer_worth, intervals
@@ -47,7 +47,7 @@ def test_results_do_not_depend_on_runs(crowd, monkeypatch):
         )
 
     whole = fit()
-    for module in (agreement, answer_worth, comparison, intervals, powers, votes):
+    for module in (agreement, answer_worth, comparison, intervals, powers, independent):
         monkeypatch.setattr(module, "ITEMS_AT_ONCE", 17)
     for before, after in zip(whole, fit(), strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-14)

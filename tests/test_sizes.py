@@ -25,11 +25,11 @@ from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import files
 from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
-from consilience.inference import sizes
+from consilience.inference import preconditions
 from consilience.inference.cells import Cells
-from consilience.inference.hidden_scores import shrink_rows
-from consilience.inference.recipes import moments
-from consilience.inference.sizes import _estimate, estimate_moments, is_hopeless
+from consilience.inference.hidden_fits import shrink_rows
+from consilience.inference.preconditions import _estimate, estimate_moments, is_hopeless
+from consilience.inference.recipes import independent
 from consilience.results.tables import count_answers, describe_answers
 from consilience.results.worker_report import describe_workers
 from effort import all_pairs, examples
@@ -368,7 +368,7 @@ def test_a_short_ragged_file_takes_little_memory(tmp_path):
 @pytest.fixture
 def impatience(monkeypatch):
     """Let every moment matching be slow."""
-    for module in (sizes, moments):
+    for module in (preconditions, independent):
         monkeypatch.setattr(module, "SLOW", 0.0)
 
 
@@ -384,7 +384,7 @@ def test_moments_say_how_long_they_may_take(impatience):
 def test_estimates_of_moments():
     """500 classes took more than two minutes without a word; what takes seconds is not said to be slow."""
     many = cs.Responses.from_frame(many_labels(10, 500, 1000))
-    assert estimate_moments(many).seconds > 5 * sizes.SLOW
+    assert estimate_moments(many).seconds > 5 * preconditions.SLOW
     assert is_hopeless(many, estimate_moments(many))
     few = cs.simulate.independent(5000, n_workers=50, n_classes=10, seed=0).responses
     assert estimate_moments(few).seconds < 10

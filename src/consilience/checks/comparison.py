@@ -34,10 +34,9 @@ from ..engines.base import Engine
 from ..errors import quietly
 from ..inference.cells import ITEMS_AT_ONCE
 from ..inference.em import expect_from_votes
-from ..inference.hidden_fits import Fold, Judged, find_judging, log_chance
-from ..inference.hidden_scores import mean_and_error, shrink_rows
+from ..inference.hidden_fits import Fold, Judged, find_judging, log_chance, mean_and_error, shrink_rows
 from ..inference.recipes.base import LatentRecipe, Recipe
-from ..inference.recipes.votes import VoteRecipe, find_tied
+from ..inference.recipes.independent import VoteRecipe, find_tied
 from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
 from ..kernels.types import Floats
 from ..memory import release_unused

@@ -62,7 +62,7 @@ from ..answers.columns import Column, to_column, to_values
 from ..answers.responses import Responses
 from ..errors import ParameterError, Sentence, plural, shorten
 from ..inference.cells import sum_by
-from ..inference.copy_groups import number_groups
+from ..inference.sources import number_groups
 from ..inference.structures.independent import IndependentParameters
 from ..kernels.drift import LEAST_VARIANCE, judge_answers
 from ..kernels.types import Floats, freeze, read_only

@@ -12,7 +12,7 @@ from ..engines.base import Engine
 from ..errors import warn
 from ..inference.recipes.base import Recipe
 from ..inference.recipes.field import FieldRecipe
-from ..inference.recipes.votes import VoteRecipe
+from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import InMemory, OnDisk, Source
 from ..results.findings import Finding
 from ..results.fusion import Fusion

@@ -9,7 +9,7 @@ from typing import cast
 from ..answers.graph import Graph
 from ..engines import open_engine
 from ..inference.recipes.base import Recipe
-from ..inference.recipes.votes import VoteRecipe
+from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import InMemory, OnDisk, Source
 from ..results.comparison import Comparison
 from ..results.fitting import learn_votes

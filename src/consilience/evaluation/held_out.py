@@ -9,7 +9,7 @@ from ..arguments import check_seed, is_number
 from ..checks.comparison import settle
 from ..engines import open_engine
 from ..errors import parameter_error
-from ..inference.hidden_scores import HeldOutScore, score_hidden
+from ..inference.hidden_fits import HeldOutScore, score_hidden
 from ..models.base import Model
 from ..models.inputs import as_responses
 from ..results.fitting import Asked, fit_source, open_source

@@ -41,11 +41,11 @@ from scipy.sparse import coo_array
 
 from ..answers.responses import Responses
 from ..kernels.types import Floats
-from .copy_groups import Integers, count_once
 from .copy_suspects import (
     FEWEST_ITEMS,
     FEWEST_OTHERS,
     Answers,
+    Integers,
     Pairs,
     Sample,
     choose_pairs,
@@ -58,6 +58,7 @@ from .copy_suspects import (
     is_copied,
     typical_agreement,
 )
+from .sources import count_once
 
 
 class PlainFit(NamedTuple):

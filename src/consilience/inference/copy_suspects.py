@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ from scipy.special import betainc
 from ..answers.hashing import Hashes, draw_numbers, hash_ids, hash_items
 from ..answers.responses import Responses
 from ..kernels.types import Floats
-from .copy_groups import Integers
 
+Integers: TypeAlias = NDArray[np.int64]
 # Common items that a pair must have.
 FEWEST_ITEMS = 10
 # If only a part of all answers was sampled: common items that a pair must have there, and from which on these suffice.

@@ -7,7 +7,7 @@ parameters that are reported. The objective at parameters theta is
 
 the penalised log likelihood for EM, the evidence lower bound for variational Bayes (see
 `consilience.inference.distributions`). A prior of the workers that is learned (see
-`consilience.inference.workers.learned`) is a part of the M-step every few iterations, and its density a part of the
+`consilience.inference.workers.base`) is a part of the M-step every few iterations, and its density a part of the
 objective.
 
 A stream is fitted batch by batch. The statistics S of earlier batches are added to those of every E-step, and the
@@ -47,8 +47,7 @@ from .structures.base import (
     add_statistics,
 )
 from .workers.base import Prior, WorkerModel
-from .workers.left_out import Counted
-from .workers.rows import Factors, RowCounts, count_answers, vote, weigh
+from .workers.rows import Counted, Factors, RowCounts, count_answers, vote, weigh
 
 # The iterations in which a prior is learned: not the first ones, whose counts are those of votes.
 LEARNING = range(5, sys.maxsize, 3)
@@ -215,7 +214,7 @@ def infer_posterior(
 def infer_left_out(
     problem: Problem, learned: Parameters, statistics: Statistics, posterior: Floats, use_gold: bool = True
 ) -> Floats:
-    """Return posteriors of all items, each from counts without it; see `consilience.inference.workers.left_out`.
+    """Return posteriors of all items, each from counts without it; see `consilience.inference.workers.rows`.
 
     `posterior` are those that went into the counts. Without `use_gold`, items with a known label are judged as if it
     were not known.

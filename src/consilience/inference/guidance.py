@@ -57,9 +57,8 @@ from ..specs import (
 )
 from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
 from .em import Fit, Problem, maximise
-from .hidden_fits import find_by_hidden
-from .hidden_scores import mean_and_error
-from .settings import LatentSettings
+from .hidden_fits import find_by_hidden, mean_and_error
+from .recipes.base import LatentRecipe
 from .sources import InMemory
 
 log = logging.getLogger("consilience")
@@ -214,7 +213,7 @@ def blend(probabilities: Floats, base: Floats) -> Floats:
     return np.asarray((1 - BLEND) * probabilities + BLEND * base)
 
 
-def guide_by_features(owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit) -> Guided:
+def guide_by_features(owner: LatentRecipe, source: InMemory, problem: Problem, fit: Fit) -> Guided:
     """Return the answers with what features say of their items, from a fit without features."""
     r, features, plain = source.responses, source.features, replace(source, features=None)
     assert features is not None
@@ -289,7 +288,7 @@ def compare_opinions(source: InMemory, opinion: Opinion, alone: Floats, posterio
     )
 
 
-def err_independently(owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit) -> bool:
+def err_independently(owner: LatentRecipe, source: InMemory, problem: Problem, fit: Fit) -> bool:
     """Tell whether workers seem to err independently of each other, and from item to item; not if it is unknown."""
     if source.responses.sequences is not None:
         return False
@@ -313,7 +312,7 @@ def find_folds(r: Responses, item: NDArray[np.int64], seed: int) -> tuple[NDArra
 
 
 def choose_trainer(
-    owner: LatentSettings,
+    owner: LatentRecipe,
     r: Responses,
     features: Features,
     found: FeatureFindings,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,9 @@ from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.hidden_answers import count_units, hide_answers
 from ..answers.responses import Responses
+from ..errors import ParameterError
 from ..kernels.types import Floats
+from .cells import Cells
 from .em import (
     Fit,
     Parameters,
@@ -34,7 +36,6 @@ from .em import (
     maximise,
     run_em,
 )
-from .hidden_scores import shrink_rows
 from .powers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -47,9 +48,13 @@ from .powers import (
     score_powers,
     weigh_powers,
 )
-from .settings import LatentSettings
+from .recipes.base import LatentRecipe
 from .sources import HIDDEN, InMemory, Totals, choose_folds
 from .structures.base import Statistics, exchange
+
+# Answers per class that the crowd's matrix is worth when a worker's own is judged.
+SHRINKAGE = 20.0
+
 
 log = logging.getLogger("consilience")
 
@@ -118,7 +123,7 @@ class Rest(NamedTuple):
 
 
 def find_by_hidden(
-    owner: LatentSettings,
+    owner: LatentRecipe,
     source: InMemory,
     problem: Problem,
     fit: Fit,
@@ -146,7 +151,7 @@ def find_by_hidden(
 
 
 def judge_hidden(
-    owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit, totals: Totals | None = None
+    owner: LatentRecipe, source: InMemory, problem: Problem, fit: Fit, totals: Totals | None = None
 ) -> tuple[list[Floats], list[Fold]]:
     """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
     r = source.responses
@@ -190,7 +195,7 @@ def count_earlier(problem: Problem) -> float:
 
 
 def fit_rest(
-    owner: LatentSettings,
+    owner: LatentRecipe,
     source: InMemory,
     problem: Problem,
     start: Parameters,
@@ -211,7 +216,7 @@ def fit_rest(
 
 
 def exchange_items(
-    owner: LatentSettings,
+    owner: LatentRecipe,
     source: InMemory,
     problem: Problem,
     fit: Fit,
@@ -240,7 +245,7 @@ def exchange_items(
 
 
 def pose_again(
-    owner: LatentSettings, source: InMemory, problem: Problem, start: Parameters, graph: Graph | None = None
+    owner: LatentRecipe, source: InMemory, problem: Problem, start: Parameters, graph: Graph | None = None
 ) -> Problem:
     """Return the problem of some of its answers, or items, with a prior that is not learned again."""
     posed = owner.pose(source, problem.structure, graph, problem.engine)
@@ -265,3 +270,70 @@ def find_judging(
     """
     judging = np.ones(len(item), bool) if gold is None else gold.codes[item] < 0
     return judging if n_left is None else judging & (n_left > 0)
+
+
+class HeldOutScore(NamedTuple):
+    """How well hidden answers were predicted. Scores of two models on the same hidden answers can be compared."""
+
+    score: float  # mean log probability of a hidden answer
+    error: float  # its standard error
+    n_answers: int
+    totals: Floats  # log probability of each hidden unit: an answer, or a worker's answers in one sequence
+    sizes: NDArray[np.int64]  # answers in each unit
+    hidden: NDArray[np.int64]  # which answers were hidden
+
+    def minus(self, other: HeldOutScore) -> tuple[float, float]:
+        """Return the difference of two scores, and the standard error of the paired difference."""
+        if not np.array_equal(self.hidden, other.hidden):
+            raise ParameterError("The two scores are not of the same hidden answers: use the same fraction and seed.")
+        return mean_and_error(self.totals - other.totals, self.sizes)
+
+    def plus(self, other: HeldOutScore) -> HeldOutScore:
+        """Return the score of the hidden answers of both, as of two folds."""
+        totals, sizes = np.concatenate([self.totals, other.totals]), np.concatenate([self.sizes, other.sizes])
+        score, error = mean_and_error(totals, sizes)
+        hidden = np.concatenate([self.hidden, other.hidden])
+        return HeldOutScore(score, error, self.n_answers + other.n_answers, totals, sizes, hidden)
+
+
+def score_hidden(
+    r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, counts: Floats | Cells
+) -> HeldOutScore:
+    """Score hidden answers by the posterior and the expected counts (M, L, K) of a fit to the others."""
+    item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
+    probability = np.einsum("ik,ik->i", posterior[item], shrink_rows(counts, worker, label))
+    logs = np.log(np.maximum(probability, 1e-300))
+    if r.weight is not None:
+        logs = logs * r.weight[hidden]
+    totals = np.bincount(unit, weights=logs).astype(np.float64)
+    sizes = np.bincount(unit)
+    score, error = mean_and_error(totals, sizes)
+    return HeldOutScore(score, error, int(hidden.sum()), totals, sizes, np.flatnonzero(hidden))
+
+
+def shrink_rows(counts: Floats | Cells, worker: NDArray[Any], label: NDArray[Any]) -> Floats:
+    """Return the probabilities (n, K) of answers from expected counts (M, L, K) of all.
+
+    Each worker's matrix is shrunk towards the crowd's, which is worth `SHRINKAGE` answers per class.
+    """
+    n_labels = counts.shape[1]
+    if isinstance(counts, Cells):
+        own = counts.sum_rows(counts.worker * n_labels + counts.label, worker.astype(np.int64) * n_labels + label)
+        total = counts.sum_rows(counts.worker, worker)
+        everything = np.bincount(counts.klass, counts.count, minlength=counts.shape[2])
+        crowd = (counts.sum_rows(counts.label, label) + 1.0 / n_labels) / (everything + 1.0)
+    else:
+        own, total = counts[worker, label], counts.sum(axis=1)[worker]
+        pooled = counts.sum(axis=0) + 1.0 / n_labels
+        crowd = (pooled / pooled.sum(axis=0))[label]
+    return np.asarray((own + SHRINKAGE * crowd) / (total + SHRINKAGE))
+
+
+def mean_and_error(totals: Floats, sizes: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the mean per answer, and its standard error over units."""
+    n = sizes.sum()
+    mean = float(totals.sum() / n)
+    if len(totals) < 2:
+        return mean, float("inf")
+    spread = np.sum((totals - mean * sizes) ** 2) * len(totals) / (len(totals) - 1)
+    return mean, float(np.sqrt(spread) / n)

@@ -12,7 +12,7 @@ from ..answers.arrays import Crowd
 from ..answers.columns import Values, to_column
 from ..answers.vocabulary import lookup
 from ..kernels.types import Floats
-from ..specs import COUNTS, DISTRIBUTIONS, LABEL_DISTRIBUTIONS, ArraySpec, ColumnSpec, Fault, Sizes, among
+from ..specs import COUNTS, DISTRIBUTIONS, LABEL_DISTRIBUTIONS, ArraySpec, ColumnSpec, Fault, Figure, Sizes, among
 from .distributions import Distributions
 from .em import Parameters, Problem
 from .structures.base import Statistics, StructureParameters
@@ -112,3 +112,43 @@ class Learned:
 def as_used(log_weights: Floats) -> Distributions:
     """Return weights as the E-step takes them, in `fit` for the last time and in `predict_proba`: so both agree."""
     return Distributions(np.exp(log_weights), log_weights, log_weights, 0.0)
+
+
+class CouplingScore(NamedTuple):
+    """How well hidden answers were predicted with one coupling."""
+
+    coupling: float
+    score: Figure  # mean log probability
+    error: Figure  # its standard error
+
+
+def explain_choice(chosen: float, scores: list[CouplingScore], words: str, note: str = "", unit: float = 1.0) -> str:
+    """Say in words which coupling was chosen, and why; all couplings times a unit, which a note may explain."""
+    best = max(scores, key=lambda entry: entry.score)
+    tried = ", ".join(f"{entry.coupling * unit:.3g}: {entry.score:.4f}" for entry in scores)
+    return (
+        f"Coupling {chosen * unit:.3g}{note}: {words}. Hidden answers were predicted best at "
+        f"{best.coupling * unit:.3g} (mean log probability by coupling: {tried}); "
+        "the smallest coupling within one standard error was taken."
+    )
+
+
+class Before(NamedTuple):
+    """What a fit that goes on takes from the one before; see `consilience.models.updating`.
+
+    Attributes
+    ----------
+    starts_there : bool
+        Whether the loop starts from what was learned.
+    names, learned, smoothing
+        Who was there, and what was learned of them.
+    coupling, coupling_scores
+        The coupling that was found, which is kept if it is one that is learned.
+    """
+
+    starts_there: bool
+    names: Names
+    learned: Learned
+    smoothing: tuple[float, float] | None
+    coupling: float | None
+    coupling_scores: list[CouplingScore]

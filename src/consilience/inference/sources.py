@@ -3,6 +3,9 @@
 A source has answers, known labels of their items, and what else is known of the items. `InMemory` holds all of this as
 arrays, and is one part. `OnDisk` is a store with many parts, of which a sample can be brought into memory. What a fit
 computes is a sum over the blocks of a source, or is found in a sample of it. A source in memory is its own sample.
+
+Workers who copy each other can count once. If g workers of a group answer an item, the weight of each of their answers
+is divided by g: together they have the weight of one.
 """
 
 from __future__ import annotations
@@ -29,13 +32,13 @@ from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine, Placed
 from ..kernels.types import Floats, Integers, freeze
+from ..specs import is_whole
 from ..storage.answers import StoredResponses
 from ..storage.layout import StoredBlock
 from ..storage.opening import Opening
 from ..storage.sampling import Sample, draw_sample, list_units, pick_sample
 from ..tasks.base import AnyTask
 from ..tasks.table_task import TABLE
-from .copy_groups import choose_leaders, count_once, number_groups, share_votes
 from .steps import Steps
 from .workers.base import WorkerModel
 from .workers.confusion import ConfusionWorkers
@@ -301,3 +304,63 @@ def recover_answers(block: Block, workers: WorkerModel) -> Responses:
         classes=np.arange(workers.n_classes),
         keys=keys,
     )
+
+
+def list_groups(groups: Integers) -> list[list[int]]:
+    """Return the members of each group, by index."""
+    return [np.flatnonzero(groups == group).tolist() for group in range(1, groups.max(initial=0) + 1)]
+
+
+def number_groups(members: list[list[int]], n_workers: int) -> Integers:
+    """Return the group of each worker, as `find_copies` does, from the members of each."""
+    groups = np.zeros(n_workers, np.int64)
+    for number, group in enumerate(members, 1):
+        groups[group] = number
+    return groups
+
+
+def are_groups(value: object) -> bool:
+    """Tell whether a value from JSON are groups of workers, each by their indices."""
+    if not isinstance(value, list) or not all(isinstance(group, list) and len(group) > 1 for group in value):
+        return False
+    members = [member for group in value for member in group]
+    return all(map(is_whole, members)) and len(set(members)) == len(members)
+
+
+def count_once(r: Responses, groups: Integers) -> Responses:
+    """Return the answers with weights such that those of a group about an item have the weight of one answer.
+
+    Where silence is an answer, all workers of a group answer all items, and the weight is the same for all. The
+    `leader` of a group is the member with the smallest hash.
+    """
+    if not groups.any():
+        return r
+    r = replace(r, leader=choose_leaders(r.workers, groups))
+    if r.silence_counts:
+        size = np.bincount(groups).astype(float)
+        size[0] = 1.0
+        r, share = replace(r, silence_weight=1.0 / size[groups]), 1.0 / size[groups[r.worker]]
+    else:
+        share = share_votes(r, groups)
+    return replace(r, weight=share if r.weight is None else share * r.weight)
+
+
+def choose_leaders(workers: Values, groups: Integers) -> NDArray[np.int64]:
+    """Return one worker of the group of each, the same for all of its members; workers without a group themselves."""
+    by_hash = np.argsort(hash_ids(workers), kind="stable")[::-1]
+    leaders = np.zeros(groups.max() + 1, np.int64)
+    leaders[groups[by_hash]] = by_hash  # the last one stays
+    return np.where(groups > 0, leaders[groups], np.arange(len(workers)))
+
+
+def share_votes(r: Responses, groups: Integers) -> Floats:
+    """Return 1 / g for answers of workers of whose group g answered the item, and 1 for others."""
+    n_groups = groups.max() + 1
+    item, worker = r.votes()
+    grouped = np.flatnonzero(groups[worker])
+    codes, size = np.unique(item[grouped] * n_groups + groups[worker[grouped]], return_counts=True)
+    answers = np.flatnonzero(groups[r.worker])
+    wanted = r.item_of_answer()[answers] * n_groups + groups[r.worker[answers]]
+    share = np.ones(r.n_responses)
+    share[answers] = 1.0 / size[np.searchsorted(codes, wanted)]
+    return share

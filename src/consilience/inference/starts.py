@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from abc import ABC
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import to_column
+from ..answers.columns import Values, to_column
 from ..answers.hashing import hash_ids
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
@@ -26,17 +27,26 @@ from ..errors import (
 from ..kernels.types import Floats, freeze
 from .distributions import Distributions
 from .em import Parameters, Problem, expect, expect_from_votes, maximise
-from .learned import Learned
+from .learned import Before, Learned
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
-from .parameters import check_choice, fixed_prior
-from .settings import Before, Fitted, LatentSettings
-from .sizes import SLOW, check_moments, is_hopeless
+from .preconditions import SLOW, check_choice, check_moments, fixed_prior, is_hopeless
+from .recipes.base import LatentRecipe
 from .structures.base import StructureParameters
+from .workers.base import make_pair
 from .workers.confusion import voters
-from .workers.learned import make_pair
 
 
-def find_starts(owner: LatentSettings, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
+class Fitted(ABC):
+    """A model that another one may start from."""
+
+    is_fitted: bool
+    workers_: Values
+    answer_labels_: Values
+    classes_: Values
+    confusion_: Floats
+
+
+def find_starts(owner: LatentRecipe, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
     """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones.
 
     A large fit that goes on from another has one start: where that one ended.
@@ -89,7 +99,7 @@ def find_starts(owner: LatentSettings, problem: Problem, r: Responses) -> list[t
     return starts
 
 
-def go_on(owner: LatentSettings, before: Before, problem: Problem, r: Responses) -> Parameters:
+def go_on(owner: LatentRecipe, before: Before, problem: Problem, r: Responses) -> Parameters:
     """Return the parameters of the fit before, for answers that hold more.
 
     Workers who were not there start as the crowd answers on the whole. If there are new labels or classes, what was
@@ -148,7 +158,7 @@ def is_start(name: str) -> bool:
     )
 
 
-def moments_of(owner: LatentSettings, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
+def moments_of(owner: LatentRecipe, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
     """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones.
 
     None if they would take very long, for matrices with more entries than there are answers.
@@ -213,7 +223,7 @@ def confusion_of_model(model: Fitted, r: Responses, plain: Floats) -> Floats:
     return confusion
 
 
-def given_confusion(owner: LatentSettings, r: Responses) -> Floats:
+def given_confusion(owner: LatentRecipe, r: Responses) -> Floats:
     """Return the parameter `start` as confusion matrices (M, K, L)."""
     shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
     expected = (

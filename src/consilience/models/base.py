@@ -15,7 +15,7 @@ from ..answers.responses import Responses
 from ..arguments import check_truth
 from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, quietly, shorten
 from ..inference.recipes.base import Recipe
-from ..inference.settings import Fitted
+from ..inference.starts import Fitted
 from ..kernels.types import Floats
 from ..results.comparison import GraphCheck
 from ..results.fitting import fit

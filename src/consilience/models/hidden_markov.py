@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ..inference.em import Progress
-from ..inference.hidden_scores import explain_choice
+from ..inference.learned import explain_choice
 from ..inference.recipes.chain import ChainRecipe
 from ..inference.structures.chain import ChainParameters
 from ..results.fusion import Fusion

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..inference.recipes.votes import VoteRecipe
+from ..inference.recipes.independent import VoteRecipe
 from .base import NoBatches
 from .fitted import FittedModel
 

@@ -9,7 +9,7 @@ from ..checks.graph_check import check_graph
 from ..engines import open_engine
 from ..errors import InputError, plural
 from ..inference.em import Progress
-from ..inference.hidden_scores import explain_choice
+from ..inference.learned import explain_choice
 from ..inference.recipes.field import FieldRecipe
 from ..inference.structures.field import weight_unit
 from ..results.comparison import GraphCheck, describe_usual

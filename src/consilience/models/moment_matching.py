@@ -7,7 +7,7 @@ from typing import Any
 
 from ..inference.em import Progress
 from ..inference.moments import SHRINKAGE
-from ..inference.recipes.moments import MomentRecipe
+from ..inference.recipes.independent import MomentRecipe
 from .base import NoBatches
 from .fitted import FittedModel
 

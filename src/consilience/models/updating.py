@@ -33,8 +33,8 @@ from ..engines import open_engine
 from ..errors import InputError, NotFittedError, ParameterError, listing, plural
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, find_source, open_source, open_table
+from ..inference.learned import Before as Earlier
 from ..inference.recipes.base import LatentRecipe, Recipe
-from ..inference.settings import Before as Earlier
 from ..inference.sources import InMemory
 from ..results.comparison import explain_move
 from ..results.fitting import Asked, GoingOn, fit_source

@@ -52,7 +52,7 @@ from ..answers.tables import Table
 from ..answers.vocabulary import join_values, lookup
 from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
-from ..inference.copy_groups import number_groups
+from ..inference.sources import number_groups
 from ..kernels.types import Codes, Floats, read_only
 from ..memory import NUMBER, require_memory
 from ..results.fusion import Fusion

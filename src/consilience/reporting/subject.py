@@ -16,7 +16,7 @@ from ..answers.gold import Gold
 from ..answers.responses import Responses
 from ..errors import quietly
 from ..inference.cells import Cells
-from ..inference.recipes.votes import find_tied
+from ..inference.recipes.independent import find_tied
 from ..kernels.types import Floats
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy

@@ -52,7 +52,7 @@ from ..inference.powers import (
     score_gold,
     weigh_powers,
 )
-from ..inference.settings import LatentSettings
+from ..inference.recipes.base import LatentRecipe
 from ..inference.sources import InMemory, Totals
 from ..kernels.types import Floats
 from ..memory import release_unused
@@ -72,7 +72,7 @@ class Found(NamedTuple):
 
 
 def calibrate(
-    owner: LatentSettings,
+    owner: LatentRecipe,
     source: InMemory,
     problem: Problem,
     fit: Fit,
@@ -124,7 +124,7 @@ def calibrate(
 
 
 def find_power(
-    owner: LatentSettings,
+    owner: LatentRecipe,
     source: InMemory,
     problem: Problem,
     fit: Fit,
@@ -176,7 +176,7 @@ def find_power(
     return found, log_weights, hidden, evidence
 
 
-def score_known(owner: LatentSettings, source: InMemory, problem: Problem, fit: Fit, posterior: Floats) -> KnownScores:
+def score_known(owner: LatentRecipe, source: InMemory, problem: Problem, fit: Fit, posterior: Floats) -> KnownScores:
     """Judge items of known label as if it were not known.
 
     They were drawn at random, and the power changes their posteriors: not those of independent items without answers.

@@ -33,12 +33,10 @@ from ..formats.sources import open_item_data
 from ..inference.em import Fit, Parameters, Problem, expect, expect_from_votes, maximise
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
-from ..inference.parameters import fixed_prior, given_pair
 from ..inference.powers import POWERS, KnownScores, raise_in_place, raise_where
+from ..inference.preconditions import START_TABLES, check_matrices, fixed_prior, given_pair
 from ..inference.recipes.base import LatentRecipe, Plan, Recipe, refuse_disk, sum_pseudo_counts
-from ..inference.recipes.moments import MomentRecipe
-from ..inference.recipes.votes import VoteRecipe, collect_votes
-from ..inference.sizes import START_TABLES, check_matrices
+from ..inference.recipes.independent import MomentRecipe, VoteRecipe, collect_votes
 from ..inference.sources import FEW, InMemory, OnDisk, Source
 from ..inference.structures.base import Statistics, Summary
 from ..inference.structures.independent import Independent

@@ -24,13 +24,11 @@ from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..errors import NotFittedError, Python, Sentence
 from ..inference.classifiers import LinearJudge
-from ..inference.copy_groups import are_groups
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_fits import Judged
-from ..inference.hidden_scores import CouplingScore
-from ..inference.learned import Learned, Names
+from ..inference.learned import CouplingScore, Learned, Names
 from ..inference.powers import Calibration, Evidence
-from ..inference.sources import Source
+from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
 from ..kernels.types import Floats

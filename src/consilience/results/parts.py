@@ -23,14 +23,13 @@ from ..inference.em import Fit, Problem, decode_block, infer_block, keep_unsaid,
 from ..inference.learned import as_used
 from ..inference.powers import raise_to
 from ..inference.recipes.base import LatentRecipe
-from ..inference.recipes.votes import VoteRecipe, collect_votes, find_tied
+from ..inference.recipes.independent import VoteRecipe, collect_votes, find_tied
 from ..inference.sources import InMemory, OnDisk, prepare_block
 from ..inference.steps import Steps
 from ..inference.structures.base import BlockwiseParameters
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.confusion import voters
-from ..inference.workers.left_out import Counted
-from ..inference.workers.rows import Factors, vote
+from ..inference.workers.rows import Counted, Factors, vote
 from ..kernels.types import Floats, Integers
 from ..storage.answers import StoredResponses
 from ..storage.layout import StoredBlock

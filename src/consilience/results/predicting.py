@@ -21,15 +21,14 @@ from ..engines.base import Engine, Placed
 from ..errors import DataWarning, InputError, NotFittedError, Sentence, listing, shorten, warn
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
-from ..inference.copy_groups import count_once, number_groups
 from ..inference.distributions import Distributions
 from ..inference.em import decode_labels, infer_posterior
 from ..inference.learned import as_used
 from ..inference.powers import raise_where
+from ..inference.preconditions import check_prediction
 from ..inference.recipes.base import LatentRecipe, Recipe
-from ..inference.recipes.votes import VoteRecipe, collect_votes
-from ..inference.sizes import check_prediction
-from ..inference.sources import InMemory
+from ..inference.recipes.independent import VoteRecipe, collect_votes
+from ..inference.sources import InMemory, count_once, number_groups
 from ..inference.workers.rows import Factors
 from ..kernels.types import Floats
 from .fitting import find_features

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from ..answers.columns import Column, decode_categories, to_column, to_values
 from ..errors import listing, shorten
 from ..inference.classifiers import LinearJudge
-from ..inference.parameters import in_order_of_classes
+from ..inference.preconditions import in_order_of_classes
 from ..inference.recipes.base import LatentRecipe, Recipe
-from ..inference.settings import Fitted
+from ..inference.starts import Fitted
 from ..inference.structures.base import StructureParameters, Summary
 from ..specs import (
     ArraySpec,

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ..answers.columns import Column, Values
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..inference.em import Fit, Problem
-from ..inference.label_runs import follow_labels
+from ..inference.recipes.chain import follow_labels
 from ..kernels.types import Floats
 from ..specs import Fault
 from ..tasks.tag_runs import are_tags, find_continuations, find_runs, judge_runs, split_tags

@@ -16,11 +16,11 @@ from ..engines import open_engine
 from ..errors import NotFittedError, ParameterError, Python, Sentence
 from ..formats.reading import open_paths
 from ..inference.em import Parameters, Problem, expect_from_votes, maximise
+from ..inference.learned import Before
 from ..inference.recipes.base import LatentRecipe, Plan
-from ..inference.settings import Before
 from ..inference.sources import InMemory
 from ..inference.structures.base import Statistics
-from ..inference.workers.learned import make_pair
+from ..inference.workers.base import make_pair
 from ..kernels.types import Floats
 from .batches import Past
 from .fitting import conclude

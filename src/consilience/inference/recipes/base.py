@@ -22,30 +22,31 @@ from ...errors import ConvergenceWarning, ParameterError, Python, Sentence, warn
 from ...kernels.types import Floats, freeze
 from ..classifiers import check_classifier
 from ..copies import PlainFit, find_copies
-from ..copy_groups import list_groups
 from ..distributions import ESTIMATIONS
 from ..em import Fit, Parameters, Problem, Progress, expect_from_votes, infer_posterior, maximise, run_em
-from ..hidden_scores import CouplingScore
-from ..learned import as_used
+from ..learned import Before, CouplingScore, as_used
 from ..moments import MomentFit, strongest_answers
-from ..parameters import (
+from ..preconditions import (
+    FIT_TABLES,
+    HIDING_TABLES,
     PAIR,
+    START_TABLES,
+    Effort,
     check_calibration,
     check_callback,
     check_choice,
+    check_matrices,
     check_number,
+    check_posteriors,
     checked_smoothing,
+    estimate_moments,
     fixed_prior,
 )
-from ..settings import Before
-from ..sizes import FIT_TABLES, HIDING_TABLES, START_TABLES, Effort, check_matrices, check_posteriors, estimate_moments
-from ..sources import InMemory, Source
-from ..starts import find_starts
+from ..sources import InMemory, Source, list_groups
 from ..structures.base import AnyStructure, Statistics, StructureParameters, Summary
 from ..structures.independent import Independent
-from ..workers.base import Prior, WorkerModel
+from ..workers.base import Prior, WorkerModel, make_pair
 from ..workers.confusion import ConfusionWorkers, smoothing_array, voters
-from ..workers.learned import make_pair
 from ..workers.register import WORKERS
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
@@ -85,8 +86,6 @@ class Recipe(ABC):
     needs_same_silence: ClassVar[bool] = True
     #: Whether workers who copy each other are looked for when somebody asks for them, and not at each fit.
     finds_copies_later: ClassVar[bool] = False
-    #: Why answers cannot come in batches; None if they can.
-    why_no_batches: ClassVar[str | None] = None
 
     def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
         """Return the warning that a fit stopped before it settled; None if it need not settle."""
@@ -246,10 +245,9 @@ class LatentRecipe(Recipe):
             prior = make_pair(prior, split_prior(workers, r))
         return place(source, workers, prior, structure, graph, engine, self)
 
+    @abstractmethod
     def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """Return what is to be fitted, and from where."""
-        problem = self.pose(source, self.make_structure(source.crowd), graph, engine)
-        return Plan(problem, find_starts(self, problem, source.sample().responses))
 
     def fit_unguided(self, source: InMemory, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
         """Return the problem without features, and its fit, from which a classifier learns."""

@@ -1,16 +1,46 @@
-"""Dawid-Skene: items are independent of each other."""
+"""Models of items that are independent of each other: Dawid-Skene, majority vote and moment matching."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.arrays import Crowd
+from ...answers.blocks import cut_blocks
+from ...answers.columns import Values
+from ...answers.graph import Graph
+from ...answers.hashing import Hashes, draw_numbers, hash_ids, hash_items
+from ...answers.items import Sequences
 from ...answers.responses import Responses
+from ...engines.base import Engine
+from ...errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
+from ...kernels.types import Floats
+from ..cells import ITEMS_AT_ONCE
+from ..em import Progress
+from ..moments import MomentFit, answers_to_match, find_obstacles, learn_moments
+from ..preconditions import (
+    NAME_CLASSES,
+    SLOW,
+    check_callback,
+    check_choice,
+    check_matrices,
+    check_moments,
+    check_number,
+    estimate_moments,
+    fixed_prior,
+)
+from ..sources import InMemory, Source
+from ..starts import find_starts
 from ..structures.independent import Independent, IndependentParameters
-from .base import LatentRecipe
+from ..workers.confusion import voters
+from ..workers.rows import vote
+from .base import AnyCrowd, LatentRecipe, Plan, Recipe
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,6 +55,11 @@ class IndependentRecipe(LatentRecipe):
         """Return the class prior as a structure."""
         return Independent(*self.structure_parts(r))
 
+    def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+        """Return what is to be fitted, and from where."""
+        problem = self.pose(source, self.make_structure(source.crowd), graph, engine)
+        return Plan(problem, find_starts(self, problem, source.sample().responses))
+
     def find_raised(self, r: Responses) -> NDArray[np.bool_]:
         """Tell of which items the posterior is raised to a power."""
         if r.silence_counts:
@@ -32,3 +67,148 @@ class IndependentRecipe(LatentRecipe):
         # Of an item without answers all that speaks is the class prior, and what else is known of the item. There are
         # no errors that workers could share.
         return np.asarray(r.offsets[1:] > r.offsets[:-1])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VoteRecipe(Recipe):
+    """How `MajorityVote` is taken."""
+
+    model = "MajorityVote"
+    structure_type = IndependentParameters
+    takes_disk = True
+    needs_same_silence = False
+    finds_copies_later = True
+
+    ties: str = "random"
+    seed: int = 0
+
+    def check(self) -> None:
+        """Raise an error for a setting with a value that it cannot have."""
+        check_choice(self, "ties", ("random", "first"))
+        check_number(self, "seed", 0, whole=True)
+
+    def break_ties(self, shares: Floats, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
+        """Return the class with the largest share of each item, ties broken by the rule."""
+        return self.settle_ties(shares, partial(hash_items, keys), classes)
+
+    def settle_ties(
+        self, shares: Floats, hash_rows: Callable[[NDArray[np.int64]], Hashes], classes: Values
+    ) -> NDArray[np.int64]:
+        """Return the same as `break_ties`, where a function gives the hashes of some items."""
+        chosen, is_tied = np.empty(len(shares), np.int64), np.empty(len(shares), bool)
+        for first in range(0, len(shares), ITEMS_AT_ONCE):
+            run = slice(first, first + ITEMS_AT_ONCE)
+            tied = find_tied(shares[run])
+            chosen[run] = tied.argmax(axis=1)
+            is_tied[run] = reduce(add, tied.T, np.zeros(len(tied), np.int32)) > 1
+        if self.ties == "random":
+            several = np.flatnonzero(is_tied)
+            of_items, of_classes = hash_rows(several), hash_ids(classes)
+            for first in range(0, len(several), ITEMS_AT_ONCE):
+                run = slice(first, first + ITEMS_AT_ONCE)
+                draws = draw_numbers(self.seed, of_items[run, None], of_classes)
+                tied = find_tied(shares[several[run]])
+                chosen[several[run]] = np.where(tied, draws, np.iinfo(np.uint64).max).argmin(axis=1)
+        return chosen
+
+
+def collect_votes(engine: Engine, source: InMemory, unvoted: Floats) -> tuple[Floats, Floats]:
+    """Return the vote shares of all items, and their sums; items without votes get `unvoted`."""
+    r: Responses = source.responses
+    # It does not matter who votes: the row of an answer is its label.
+    placed = engine.place(cut_blocks(r, r.label, r.n_labels, None if source.gold is None else source.gold.codes))
+    shares, mass, first = np.empty((r.n_items, r.n_classes)), np.zeros(r.n_classes), 0
+    for part in engine.map(vote, placed, r.class_of_label, unvoted):
+        shares[first : first + len(part)] = part
+        mass, first = mass + part.sum(axis=0), first + len(part)
+    return shares, mass
+
+
+def find_tied(shares: Floats) -> NDArray[np.bool_]:
+    """Tell which classes of each item have the largest share.
+
+    Shares that differ by rounding only are tied: 1/3 + 1/3 and 2/3 are the same vote.
+    """
+    return np.asarray(shares >= reduce(np.maximum, shares.T)[:, None] - 1e-12)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MomentRecipe(Recipe):
+    """How `MomentMatching` is fitted."""
+
+    model = "MomentMatching"
+    structure_type = IndependentParameters
+
+    prior: Any
+    shrinkage: float
+    max_iter: int
+    tol: float
+    callback: Callable[[Progress], object] | None
+
+    def check(self) -> None:
+        """Raise an error for a setting with a value that it cannot have."""
+        check_number(self, "shrinkage", 0)
+        check_number(self, "max_iter", 1, whole=True)
+        check_number(self, "tol", 0)
+        check_callback(self)
+
+    def check_answers(self, r: AnyCrowd) -> AnyCrowd:
+        """Return the answers, unless silence is one."""
+        if r.silence_counts:
+            raise ParameterError(
+                "MomentMatching takes silence for no answer.",
+                Sentence("Use {model}.", model=Python("DawidSkene", "dawid-skene")),
+                Sentence("Or read the answers with {abstain}.", abstain="ignore"),
+                keyword="abstain",
+            )
+        return r
+
+    def check_size(self, r: Responses, graph: Graph | None) -> None:
+        """Raise an error for a fit that needs more memory than there is, and warn of one that takes long."""
+        super().check_size(r, graph)
+        check_matrices(self.model, voters(r), r.n_items)
+        effort = estimate_moments(answers_to_match(r))
+        instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
+        check_moments(self.model, r, effort, instead)
+        if effort.seconds > SLOW:
+            warn(
+                DataWarning(
+                    f"MomentMatching may take about {effort.describe_time()} for {voters(r).describe_size()}.",
+                    "Merge rare or misspelt labels.",
+                    NAME_CLASSES,
+                    instead,
+                    keyword="classes",
+                )
+            )
+
+    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
+        """Return the warning that the sweeps ended before they settled; None if they were not asked to."""
+        if self.tol <= 0:
+            return None
+        return ConvergenceWarning(
+            f"MomentMatching stopped after {self.max_iter} sweeps before it settled.",
+            Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
+            Sentence("Or accept the fit with a higher {tol}."),
+            keyword="max_iter",
+        )
+
+    def match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:
+        """Return aligned, shrunk matrices and the prior; warn of what stands in the way."""
+        given = fixed_prior(self, r)
+        answers = answers_to_match(r)
+        found = learn_moments(
+            answers,
+            start,
+            prior if given is None else given,
+            shrinkage=self.shrinkage,
+            learn_prior=given is None,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self.callback,
+        )
+        stopped = None if found.converged else self.explain_stop(start, r.n_responses)
+        if stopped is not None:
+            warn(stopped)
+        for obstacle in find_obstacles(answers, found.confusion):
+            warn(DataWarning(f"Moments cannot identify the model. {obstacle}"))
+        return found

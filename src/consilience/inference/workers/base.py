@@ -1,4 +1,4 @@
-"""What a worker model is: everything that the loop and the models ask of one, in one place.
+r"""What a worker model is: everything that the loop and the models ask of one, in one place.
 
 A worker model says how a worker answers. It owns the layout of the rows (an answer is a row; see
 `consilience.inference.workers.rows`), the prior of what it learns, its own columns of the worker report, and what is
@@ -8,6 +8,17 @@ prior.
 Inside, arrays are (R, L, K): for each r and class k a distribution over the labels l, so that the row of an answer is
 contiguous. R is the number of workers M, or more where a worker has several matrices. Outside, confusion matrices are
 (M, K, L).
+
+**A prior that is learned** is one pair of pseudo-counts, off the diagonal and on it, for the whole crowd.
+Pseudo-counts are alpha = off * A + diagonal * B + F, with parts A, B and F that depend on labels and classes alone.
+Given the expected counts C of rows r (a worker, or a worker and their previous answer), the part of the variational
+bound that depends on the pair is the log likelihood of Polya's urn,
+
+    sum_rk [ log B(alpha_k + C_rk) - log B(alpha_k) ],    log B(a) = sum_l lgamma(a_l) - lgamma(sum_l a_l)
+
+To it comes a log-normal density around `CENTRE` with a standard deviation of 1 of the logarithms, which decides where
+the counts say little. A few Newton steps in the logarithms, each taken only as far as the sum rises: so the bound never
+falls.
 """
 
 from __future__ import annotations
@@ -24,13 +35,20 @@ from ...answers.arrays import Crowd
 from ...answers.columns import Column, Values
 from ...answers.responses import Responses
 from ...errors import ParameterError, Sentence
-from ...kernels.types import Floats
+from ...kernels.types import Floats, freeze
 from ...memory import NUMBER
 from ...specs import ArraySpec
 from ..distributions import Distributions
-from .left_out import Counted
-from .rows import Factors
+from .rows import Counted, Factors
 
+CENTRE = (0.3, 2.0)
+START = (0.1, 1.1)
+LEAST, MOST = np.log((0.02, 0.02)), np.log((50.0, 200.0))
+# Newton steps in one call, and the gain below which another is not worth the time. The loop calls often.
+MOST_STEPS, LEAST_GAIN = 3, 1e-3
+# The longest step, and how often one is halved before it is given up.
+LONGEST, MOST_HALVINGS = 1.0, 6
+DIFFERENCE = 1e-3
 # For each label, and for each class, of an earlier fit its index.
 Axes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -212,3 +230,85 @@ class WorkerModel(ABC):
     ) -> dict[str, Column]:
         """Return columns of the worker report that come after those of every model."""
         return {}
+
+
+def make_pair(prior: Prior, parts: tuple[Floats, Floats, Floats], pair: tuple[float, float] = START) -> Prior:
+    """Return the prior with pseudo-counts off * parts[0] + diagonal * parts[1] + parts[2]."""
+    off, diagonal = pair
+    logs = np.log(pair) - np.log(CENTRE)
+    density = float(-0.5 * logs @ logs)
+    smoothing = freeze(off * parts[0] + diagonal * parts[1] + parts[2])
+    return Prior(smoothing, prior.estimation, pair, parts, density)
+
+
+def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> Prior:
+    """Return the prior with a pair under which the counts (R, L, K) are likelier.
+
+    Parameters
+    ----------
+    prior : Prior
+        With the pair to start from.
+    counts : array (R, L, K)
+        Expected counts.
+    fixed : array (R, L, K), optional
+        Further pseudo-counts.
+    """
+    assert prior.parts is not None
+    assert prior.pair is not None
+    parts = prior.parts
+    fixed = parts[2] if fixed is None else parts[2] + fixed
+
+    def judge(logs: Floats) -> tuple[float, Floats]:
+        return judge_pair(logs, counts, parts[:2], fixed)
+
+    place = np.log(prior.pair)
+    value, slope = judge(place)
+    for _ in range(MOST_STEPS):
+        step = newton_step(judge, place, slope)
+        for _ in range(MOST_HALVINGS):
+            further = np.clip(place + step, LEAST, MOST)
+            new_value, new_slope = judge(further)
+            if new_value > value:
+                break
+            step = step / 2
+        else:
+            break
+        gain, place, value, slope = new_value - value, further, new_value, new_slope
+        if gain < LEAST_GAIN:
+            break
+    off, diagonal = np.exp(place).tolist()
+    return make_pair(prior, parts, (off, diagonal))
+
+
+def newton_step(judge: object, place: Floats, slope: Floats) -> Floats:
+    """Return the step to where the slope would vanish if it were linear; uphill, and not too long.
+
+    A number that would go beyond its limit goes as far as that, and the other one where it is best then.
+    """
+    assert callable(judge)
+    curvature = np.stack([(judge(place + h)[1] - slope) / DIFFERENCE for h in DIFFERENCE * np.eye(2)])
+    curvature = (curvature + curvature.T) / 2
+    values, vectors = np.linalg.eigh(curvature)
+    # Where the sum is not concave its slope is followed, as if it were.
+    step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-6))
+    step = step / max(1.0, float(np.abs(step).max()) / LONGEST)
+    beyond = (place + step < LEAST) | (place + step > MOST)
+    if beyond.sum() == 1:
+        stopped, other = int(beyond.argmax()), int(beyond.argmin())
+        step[stopped] = np.clip((place + step)[stopped], LEAST[stopped], MOST[stopped]) - place[stopped]
+        rest = slope[other] + curvature[other, stopped] * step[stopped]
+        step[other] = np.clip(rest / max(abs(curvature[other, other]), 1e-6), -LONGEST, LONGEST)
+    return np.asarray(step)
+
+
+def judge_pair(
+    logs: Floats, counts: Floats, parts: tuple[Floats, Floats], fixed: Floats
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the sum to be maximised, and its slope in the logarithms of the pair."""
+    from ...kernels.dirichlet import polya
+
+    pair = np.exp(logs)
+    slope = np.zeros(2)
+    value = polya(counts, pair[0], pair[1], *parts, fixed, slope)
+    away = logs - np.log(CENTRE)
+    return value - 0.5 * float(away @ away), slope * pair - away

@@ -15,10 +15,8 @@ from ...errors import plural
 from ...kernels.types import Floats, freeze
 from ...specs import LOG_WEIGHTS, ArraySpec
 from ..distributions import Distributions, fit_distributions
-from .base import Axes, Prior, WorkerModel
-from .learned import improve_pair
-from .left_out import Counted, CountedRows, CountedSilence
-from .rows import Factors, make_factors
+from .base import Axes, Prior, WorkerModel, improve_pair
+from .rows import Counted, CountedRows, CountedSilence, Factors, make_factors
 
 
 class ConfusionWorkers(WorkerModel):

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from ...kernels.types import Floats, freeze
 from ..distributions import Distributions, fit_distributions
-from .base import Prior
+from .base import Prior, improve_pair
 from .confusion import ConfusionWorkers, names_class
-from .learned import improve_pair
-from .left_out import Counted, CountedCoins
+from .rows import Counted, CountedCoins
 
 
 class OneCoinWorkers(ConfusionWorkers):

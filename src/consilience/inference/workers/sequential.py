@@ -21,10 +21,9 @@ from ...answers.responses import Responses
 from ...kernels.types import Floats
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
 from ..distributions import Distributions, fit_distributions
-from .base import Axes, Prior
+from .base import Axes, Prior, improve_pair
 from .confusion import ConfusionWorkers, count_groups
-from .learned import improve_pair
-from .left_out import Counted
+from .rows import Counted
 
 # How many answers per class the worker's plain matrix counts for.
 BACK_OFF = 2.0
